@@ -1,0 +1,38 @@
+# `make demo` and `make test` are all a newcomer needs; both make the virtual environment they use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-fast check bench clean
+demo: $(VENV)/.installed
+	$(BIN)/policysched demo
+
+test: $(VENV)/.dev check
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not kubectl and not oracle"
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench.engine
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q -U pip
+	$(BIN)/python -m pip install -q -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.installed pyproject.toml
+	$(BIN)/python -m pip install -q -e . --group dev
+	touch $@
+
+clean:
+	rm -rf $(VENV)

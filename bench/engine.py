@@ -1,0 +1,164 @@
+"""How long a decision takes, engine alone: no network, no queue.
+
+200 pod classes in random order, a placement between any two decisions, all nodes evaluated every time. Nodes come in
+three sizes and three zones, a tenth of them tainted; pods differ in requests, selectors and tolerations. Prints a
+table, or JSON with `--json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import resource
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from policysched.app.profiles import default_profile
+from policysched.model.decode import decode_node, decode_pod, decode_policy
+from policysched.model.objects import Pod
+from policysched.rules.compile import compile_policy
+from policysched.rules.policyset import PolicySet
+from policysched.schedule.engine import Engine
+from policysched.state.cluster import Cluster
+
+CLASSES = 200
+ZONES = ("a", "b", "c")
+SIZES = ((4, 32), (16, 64), (64, 256))
+WARM_DECISIONS = 2000
+RULES = (
+    'node.labels["disk"] != "floppy{n}"',
+    "node.free.memory >= pod.requests.memory",
+    'node.zone in ["a", "b", "c", "z{n}"]',
+)
+SCORES = (
+    "scale(node.requested.cpu / node.allocatable.cpu, 0%, 100%)",
+    'if(node.labels["disk"] == "ssd", {n} + 10, 0)',
+)
+
+
+def node(index: int) -> dict[str, Any]:
+    """Make a node as the API server prints it."""
+    cpu, memory = SIZES[index % len(SIZES)]
+    labels = {
+        "kubernetes.io/hostname": f"node-{index}",
+        "topology.kubernetes.io/zone": ZONES[index % len(ZONES)],
+        "disk": "ssd" if index % 2 else "hdd",
+    }
+    taints = [{"key": "dedicated", "value": "batch", "effect": "NoSchedule"}] if index % 10 == 0 else []
+    amounts = {"cpu": str(cpu), "memory": f"{memory}Gi", "pods": "110"}
+    return {
+        "kind": "Node",
+        "metadata": {"name": f"node-{index}", "labels": labels},
+        "spec": {"taints": taints},
+        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def pod(index: int, identity: int) -> Pod:
+    """Make a pod of a class; `identity` tells siblings apart."""
+    spec: dict[str, Any] = {
+        "schedulerName": "policysched",
+        "containers": [
+            {
+                "name": "main",
+                "image": f"registry.example/app-{index % 20}:1",
+                "resources": {"requests": {"cpu": f"{10 + index % 7}m", "memory": f"{8 + index % 5}Mi"}},
+            }
+        ],
+    }
+    if index % 4 == 0:
+        spec["nodeSelector"] = {"disk": "ssd"}
+    if index % 5 == 0:
+        spec["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    metadata = {"name": f"p-{identity}", "namespace": "default", "uid": f"u-{identity}", "labels": {"app": f"a{index}"}}
+    return decode_pod({"metadata": metadata, "spec": spec})
+
+
+def policies(rules: int) -> PolicySet:
+    """Make policies of at most five rules each, with constants of their own."""
+    compiled = []
+    for start in range(0, rules, 5):
+        count = min(5, rules - start)
+        filters = [{"name": f"f{n}", "require": RULES[n].format(n=start + n)} for n in range(min(count, len(RULES)))]
+        scores = [{"name": f"s{n}", "value": SCORES[n].format(n=start % 50)} for n in range(count - len(filters))]
+        raw = {
+            "metadata": {"name": f"policy-{start}", "generation": 1},
+            "spec": {"filters": filters, "scores": scores},
+        }
+        result = compile_policy(decode_policy(raw))
+        if result.policy is None:
+            raise SystemExit(f"a policy of the benchmark does not compile: {result.diagnostics}")
+        compiled.append(result.policy)
+    return PolicySet.of(compiled)
+
+
+def measure(nodes: int, rules: int, decisions: int) -> dict[str, float]:
+    """Time decisions over a cluster.
+
+    Units: microseconds, memory in MiB.
+    """
+    cluster = Cluster()
+    for index in range(nodes):
+        cluster.set_node(decode_node(node(index)))
+    rng = random.Random(7)
+    engine = Engine(cluster, policies(rules).join(default_profile()), rng)
+    cold = [_decide(engine, pod(index, index)) for index in range(CLASSES)]
+    for identity in range(CLASSES, CLASSES + WARM_DECISIONS // 10):
+        _decide(engine, pod(rng.randrange(CLASSES), identity))
+    gc.collect()
+    gc.freeze()
+    first = 10 * CLASSES
+    pods = [pod(rng.randrange(CLASSES), identity) for identity in range(first, first + decisions)]
+    warm = [_decide(engine, one) for one in pods]
+    return {
+        "nodes": nodes,
+        "rules": rules,
+        "median": statistics.median(warm),
+        "p99": statistics.quantiles(warm, n=100)[98],
+        "first": statistics.median(cold),
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def _decide(engine: Engine, one: Pod) -> float:
+    started = time.perf_counter()
+    decision = engine.decide(one)
+    took = (time.perf_counter() - started) * 1e6
+    if decision.row < 0:
+        raise SystemExit(f"a pod of the benchmark found no node: {decision.fit_error()}")
+    engine.cluster.assume(one, decision.row, decision.evaluation.footprint)
+    return took
+
+
+def show(rows: Sequence[dict[str, float]]) -> None:
+    """Print the table."""
+    table = Table(title="engine alone, µs a decision, all nodes evaluated")
+    for column in ("nodes", "rules", "median µs", "p99 µs", "first of a class µs", "peak MiB"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        figures = (row["median"], row["p99"], row["first"], row["memory"])
+        table.add_row(f"{row['nodes']:,}", str(row["rules"]), *(f"{figure:,.0f}" for figure in figures))
+    Console().print(table)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1000, 5000, 50000])
+    parser.add_argument("--rules", type=int, nargs="*", default=[1, 10, 100])
+    parser.add_argument("--decisions", type=int, default=WARM_DECISIONS)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    given = parser.parse_args()
+    rows = [measure(nodes, rules, given.decisions) for nodes in given.nodes for rules in given.rules]
+    print(msgspec.json.encode(rows).decode()) if given.json else show(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""The real clock: the only place of the project that reads time for decisions and records."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+
+class SystemClock:
+    """Wall clock and monotonic clock of the machine."""
+
+    def now(self) -> datetime:
+        """Give the wall clock, UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Give seconds that never go back."""
+        return time.monotonic()

@@ -1,0 +1,75 @@
+"""The objects of a running cluster that a decision reads, listed once.
+
+Plain lists, nothing is watched and nothing is written. Kinds that a cluster need not have count as empty where they
+are absent; a kind that is there but may not be listed is an error, because a decision without it would be a guess.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from policysched.app.clock import SystemClock
+from policysched.framework import ApiError
+from policysched.kube.connection import Connection
+from policysched.kube.transport import Transport
+from policysched.model.policy import API_VERSION, KIND, PLURAL
+
+Object = dict[str, Any]
+PAGE: Final = 1000
+KINDS: Final = (
+    ("Node", "v1", "/api/v1/nodes"),
+    ("Pod", "v1", "/api/v1/pods"),
+    ("Namespace", "v1", "/api/v1/namespaces"),
+    ("PriorityClass", "scheduling.k8s.io/v1", "/apis/scheduling.k8s.io/v1/priorityclasses"),
+    ("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
+    (KIND, API_VERSION, f"/apis/{API_VERSION}/{PLURAL}"),
+)
+
+
+async def read_cluster(kubeconfig: Path | None = None, context: str | None = None) -> list[Object]:
+    """List every object that a decision reads.
+
+    Args:
+        kubeconfig: The file to use; absent, what kubectl would use.
+        context: The context in it; absent, its current one.
+
+    Raises:
+        ConnectionProblemError: there is no way to the API server.
+        ApiError: it refused a list.
+    """
+    connection = await Connection.open(
+        SystemClock(), kubeconfig=str(kubeconfig) if kubeconfig else None, context=context
+    )
+    try:
+        transport = Transport(connection)
+        return [
+            {"apiVersion": api_version, "kind": kind, **item}
+            for kind, api_version, path in KINDS
+            for item in await _items(transport, path)
+        ]
+    finally:
+        await connection.close()
+
+
+async def _items(transport: Transport, path: str) -> list[Object]:
+    items: list[Object] = []
+    token = ""
+    while True:
+        query = f"?limit={PAGE}" + (f"&continue={quote(token, safe='')}" if token else "")
+        try:
+            page = msgspec.json.decode(await transport.request("GET", path + query))
+        except ApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND and path.startswith("/apis/"):
+                return []
+            raise
+        except msgspec.DecodeError as error:
+            raise ApiError(0, "Malformed", f"the answer for {path} is no list: {error}") from error
+        items += page.get("items") or ()
+        token = (page.get("metadata") or {}).get("continue") or ""
+        if not token:
+            return items

@@ -1,0 +1,115 @@
+"""Where a field of an object stands in its file, and where a character of a field's text stands there.
+
+It knows YAML nodes and nothing of policies. A text is laid beside its source character by character, leaving out
+white space, so that one rule serves plain, quoted, literal and folded scalars alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+_ITEM: Final = re.compile(r"\[(\d+)\]")
+_ESCAPE: Final = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+_BLANK_ESCAPES: Final = frozenset("\n tnrvf_NLP0abe")
+
+
+class Place(NamedTuple):
+    """A position in a file, from 1."""
+
+    line: int
+    column: int
+
+
+def find(node: Node, field: str) -> tuple[Node, bool]:
+    """Follow a path such as `spec.filters[0].require`; tell whether all of it is there, else give the last that is."""
+    rest = field
+    while rest:
+        step = _item(node, rest) if rest.startswith("[") else _key(node, rest.removeprefix("."))
+        if step is None:
+            return node, False
+        node, rest = step
+    return node, True
+
+
+def start(node: Node) -> Place:
+    """Give the place where a value begins."""
+    return Place(node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def inside(node: Node, source: list[str], line: int, column: int) -> Place:
+    """Give the place in the file of a line and column of a scalar's text.
+
+    Args:
+        node: The scalar; for any other node it is its beginning.
+        source: The file's lines.
+        line: Which line of the text, from 1.
+        column: Which character of it, from 1.
+    """
+    if not isinstance(node, ScalarNode):
+        return start(node)
+    lines = node.value.split("\n")
+    current = lines[min(line, len(lines)) - 1]
+    before = "".join(lines[: line - 1]) + current[: column - 1]
+    marks = list(_solid(node, source))
+    if not marks:
+        return start(node)
+    solid = sum(not one.isspace() for one in before)
+    if solid < len(marks) and (solid == 0 or (not current[column - 1 : column].isspace() and column <= len(current))):
+        return marks[solid]
+    last = marks[min(solid, len(marks)) - 1]
+    return Place(last.line, last.column + 1 + len(before) - len(before.rstrip()))
+
+
+def comment_after(node: Node, source: list[str]) -> bool:
+    """Tell whether YAML took the rest of a plain scalar's line for a comment."""
+    if not isinstance(node, ScalarNode) or node.style:
+        return False
+    return source[node.end_mark.line][node.end_mark.column :].lstrip().startswith("#")
+
+
+def _item(node: Node, path: str) -> tuple[Node, str] | None:
+    match = _ITEM.match(path)
+    if match is None or not isinstance(node, SequenceNode) or int(match[1]) >= len(node.value):
+        return None
+    return node.value[int(match[1])], path[match.end() :]
+
+
+def _key(node: Node, path: str) -> tuple[Node, str] | None:
+    if not isinstance(node, MappingNode):
+        return None
+    known = {key.value: value for key, value in node.value if isinstance(key, ScalarNode)}
+    for key in sorted(known, key=len, reverse=True):
+        if path.startswith(key) and path[len(key) :][:1] in ("", ".", "["):
+            return known[key], path[len(key) :]
+    return None
+
+
+def _solid(node: ScalarNode, source: list[str]) -> Iterator[Place]:
+    """Give the places of the characters of a scalar that are no white space, in order."""
+    first, last = node.start_mark, node.end_mark
+    block = node.style in ("|", ">")
+    for number in range(first.line + block, min(last.line + 1, len(source))):
+        begin = first.column + (node.style in ("'", '"')) if number == first.line else 0
+        end = last.column - (node.style in ("'", '"')) if number == last.line else len(source[number])
+        for column in _columns(source[number], begin, end, node.style):
+            yield Place(number + 1, column + 1)
+
+
+def _columns(line: str, begin: int, end: int, style: str | None) -> Iterator[int]:
+    column = begin
+    while column < end:
+        if style == '"' and line[column] == "\\":
+            escape = _ESCAPE.match(line, column)
+            if escape is None:
+                return
+            if line[column + 1] not in _BLANK_ESCAPES:
+                yield column
+            column = escape.end()
+            continue
+        if not line[column].isspace():
+            yield column
+        column += 2 if style == "'" and line[column] == "'" else 1

@@ -1,0 +1,119 @@
+"""Decisions as tables for people: at most twenty nodes a part, counts for the rest.
+
+It reads decision records and knows nothing of the engine. Texts of users are never read as markup, because a node or a
+message may hold brackets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+LIMIT: Final = 20
+Record = Mapping[str, Any]
+
+
+def decision_parts(record: Record) -> Iterator[RenderableType]:
+    """Show a decision record part by part."""
+    yield from _headline(record)
+    if record.get("scores"):
+        yield _scores(record)
+    if record.get("rejected"):
+        yield _rejections(record["rejected"])
+    if record.get("rules"):
+        yield _rules(record["rules"])
+
+
+def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = False) -> Table:
+    """Make a table of texts.
+
+    Args:
+        title: The line above it.
+        columns: The headings.
+        rows: The cells.
+        numbers: Whether all columns but the first hold numbers.
+    """
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(Text(column), justify="right" if numbers and index else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def _headline(record: Record) -> Iterator[Text]:
+    pod, profile = record["pod"], record["schedulerName"]
+    if record["result"] == "Scheduled":
+        yield Text(f"pod {pod} → node {record['selected']} (profile {profile})", "bold")
+        best = record["best"]
+        if len(best) > 1:
+            yield Text(f"drawn from {len(best)} nodes of the highest score: {_names(best)}")
+    elif record["result"] == "Error":
+        yield Text(f"pod {pod} cannot be decided (profile {profile}): {record['error']}", "bold")
+    else:
+        yield Text(f"pod {pod} fits no node (profile {profile})", "bold")
+        yield Text(record.get("fitError", ""))
+
+
+def _scores(record: Record) -> Table:
+    scores, total = record["scores"], record["total"]
+    plugins = list(next(iter(scores.values())))
+    ranked = sorted(scores, key=lambda node: (-total[node], node))
+    rows = [[node, *(str(scores[node][plugin]) for plugin in plugins), str(total[node])] for node in ranked[:LIMIT]]
+    table = plain_table("Scores", ["node", *plugins, "total"], rows, numbers=True)
+    if len(ranked) > LIMIT:
+        table.caption = f"… and {len(ranked) - LIMIT} nodes with {total[ranked[LIMIT]]} or less"
+        table.caption_justify = "left"
+    return table
+
+
+def _rejections(rejected: Mapping[str, Any]) -> Table:
+    names = sorted(rejected)
+    rows = [
+        [node, rejected[node]["plugin"], "; ".join(rejected[node]["reasons"]), rejected[node]["code"]]
+        for node in names[:LIMIT]
+    ]
+    table = plain_table("Rejected", ["node", "plugin", "reason", "code"], rows)
+    if len(names) > LIMIT:
+        counts = Counter(f"{rejected[node]['plugin']}: {'; '.join(rejected[node]['reasons'])}" for node in names[LIMIT:])
+        said = ", ".join(f"{count} by {reason}" for reason, count in counts.most_common())
+        table.caption = Text(f"… and {len(names) - LIMIT} nodes: {said}")
+        table.caption_justify = "left"
+    return table
+
+
+def _rules(rules: Mapping[str, Any]) -> Table:
+    rows = []
+    for name, policy in rules.items():
+        shown = name if policy["mode"] == "Enforce" else f"{name} ({policy['mode']}, decides nothing)"
+        for rule, nodes in policy.get("filters", {}).items():
+            rows.append([shown, rule, f"does not keep {_names([_kept_out(*item) for item in sorted(nodes.items())])}"])
+        for rule, values in policy.get("scores", {}).items():
+            rows.append([shown, rule, f"gives {_names(_given(values))}"])
+        if not policy.get("filters") and not policy.get("scores"):
+            rows.append([shown, "", "keeps every node"])
+    return plain_table("Rules", ["policy", "rule", "what it says"], rows)
+
+
+def _kept_out(node: str, why: str) -> str:
+    return node if why == "false" else f"{node} (a value is missing)"
+
+
+def _given(values: Mapping[str, float | None]) -> list[str]:
+    ranked = sorted(values.items(), key=lambda item: (-(item[1] if item[1] is not None else -1.0), item[0]))
+    return [f"{node} {'nothing' if value is None else _short(value)}" for node, value in ranked]
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - LIMIT} more" if len(names) > LIMIT else ""
+    return ", ".join(names[:LIMIT]) + more

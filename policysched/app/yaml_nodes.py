@@ -1,0 +1,161 @@
+"""YAML as Kubernetes reads it: composed into nodes, so that every value's place in the text stays known.
+
+It knows YAML and nothing of objects. PyYAML's rules for plain scalars are replaced, because its dates and base-60
+numbers (`22:00`) are texts to Kubernetes. A text that is wrong in any way becomes a UsageError with line and column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from policysched.errors import UsageError
+
+MAX_DEPTH: Final = 200
+MAX_VALUES: Final = 20_000_000
+"""How many values a document may have once its aliases are followed: no small text fills the memory."""
+TRAP_HELP: Final = 'a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'
+_QUOTED: Final = re.compile(r"""\s*(?:-\s+)*(?:[\w.-]+:\s+)?["\[]""")
+_COLONS: Final = re.compile(r"\s*(?:-\s.*|[\w.-]+:\s.*):\s")
+_UNKNOWN_TAG: Final = "could not determine a constructor for the tag"
+_NULL: Final = re.compile(r"(?:~|null|Null|NULL|)\Z")
+_BOOL: Final = re.compile(r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)\Z")
+_INT: Final = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)\Z")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_MERGE: Final = re.compile(r"<<\Z")
+
+
+class _Loader(yaml.CSafeLoader):
+    """Composes and constructs; keys are the texts they were written as."""
+
+    yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}
+
+    def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
+        self.flatten_mapping(node)
+        return {key.value: self.construct_object(value, deep=deep) for key, value in node.value}
+
+
+for _tag, _pattern, _first in (
+    ("bool", _BOOL, "yYnNtTfFoO"),
+    ("null", _NULL, ["~", "n", "N", ""]),
+    ("int", _INT, "-+0123456789"),
+    ("float", _FLOAT, "-+0123456789."),
+    ("merge", _MERGE, "<"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list(_first))
+
+
+def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
+    """Read the documents of a text that are not empty, each with its node.
+
+    Raises:
+        UsageError: it is not valid YAML; the text names file, line and column.
+    """
+    try:
+        return list(_documents(text, file))
+    except yaml.MarkedYAMLError as error:
+        raise _located(error, text, file) from error
+    except yaml.YAMLError as error:
+        reason = getattr(error, "reason", "cannot be read")
+        raise UsageError(f"{file}: not a text file: {reason}") from error
+    except ValueError as error:
+        raise UsageError(f"{file}: not valid YAML: {error}") from error
+
+
+def place_of(node: Node) -> tuple[int, int]:
+    """Give a node's line and column, from 1."""
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def _documents(text: str, file: str) -> Iterator[tuple[Any, Node]]:
+    _check_depth(text, file)
+    loader = _Loader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            _Inspection(file).size(node)
+            made = loader.construct_document(node)
+            if made is not None:
+                yield made, node
+    finally:
+        loader.dispose()
+
+
+def _check_depth(text: str, file: str) -> None:
+    """Refuse deep nesting before anything recursive, such as composing, meets it."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            mark = event.start_mark
+            raise UsageError(f"{file}:{mark.line + 1}:{mark.column + 1}: nested deeper than {MAX_DEPTH} levels")
+
+
+class _Inspection:
+    """Looks through a document before it is constructed."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._sizes: dict[int, int] = {}
+        self._above: set[int] = set()
+
+    def size(self, node: Node) -> int:
+        """Count the values of a node with aliases followed, and refuse what no object may hold."""
+        known = self._sizes.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in self._above:
+            raise self._refusal(node, "an anchor holds itself")
+        self._above.add(id(node))
+        size = 1 + sum(self.size(child) for child in self._children(node))
+        self._above.discard(id(node))
+        if size > MAX_VALUES:
+            raise self._refusal(node, f"aliases make more than {MAX_VALUES} values of it")
+        self._sizes[id(node)] = size
+        return size
+
+    def _children(self, node: Node) -> Iterator[Node]:
+        if isinstance(node, SequenceNode):
+            yield from node.value
+        elif isinstance(node, MappingNode):
+            self._check_keys(node)
+            yield from (value for _, value in node.value)
+
+    def _check_keys(self, node: MappingNode) -> None:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, ScalarNode):
+                raise self._refusal(key, "a key has to be a text")
+            if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
+                raise self._refusal(key, f'key "{key.value}" is there twice')
+            seen.add(key.value)
+
+    def _refusal(self, node: Node, what: str) -> UsageError:
+        line, column = place_of(node)
+        return UsageError(f"{self._file}:{line}:{column}: {what}")
+
+
+def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line, mark.column) if mark is not None else (0, 0)
+    problem = (error.problem or error.context or "cannot be read").replace(_UNKNOWN_TAG, "unknown tag")
+    lines = text.split("\n")
+    near = lines[line] if line < len(lines) else ""
+    help_text = f"; {TRAP_HELP}" if _trapped(near, problem) else ""
+    return UsageError(f"{file}:{line + 1}:{column + 1}: not valid YAML: {problem}{help_text}")
+
+
+def _trapped(line: str, problem: str) -> bool:
+    """Tell whether a line fails because it has an unquoted expression."""
+    if problem.startswith("mapping values"):
+        return _COLONS.match(line) is not None
+    if problem.startswith(("did not find expected key", "did not find expected '-'")):
+        return _QUOTED.match(line) is not None
+    return problem.startswith("unknown tag")

@@ -1,0 +1,79 @@
+"""The `policysched` command: one file a subcommand, and here what they share at the edge.
+
+Errors of ours become one line on stderr and an exit code: 2 for what the user gave, 1 for the rest. Nobody who uses
+the command sees a traceback; an exception that is none of ours is a bug and may show one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from policysched.cli.check import check
+from policysched.cli.demo import demo
+from policysched.cli.dry_run import dry_run
+from policysched.cli.run import run
+from policysched.cli.sandbox import sandbox
+from policysched.cli.version import version
+from policysched.errors import PolicyschedError, UsageError
+
+app = typer.Typer(
+    name="policysched",
+    help="A Kubernetes scheduler whose filter and score rules are SchedulingPolicy objects.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(run)
+app.command("dry-run")(dry_run)
+app.command()(check)
+app.command()(sandbox)
+app.command()(demo)
+app.command()(version)
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and end the process."""
+    sys.exit(execute(arguments))
+
+
+def execute(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and give its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _call(given)
+    except UsageError as error:
+        return _fail(str(error), 2)
+    except PolicyschedError as error:
+        return _fail(str(error), 1)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away: what follows would fail again when the interpreter flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _call(arguments: list[str]) -> int:
+    try:
+        code = app(arguments, prog_name="policysched", standalone_mode=False)
+    except typer.Exit as end:
+        return end.exit_code
+    except Exception as error:
+        # Typer's own errors about flags and arguments; their class has had several homes, their shape has not.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        text = message()
+        return _fail(text[:1].lower() + text[1:].rstrip("."), 2) if text else 2
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+    return code

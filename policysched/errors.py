@@ -1,0 +1,24 @@
+"""The exceptions of the project, in one place so that their tree can be read.
+
+    PolicyschedError            anything of ours that reaches the edge
+    ├── UsageError              a wrong flag, file or object given by the user: exit code 2
+    └── ConnectionProblemError  the API server or its credentials cannot be used
+
+Rejections and diagnostics are values, never exceptions. This module is a leaf: every layer may import it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ConnectionProblemError", "PolicyschedError", "UsageError"]
+
+
+class PolicyschedError(Exception):
+    """An error of ours whose text is meant for the user: one line, what and what to do."""
+
+
+class UsageError(PolicyschedError):
+    """What the user gave cannot be used: a file, a flag, an object."""
+
+
+class ConnectionProblemError(PolicyschedError):
+    """The API server cannot be reached or refuses the credentials."""

@@ -1,0 +1,59 @@
+"""What a plugin sees: statuses, the plugin protocols and cluster events. It knows neither plugins nor the network."""
+
+from policysched.framework.client import ApiError, Client, Clock, Event
+from policysched.framework.plugin import (
+    MAX_NODE_SCORE,
+    PREFIX,
+    SKIP,
+    Codes,
+    FilterPlugin,
+    Hint,
+    Mask,
+    Narrow,
+    Nothing,
+    Plugin,
+    PostFilterPlugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    Rows,
+    ScorePlugin,
+    Scores,
+    default_normalize,
+)
+from policysched.framework.status import Code, Status, unresolvable, unschedulable
+from policysched.state.changes import Action, Change, Resource
+from policysched.state.cluster import Cluster
+from policysched.state.journal import Aspect
+
+__all__ = [
+    "MAX_NODE_SCORE",
+    "PREFIX",
+    "SKIP",
+    "Action",
+    "ApiError",
+    "Aspect",
+    "Change",
+    "Client",
+    "Clock",
+    "Cluster",
+    "Code",
+    "Codes",
+    "Event",
+    "FilterPlugin",
+    "Hint",
+    "Mask",
+    "Narrow",
+    "Nothing",
+    "Plugin",
+    "PostFilterPlugin",
+    "PreEnqueuePlugin",
+    "QueueSortPlugin",
+    "Resource",
+    "Rows",
+    "ScorePlugin",
+    "Scores",
+    "Status",
+    "default_normalize",
+    "unresolvable",
+    "unschedulable",
+]

@@ -1,0 +1,76 @@
+"""The seams to the outside: what the engine asks of an API server and of time.
+
+Whoever implements them translates its library's exceptions into `ApiError`; nothing of that library crosses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from policysched.errors import PolicyschedError
+from policysched.model.objects import Pod
+
+
+class ApiError(PolicyschedError):
+    """The API server refused a request, or could not be reached (status 0)."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event about a pod, as `kubectl describe` shows it."""
+
+    pod: Pod
+    type: str
+    """Normal or Warning."""
+    reason: str
+    action: str
+    note: str
+    at: datetime
+    """When it happened, UTC."""
+
+
+class Client(Protocol):
+    """What the engine writes to the API server."""
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        """Bind the pod, once, without a retry.
+
+        Raises:
+            ApiError: the server refused.
+        """
+
+    async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
+        """Write one condition of the pod's status (a patch that touches nothing else).
+
+        Raises:
+            ApiError: the server refused.
+        """
+
+    async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
+        """Write a policy's status as a merge patch against that version of the object.
+
+        Raises:
+            ApiError: the server refused; status 409 where the object moved on.
+        """
+
+    def record(self, event: Event) -> None:
+        """Take an event to be written behind the bindings; it is never dropped silently."""
+
+
+class Clock(Protocol):
+    """Time, so that tests can hold it."""
+
+    def now(self) -> datetime:
+        """Give the wall clock, UTC."""
+
+    def monotonic(self) -> float:
+        """Give seconds that never go back."""

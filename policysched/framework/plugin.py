@@ -1,0 +1,166 @@
+"""What column plugins are: they prepare once for a pod class and then answer for many rows at once.
+
+A prepared state belongs to one pod class (pods equal in everything scheduling reads) and outlives many cycles. So
+`filter` and `score` may read nothing of the pod but what `prepare_*` kept, and nothing of the cluster but the aspects
+they declare: rows that changed in those are asked again, all others keep their answer. Where an answer depends on
+more than its own row, `epoch` says so: another epoch makes the whole class anew.
+
+Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an array of row numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework.status import Status
+from policysched.model.objects import Pod
+from policysched.state.changes import Action, Change, Resource
+from policysched.state.cluster import Cluster
+from policysched.state.journal import Aspect
+
+Rows = slice | NDArray[np.int32]
+Codes = NDArray[np.int32]
+Scores = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+MAX_NODE_SCORE = 100
+PREFIX = "SchedulingPolicy/"
+"""What the names of policies' plugins begin with."""
+
+
+class Nothing(Enum):
+    """The answer of a plugin that has nothing to do with a pod."""
+
+    SKIP = "Skip"
+
+
+SKIP = Nothing.SKIP
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """A prepared state together with the only nodes that can match, by name."""
+
+    state: Any
+    nodes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """An event that may help a pod which the plugin rejected.
+
+    `helps(pod, change, cluster)` decides for one pod and change; absent, every such event helps.
+    """
+
+    resource: Resource
+    actions: Action
+    helps: Callable[[Pod, Change, Cluster], bool] | None = None
+
+
+class Plugin(Protocol):
+    """What all plugins have."""
+
+    @property
+    def name(self) -> str:
+        """The name in configurations, statuses and decision records."""
+
+
+@runtime_checkable
+class FilterPlugin(Plugin, Protocol):
+    """A plugin at PreFilter and Filter."""
+
+    @property
+    def filter_reads(self) -> Aspect:
+        """The aspects of a row that its filter reads, PRESENCE apart."""
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Give a state for `filter`, a Narrow, SKIP, or a Status that rejects the pod on every node."""
+
+    def filter(self, state: Any, rows: Rows) -> Codes:
+        """Give each row 0 where the pod may go, else a positive reason code of this plugin.
+
+        Shapes: (R,) int32.
+        """
+
+    def reason(self, state: Any, code: int) -> Status:
+        """Translate a reason code of this state."""
+
+    def events(self) -> Sequence[Hint]:
+        """Name the changes that can help a pod which this plugin rejected."""
+
+    def epoch(self, cluster: Cluster) -> Hashable:
+        """Give a value whose change makes all prepared states stale."""
+
+
+@runtime_checkable
+class ScorePlugin(Plugin, Protocol):
+    """A plugin at PreScore, Score and NormalizeScore."""
+
+    @property
+    def score_reads(self) -> Aspect:
+        """The aspects of a row that its score reads, PRESENCE apart."""
+
+    @property
+    def normalizes(self) -> bool:
+        """Whether the final score depends on which nodes are feasible."""
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Give a state for `score`, SKIP, or a Status with code ERROR."""
+
+    def score(self, state: Any, rows: Rows) -> Scores:
+        """Score rows, feasible or not; without normalisation this is the final score, 0 to 100.
+
+        Shapes: (R,) int64.
+        """
+
+    def normalize(self, state: Any, scores: Scores, feasible: Mask) -> Scores:
+        """Turn all rows' scores into final ones, 0 to 100, looking at the feasible rows only.
+
+        Scores that are 0 on every row must give the same final score everywhere.
+
+        Shapes: scores (N,), feasible (N,) -> (N,); values of other rows do not matter.
+        """
+
+    def epoch(self, cluster: Cluster) -> Hashable:
+        """Give a value whose change makes all prepared states stale."""
+
+
+class PreEnqueuePlugin(Plugin, Protocol):
+    """A plugin that may keep a pod out of the active queue."""
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Give a rejection, or None to let the pod in."""
+
+    def events(self) -> Sequence[Hint]:
+        """Name the changes that can let the pod in."""
+
+
+class QueueSortPlugin(Plugin, Protocol):
+    """The plugin that orders the active queue."""
+
+    def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
+        """Give the sort key: smaller goes first."""
+
+
+class PostFilterPlugin(Plugin, Protocol):
+    """A plugin that runs when no node was feasible."""
+
+    def post_filter(self, pod: Pod) -> Status:
+        """Give what it found; its reasons end the pod's message."""
+
+
+def default_normalize(scores: Scores, feasible: Mask, *, reverse: bool) -> Scores:
+    """Scale scores to 0..100 by their maximum over the feasible rows; `reverse` turns them around.
+
+    Source: plugins/helper/normalize_score.go.
+    """
+    highest = int(scores.max(initial=0, where=feasible))
+    if highest == 0:
+        return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores
+    scaled = scores * MAX_NODE_SCORE // highest
+    return MAX_NODE_SCORE - scaled if reverse else scaled

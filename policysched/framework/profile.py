@@ -1,0 +1,52 @@
+"""Which plugins run for the pods of one scheduler name, in which order and with which weights.
+
+Policies come after the configured plugins of a point. A profile is immutable; another policy set makes another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+from policysched.framework.plugin import (
+    FilterPlugin,
+    PostFilterPlugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    ScorePlugin,
+)
+from policysched.model.objects import Pod
+from policysched.state.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The plugins of a scheduler name, by extension point."""
+
+    scheduler_name: str
+    queue_sort: QueueSortPlugin
+    pre_enqueue: tuple[PreEnqueuePlugin, ...] = ()
+    filters: tuple[FilterPlugin, ...] = ()
+    scores: tuple[tuple[ScorePlugin, int], ...] = ()
+    """Score plugins with their weights."""
+    post_filters: tuple[PostFilterPlugin, ...] = ()
+    takes_policies: bool = True
+    """Whether SchedulingPolicies act in this profile."""
+    extra_key: Callable[[Pod], Hashable] | None = None
+    """What policies read of a pod beyond the fields that always make its class."""
+
+    def with_policies(
+        self,
+        filters: tuple[FilterPlugin, ...],
+        scores: tuple[tuple[ScorePlugin, int], ...],
+        extra_key: Callable[[Pod], Hashable] | None,
+    ) -> Profile:
+        """Give this profile with policies behind its plugins."""
+        return replace(self, filters=self.filters + filters, scores=self.scores + scores, extra_key=extra_key)
+
+    def epochs(self, cluster: Cluster) -> Hashable:
+        """Give a value whose change makes prepared states stale."""
+        return (
+            tuple(plugin.epoch(cluster) for plugin in self.filters),
+            tuple(plugin.epoch(cluster) for plugin, _ in self.scores),
+        )

@@ -1,0 +1,97 @@
+"""The writes of the engine, as requests: bindings, conditions, policy status, events.
+
+A binding is sent once, for the queue decides about another attempt; status writes are repeated as the server asks,
+because nobody else would repeat them. Bodies are encoded from structs: a binding is the hot path.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from policysched.framework import ApiError, Event
+from policysched.kube.events import EventWriter
+from policysched.kube.resources import POLICIES_PATH
+from policysched.kube.retry import Pacing, Retry, passes
+from policysched.kube.transport import MERGE_PATCH, STRATEGIC_PATCH, Transport
+from policysched.model.objects import Pod
+
+STATUS_ATTEMPTS = 4
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    namespace: str
+    uid: str
+
+
+class _Target(msgspec.Struct):
+    name: str
+    apiVersion: str = "v1"  # noqa: N815 - the API's name
+    kind: str = "Node"
+
+
+class _Binding(msgspec.Struct):
+    metadata: _Metadata
+    target: _Target
+    apiVersion: str = "v1"  # noqa: N815 - the API's name
+    kind: str = "Binding"
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class KubeClient:
+    """The `Client` of the framework, over a real API server."""
+
+    def __init__(self, transport: Transport, events: EventWriter, pacing: Pacing) -> None:
+        self._transport = transport
+        self._events = events
+        self._pacing = pacing
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        """Bind the pod, once; the UID keeps a pod made anew under the same name from being bound instead.
+
+        Raises:
+            ApiError: the server refused.
+        """
+        of = pod.metadata
+        body = _ENCODER.encode(_Binding(_Metadata(of.name, of.namespace, of.uid), _Target(node)))
+        await self._transport.request("POST", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/binding", body)
+
+    async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
+        """Write one condition of the pod's status; the others stay, because they merge by type.
+
+        Raises:
+            ApiError: the server refused.
+        """
+        of = pod.metadata
+        body = _ENCODER.encode({"metadata": {"uid": of.uid}, "status": {"conditions": [condition]}})
+        path = f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/status"
+        await self._patch(path, body, STRATEGIC_PATCH)
+
+    async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
+        """Write a policy's status as a merge patch against that version of the object.
+
+        Raises:
+            ApiError: the server refused; status 409 where the object moved on.
+        """
+        body = _ENCODER.encode({"metadata": {"resourceVersion": resource_version}, "status": status})
+        await self._patch(f"{POLICIES_PATH}/{name}/status", body, MERGE_PATCH)
+
+    def record(self, event: Event) -> None:
+        """Take an event to be written behind the bindings; it is never dropped silently."""
+        self._events.record(event)
+
+    async def _patch(self, path: str, body: bytes, content_type: str) -> None:
+        retry = Retry(self._pacing)
+        while True:
+            try:
+                await self._transport.request("PATCH", path, body, content_type=content_type)
+            except ApiError as error:
+                if not passes(error) or retry.failures >= STATUS_ATTEMPTS - 1:
+                    raise
+                await retry.pause(error.retry_after or 0.0)
+            else:
+                return

@@ -1,0 +1,55 @@
+"""What is watched: where it is, how it is decoded, what of it is kept, and what may be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from policysched.model.decode import decode_device_class, decode_namespace, decode_node, decode_pod
+from policysched.model.objects import DeviceClass, Pod
+from policysched.model.policy import API_VERSION, PLURAL, Policy, decode_policy
+from policysched.state.cluster import FINISHED
+
+T = TypeVar("T")
+
+
+def _everything(_: object) -> bool:
+    return True
+
+
+def _unfinished(pod: Pod) -> bool:
+    return pod.status.phase not in FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Generic[T]):
+    """A resource that is listed and watched over all namespaces."""
+
+    name: str
+    path: str
+    decode: Callable[[bytes], T]
+    """Raises ObjectError for a malformed object."""
+    keep: Callable[[T], bool] = _everything
+    """Says which objects matter; one that stops to matter counts as deleted."""
+    malformed_is_gone: bool = True
+    """Whether a malformed version takes the earlier one away; else that stays as the last good one."""
+    tolerated: frozenset[int] = frozenset()
+    """Statuses of a list that count as an empty one, because the resource need not exist."""
+
+
+POLICIES_PATH: Final = f"/apis/{API_VERSION}/{PLURAL}"
+NODES: Final = Watched("nodes", "/api/v1/nodes", decode_node)
+PODS: Final = Watched("pods", "/api/v1/pods", decode_pod, _unfinished)
+"""Finished pods hold nothing, so they are not even remembered."""
+NAMESPACES: Final = Watched("namespaces", "/api/v1/namespaces", decode_namespace)
+POLICIES: Final[Watched[Policy]] = Watched(
+    PLURAL, POLICIES_PATH, decode_policy, malformed_is_gone=False, tolerated=frozenset((404,))
+)
+"""Where the kind is not installed there are no policies; where it is forbidden there may be."""
+DEVICE_CLASSES: Final[Watched[DeviceClass]] = Watched(
+    "deviceclasses",
+    "/apis/resource.k8s.io/v1/deviceclasses",
+    decode_device_class,
+    tolerated=frozenset((403, 404)),
+)

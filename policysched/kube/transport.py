@@ -1,0 +1,164 @@
+"""Requests as bytes: one call for an answer, one for a stream of lines.
+
+Whatever goes wrong becomes an ApiError: the server's own Status, a body that is none (a proxy's page), or a lost
+connection (status 0). Nothing is repeated here but a request whose credentials had expired; who may repeat depends
+on what is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator
+from http import HTTPStatus
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from policysched.framework import ApiError
+from policysched.kube.connection import Connection
+from policysched.kube.problems import lost
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+REQUEST_TIMEOUT = 30.0
+"""Units: seconds."""
+MAX_LINE = 32 << 20
+"""The longest line of a stream; an object is 1.5 MiB at most in etcd. Units: bytes."""
+LOST = (aiohttp.ClientError, ssl.SSLError, OSError, TimeoutError)
+
+
+class _Details(msgspec.Struct):
+    retryAfterSeconds: float = 0  # noqa: N815 - the API's name
+
+
+class Status(msgspec.Struct):
+    """The API server's answer in place of an object: metav1.Status."""
+
+    kind: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: _Details | None = None
+
+    @property
+    def retry_after(self) -> float | None:
+        """When to try again. Units: seconds."""
+        return (self.details.retryAfterSeconds if self.details else 0) or None
+
+
+_STATUS = msgspec.json.Decoder(Status)
+
+
+class Transport:
+    """Requests over one connection."""
+
+    def __init__(self, connection: Connection, timeout: float = REQUEST_TIMEOUT) -> None:
+        self._connection = connection
+        self._timeout = aiohttp.ClientTimeout(total=timeout)
+
+    async def request(self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON) -> bytes:
+        """Send a request and give the body of its answer.
+
+        Raises:
+            ApiError: the server refused, or could not be reached.
+            ConnectionProblemError: the credentials expired and cannot be renewed.
+        """
+        try:
+            return await self._once(method, path, body, content_type)
+        except ApiError as error:
+            if error.status != HTTPStatus.UNAUTHORIZED or not await self._connection.renew():
+                raise
+        return await self._once(method, path, body, content_type)
+
+    async def _once(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
+        headers = await self._connection.headers()
+        if body is not None:
+            headers = {**headers, "Content-Type": content_type}
+        url = URL(self._connection.url + path, encoded=True)
+        try:
+            async with self._connection.session.request(
+                method, url, data=body, headers=headers, timeout=self._timeout, **self._connection.routing
+            ) as response:
+                answer = await response.read()
+        except LOST as error:
+            raise lost(error, self._connection.url) from error
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            raise refusal(response, answer)
+        return answer
+
+    async def lines(self, path: str, timeout: float) -> AsyncGenerator[list[bytes], None]:
+        """Stream the complete lines of an answer, as many at a time as have arrived; a half line is left out.
+
+        Nothing comes first, as soon as the server has begun to answer.
+
+        Args:
+            path: what is asked for.
+            timeout: how long the stream may live, in seconds.
+
+        Raises:
+            ApiError: the server refused, or the stream broke.
+            ConnectionProblemError: the credentials expired and cannot be renewed.
+        """
+        headers = await self._connection.headers()
+        url = URL(self._connection.url + path, encoded=True)
+        limit = aiohttp.ClientTimeout(total=timeout, sock_connect=self._timeout.total)
+        try:
+            async with self._connection.session.get(
+                url, headers=headers, timeout=limit, **self._connection.routing
+            ) as response:
+                if response.status >= HTTPStatus.BAD_REQUEST:
+                    answer = await response.read()
+                    if response.status == HTTPStatus.UNAUTHORIZED:
+                        await self._connection.renew()
+                    raise refusal(response, answer)
+                _keep_alive(response)
+                yield []
+                async for lines in _split(response.content):
+                    yield lines
+        except LOST as error:
+            raise lost(error, self._connection.url) from error
+
+
+async def _split(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
+    rest = b""
+    async for chunk in content.iter_any():
+        if b"\n" not in chunk:
+            rest += chunk
+            if len(rest) > MAX_LINE:
+                raise aiohttp.ClientPayloadError("a line of the stream is too long")
+            continue
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield lines
+
+
+def _keep_alive(response: aiohttp.ClientResponse) -> None:
+    """Notice within a minute that the other side is gone: a silent stream looks like a quiet cluster."""
+    connection = response.connection
+    transport = connection.transport if connection else None
+    sock = transport.get_extra_info("socket") if isinstance(transport, asyncio.Transport) else None
+    if sock is None:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
+    """Translate an answer of status 400 or more."""
+    waits = response.headers.get("Retry-After", "")
+    retry_after = float(waits) if waits.isdecimal() else None
+    try:
+        status = _STATUS.decode(answer)
+    except msgspec.DecodeError:
+        status = Status()
+    if status.kind != "Status":
+        reason = response.reason or "no reason"
+        kind = response.content_type
+        text = f"{response.url.origin()} answered {response.status} {reason} with {kind}, which is no Kubernetes Status"
+        return ApiError(response.status, reason, text, retry_after)
+    return ApiError(response.status, status.reason, status.message, status.retry_after or retry_after)

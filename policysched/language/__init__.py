@@ -1,0 +1,68 @@
+"""The policy language: texts in, programs over columns of nodes out.
+
+It knows nothing of Kubernetes objects, of files or of the network. Everything a caller needs is exported here; the
+modules under it are its own affair.
+"""
+
+from policysched.language.cases import compile_cases
+from policysched.language.codes import CODES, Code
+from policysched.language.compile import Compiled, Want, compile_expression
+from policysched.language.costs import Cost
+from policysched.language.diagnostics import Diagnostic, diagnose, render
+from policysched.language.environment import Environment, reserved_names
+from policysched.language.format import format_text, format_tree
+from policysched.language.frames import Frame, ScalarFrame, Strings
+from policysched.language.interpret import UNKNOWN, interpret
+from policysched.language.names import FIELDS
+from policysched.language.parse import parse
+from policysched.language.policies import CompiledLet, check_cost, check_name, compile_lets, policy_cost
+from policysched.language.program import Program, Truth, Value
+from policysched.language.syntax import Span
+from policysched.language.typed import Input, Typed
+from policysched.language.types import Gap, Kind, Shape, Type, Unit
+
+
+def code_table() -> dict[str, Code]:
+    """Return every code with its title, sentences, help and example."""
+    return dict(CODES)
+
+
+__all__ = [
+    "FIELDS",
+    "UNKNOWN",
+    "Code",
+    "Compiled",
+    "CompiledLet",
+    "Cost",
+    "Diagnostic",
+    "Environment",
+    "Frame",
+    "Gap",
+    "Input",
+    "Kind",
+    "Program",
+    "ScalarFrame",
+    "Shape",
+    "Span",
+    "Strings",
+    "Truth",
+    "Type",
+    "Typed",
+    "Unit",
+    "Value",
+    "Want",
+    "check_cost",
+    "check_name",
+    "code_table",
+    "compile_cases",
+    "compile_expression",
+    "compile_lets",
+    "diagnose",
+    "format_text",
+    "format_tree",
+    "interpret",
+    "parse",
+    "policy_cost",
+    "render",
+    "reserved_names",
+]

@@ -1,0 +1,170 @@
+"""From text to program: parse, check, ask for the wanted type, warn.
+
+The entry for one field. What a whole policy has to keep (cost, order of `let`) is in `policies`, the lines of a
+score in `cases`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from policysched.language import hints
+from policysched.language.check import Checker
+from policysched.language.diagnostics import Diagnostic
+from policysched.language.environment import Environment
+from policysched.language.format import format_tree
+from policysched.language.frames import ScalarFrame
+from policysched.language.interpret import evaluate
+from policysched.language.parse import parse
+from policysched.language.program import Program
+from policysched.language.syntax import Call, Chain, Expr, Literal, LiteralKind, Span
+from policysched.language.typed import Constant, Typed
+from policysched.language.types import Gap, Kind, Unit
+
+
+class Want(enum.Enum):
+    """What a field has to be."""
+
+    CONDITION = "condition"
+    NUMBER = "number"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program, or errors; warnings come with either.
+
+    Without a program and without an error the text uses a `let` that has an error of its own.
+    """
+
+    program: Program | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The errors alone."""
+        return tuple(item for item in self.diagnostics if item.severity == "error")
+
+
+class _NoFrame:
+    """A frame for constants, which read nothing."""
+
+    @property
+    def feasible(self) -> Sequence[ScalarFrame]:
+        return ()
+
+    def value(self, item: object) -> None:
+        raise AssertionError(f"a constant reads {item}")
+
+
+_NO_FRAME: ScalarFrame = cast("ScalarFrame", _NoFrame())
+
+
+def compile_expression(text: str, environment: Environment, want: Want = Want.ANY) -> Compiled:
+    """Compile the text of one field.
+
+    Args:
+        text: An expression.
+        environment: What it may name, and where it stands.
+        want: What it has to be.
+    """
+    tree = parse(text)
+    if isinstance(tree, Diagnostic):
+        return Compiled(None, (tree,))
+    expr = cast("Expr", tree)
+    checker = Checker(text, environment)
+    node = checker.check(expr, Unit.NUMBER if want is Want.NUMBER else None)
+    program = None
+    if node is not None and accept(checker, expr, node, want):
+        program = Program(node, format_tree(expr), constant_value(node))
+        warn(checker, expr, program, want)
+    return finish(checker, program)
+
+
+def finish(checker: Checker, program: Program | None) -> Compiled:
+    """Return the outcome of a check, diagnostics in the order of the text."""
+    found = tuple(sorted(checker.diagnostics, key=lambda item: item.sort_key))
+    return Compiled(None if any(item.severity == "error" for item in found) else program, found)
+
+
+def constant_value(node: Typed) -> Constant:
+    """Return the value of a graph that reads nothing."""
+    if node.inputs or not node.local:
+        return None
+    return cast("Constant", evaluate(node, _NO_FRAME))
+
+
+def accept(checker: Checker, expr: Expr, node: Typed, want: Want) -> bool:
+    """Whether a graph has the wanted type; reports it if not."""
+    if want is Want.CONDITION and node.type.kind is not Kind.BOOL:
+        checker.report("E0302", expr.span, type=node.type)
+        return False
+    return accept_score(checker, expr, node) if want is Want.NUMBER else True
+
+
+def accept_score(checker: Checker, expr: Expr, node: Typed) -> bool:
+    """Whether a graph is a score: a plain number and, as a constant, from 0 to 100."""
+    if node.type.kind is Kind.BOOL:
+        checker.report("E0505", expr.span, "condition")
+        return False
+    if not node.type.is_number:
+        checker.report("E0501", expr.span, type=node.type, hint=hints.score(node))
+        return False
+    return checker.environment.normalized or in_range(checker, expr.span, constant_value(node))
+
+
+def in_range(checker: Checker, span: Span, value: Constant) -> bool:
+    """Whether a constant score is from 0 to 100; anything but a number is."""
+    if not isinstance(value, float) or 0 <= value <= 100:
+        return True
+    checker.report("E0502", span, value=f"{value:g}")
+    return False
+
+
+def warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
+    """Report what is allowed and hardly meant."""
+    if want is Want.ANY:
+        return
+    if program.type.gap is Gap.INPUT:
+        variant = "" if want is Want.CONDITION else "score"
+        checker.report("W0701", expr.span, variant, input=doubtful(program.root))
+    if want is Want.NUMBER:
+        warn_percent(checker, expr)
+    elif isinstance(program.constant, bool):
+        checker.report("W0703", expr.span, value=str(program.constant).lower(), hint="")
+
+
+def warn_percent(checker: Checker, expr: Expr) -> None:
+    """Report a score whose value is written as a percentage."""
+    found = _percentage(expr)
+    if found is not None:
+        checker.report("W0704", found.span)
+
+
+def _percentage(expr: Expr) -> Literal | None:
+    match expr:
+        case Literal() if expr.kind is LiteralKind.PERCENT:
+            return expr
+        case Chain() if expr.steps[-1].operator == "??":
+            return _percentage(expr.steps[-1].operand) or _percentage(expr.first)
+        case Call() if expr.function.dotted == "if":
+            return _percentage(expr.arguments[1]) or _percentage(expr.arguments[2])
+        case Call() if expr.function.dotted == "clamp":
+            return _percentage(expr.arguments[2])
+        case _:
+            return None
+
+
+def doubtful(node: Typed) -> str:
+    """Return the input that a value may be missing for, as the text writes it."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        doubtful = [arg for arg in found.args if arg.type.gap is Gap.INPUT]
+        if not doubtful:
+            return found.inputs[0].text if found.inputs else "a value"
+        waiting.append(doubtful[0])
+    raise AssertionError("a loop that always returns has ended")

@@ -1,0 +1,127 @@
+"""What the language says to its users: values, never exceptions.
+
+This module knows nothing of grammar or types. A diagnostic carries no text of its own but positions, because the
+same one is printed under a line of a file, stored in a status and sent as JSON.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from policysched.language.codes import CODES
+from policysched.language.syntax import Span
+
+Severity: TypeAlias = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding about a text.
+
+    Columns count code points from 1, `end_column` is exclusive and may equal `column` at the end of a text.
+    `field` is left empty here: who knows the object fills it in. `case` is the index of the line in a score's cases.
+    """
+
+    severity: Severity
+    code: str
+    message: str
+    line: int
+    column: int
+    end_column: int
+    help: str | None = None
+    field: str = ""
+    case: int | None = None
+
+    @property
+    def sort_key(self) -> tuple[int, int, int, int, str]:
+        """Order of reading."""
+        return (-1 if self.case is None else self.case, self.line, self.column, self.end_column, self.code)
+
+
+class Place(NamedTuple):
+    """A position as editors count it."""
+
+    line: int
+    column: int
+    end_column: int
+
+
+def locate(text: str, span: Span) -> Place:
+    """Turn offsets into a line and columns; a span over several lines is cut at the end of its first one."""
+    start = min(max(span.start, 0), len(text))
+    end = min(max(span.end, start), len(text))
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    end = min(end, len(text) if line_end < 0 else line_end)
+    return Place(text.count("\n", 0, start) + 1, start - line_start + 1, max(end, start) - line_start + 1)
+
+
+def diagnose(code: str, text: str, span: Span, variant: str = "", **values: object) -> Diagnostic:
+    """Make a diagnostic from the table of codes.
+
+    Args:
+        code: The code, as `E0301`.
+        text: The text that the span points into.
+        span: The smallest part of it that shows the cause.
+        variant: Which of the code's sentences; empty for the usual one.
+        **values: What the sentence's placeholders stand for; `help` replaces the sentence's own help.
+    """
+    entry = CODES[code]
+    message, usual_help = entry.sentences[variant]
+    special_help = values.pop("help", None)
+    help_text = usual_help.format(**values) if special_help is None else str(special_help)
+    place = locate(text, span)
+    return Diagnostic(
+        severity="warning" if code.startswith("W") else "error",
+        code=code,
+        message=message.format(**values),
+        line=place.line,
+        column=place.column,
+        end_column=place.end_column,
+        help=help_text or None,
+    )
+
+
+def render(diagnostic: Diagnostic, text: str, title: str) -> str:
+    """Show a diagnostic under its line of the text, with carets.
+
+    Characters that would move the carets (controls, directions) are shown as one replacement character each.
+    """
+    lines = text.split("\n")
+    line = lines[min(diagnostic.line, len(lines)) - 1].removesuffix("\r")
+    before, marked = line[: diagnostic.column - 1], line[diagnostic.column - 1 : diagnostic.end_column - 1]
+    number = str(diagnostic.line)
+    gutter = " " * (len(number) + 2) + "|"
+    shown = [
+        f"{diagnostic.severity}[{diagnostic.code}]: {_printable(diagnostic.message)}",
+        f"{' ' * (len(number) + 1)}--> {title}:{diagnostic.line}:{diagnostic.column}",
+        gutter,
+        f" {number} | {_printable(line)}".rstrip(),
+        f"{gutter} {' ' * _width(before)}{'^' * max(1, _width(marked))}",
+    ]
+    if diagnostic.help:
+        shown.append(f"{' ' * (len(number) + 2)}= help: {_printable(diagnostic.help)}")
+    return "\n".join(shown)
+
+
+def _printable(text: str) -> str:
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if character == "\t":
+        return " "
+    hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    return "\N{REPLACEMENT CHARACTER}" if hidden else character
+
+
+def _width(text: str) -> int:
+    return sum(_cells(character) for character in text)
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,67 @@
+"""The help of type errors: which conversion the writer may have meant.
+
+Reads types and inputs only. One sentence each; where nothing sure can be said it is empty.
+"""
+
+from __future__ import annotations
+
+from policysched.language.typed import Op, Typed
+from policysched.language.types import Kind, Unit
+
+_DIVIDE = {
+    Unit.CPU: "divide by 1000m to get cores as a number",
+    Unit.BYTES: "write a unit, as in 4Gi, or divide by one",
+    Unit.DURATION: "write a unit, as in 5min, or divide by one",
+}
+_LABELS = frozenset({"labels", "annotations", "namespace_labels"})
+
+
+def difference(left: Typed, right: Typed) -> str:
+    """Say how two values come to have one type."""
+    for one, other in ((left, right), (right, left)):
+        if one.type.kind is Kind.STRING and other.type.kind is Kind.QUANTITY:
+            return _string(one)
+        if one.type.is_number and other.type.kind is Kind.QUANTITY and other.type.unit is not None:
+            return _DIVIDE[other.type.unit]
+        if one.type.kind is Kind.LIST:
+            return "look for a value in a list with in"
+    return ""
+
+
+def _string(node: Typed) -> str:
+    if node.op is Op.CONSTANT:
+        return "numbers are written without quotes"
+    return to_number(node)
+
+
+def to_number(node: Typed) -> str:
+    """Say how a value becomes a number."""
+    if node.type.kind is Kind.BOOL:
+        return "write if(..., 1, 0) to get a number"
+    if node.type.kind is not Kind.STRING:
+        return ""
+    read = node.inputs[-1] if node.op in {Op.INPUT, Op.KEYED} else None
+    if read is not None and read.path[0] in _LABELS:
+        return f"{read.path[0].removeprefix('namespace_')} are strings; write number(...) to convert"
+    return "write number(...) to convert"
+
+
+def default(left: Typed, right: Typed) -> str:
+    """Say how a default fits its value."""
+    if right.type.kind is Kind.BOOL:
+        return "`??` binds tighter than comparisons: write `(x < 1) ?? true`"
+    return difference(left, right)
+
+
+def member(left: Typed, right: Typed) -> str:
+    """Say how a value fits the items of a list."""
+    if left.type.kind is Kind.QUANTITY and right.type.unit is None:
+        return "write the items without quotes" if right.op is Op.CONSTANT else ""
+    return to_number(left) if left.type.kind is Kind.STRING else ""
+
+
+def score(node: Typed) -> str:
+    """Say how a value becomes a score."""
+    if node.type.kind is Kind.QUANTITY:
+        return "write scale(x, lo, hi) or divide by a unit"
+    return to_number(node)

@@ -1,0 +1,68 @@
+"""How large a text may be, measured before anything recursive or slow sees it.
+
+Only tokens are looked at. The depth counts every open bracket and every `not` or `-` still waiting for its operand,
+which bounds the height of the tree because chains of operators are flat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lark import Token
+
+from policysched.language.diagnostics import Diagnostic, diagnose
+from policysched.language.syntax import Span
+
+MAX_CHARACTERS = 4096
+MAX_TOKENS = 1024
+MAX_DEPTH = 32
+
+OPENING = frozenset({"LPAR", "LSQB"})
+CLOSING = frozenset({"RPAR", "RSQB"})
+OPERAND_ENDS = frozenset(
+    {"NAME", "NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE", "RPAR", "RSQB"}
+)
+_NOT = frozenset({"NOT", "NOT_SIGN"})
+_ENDS_NOT = frozenset({"OR", "OR_SIGN", "AND", "AND_SIGN", "COMMA", "ARROW", "ARROW_SIGN"})
+
+
+def measure(tokens: Sequence[Token], text: str) -> Diagnostic | None:
+    """Return the diagnostic of a text with too many tokens or too deep a nesting."""
+    if len(tokens) > MAX_TOKENS:
+        start = tokens[MAX_TOKENS].start_pos or 0
+        return diagnose("E0107", text, Span(start, len(text)), "tokens", number=len(tokens), limit=MAX_TOKENS)
+    for token, depth in zip(tokens, depths(tokens), strict=True):
+        if depth > MAX_DEPTH:
+            start = token.start_pos or 0
+            return diagnose("E0108", text, Span(start, start + len(token)), limit=MAX_DEPTH)
+    return None
+
+
+def depths(tokens: Sequence[Token]) -> list[int]:
+    """Return how deep each token stands."""
+    result: list[int] = []
+    outer: list[tuple[int, int]] = []
+    depth = nots = minuses = 0
+    previous = ""
+    for token in tokens:
+        kind = token.type
+        if kind in OPENING:
+            outer.append((depth, nots))
+            depth, nots, minuses = depth + nots + minuses + 1, 0, 0
+        elif kind in CLOSING and outer:
+            (depth, nots), minuses = outer.pop(), 0
+        elif kind not in OPERAND_ENDS:
+            nots, minuses = _waiting(kind, previous, nots, minuses)
+        result.append(depth + nots + minuses)
+        previous = kind
+    return result
+
+
+def _waiting(kind: str, previous: str, nots: int, minuses: int) -> tuple[int, int]:
+    """Count the prefixes that wait for their operand after an operator."""
+    prefix = previous not in OPERAND_ENDS
+    if kind in _NOT and prefix:
+        return nots + 1, minuses
+    if kind == "MINUS" and prefix:
+        return nots, minuses + 1
+    return (0 if kind in _ENDS_NOT else nots), 0

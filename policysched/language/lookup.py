@@ -1,0 +1,170 @@
+"""What a path means: an input, a `let`, or a mistake.
+
+Only here names meet the environment. A path with a computed key becomes an operation on that key; one with a
+constant key is an input like any other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policysched.language.names import FIELDS, GROUPS, LATER, RESOURCE_NAMES, ROOTS, Field, Names
+from policysched.language.suggest import did_you_mean
+from policysched.language.syntax import Path, Span
+from policysched.language.typed import ANY_KEY, Input, Op, Typed, make, steps
+from policysched.language.types import Kind, Shape
+
+if TYPE_CHECKING:
+    from policysched.language.check import Checker
+
+
+def check_path(checker: Checker, path: Path) -> Typed | None:
+    """Return the graph of a path that is not called."""
+    root = path.names[0]
+    environment = checker.environment
+    if root in environment.lets:
+        return _let(checker, path, environment.lets[root])
+    if root in environment.later:
+        return checker.report("E0207", path.span, name=root)
+    if root not in ROOTS:
+        return _unknown(checker, path)
+    return _rooted(checker, path)
+
+
+def _rooted(checker: Checker, path: Path) -> Typed | None:
+    if path.names[0] == "peer":
+        return checker.report("E0204", path.name_spans[0])
+    if path.names[0] == "metrics":
+        return _metric(checker, path)
+    found = _field(checker, path)
+    if found is None:
+        return None
+    if found.called:
+        return checker.report("E0202", path.span, "call", path=path.dotted)
+    return _read(checker, path, found)
+
+
+def check_called_path(checker: Checker, path: Path, found: Field, key: Typed | None) -> Typed | None:
+    """Return the graph of `node.taints.has("k")`."""
+    if key is None or _closed(checker, path):
+        return None
+    return _keyed(path.names, found, key)
+
+
+def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
+    name = path.names[0]
+    if len(path.names) > 1 or path.key is not None:
+        return checker.report("E0201", path.span, "none", name=name)
+    if node is None:
+        return None
+    phase = checker.environment.phase
+    if phase == "pod" and any(item.root != "pod" for item in node.inputs):
+        return checker.report("E0405", path.span, name=name)
+    if phase not in {"score", "let"} and uses_normalize(node):
+        return checker.report("E0506", path.span)
+    return node
+
+
+def uses_normalize(node: Typed) -> bool:
+    """Whether a graph has `normalize` in it."""
+    return not node.local and any(step.op is Op.NORMALIZE for step in steps(node))
+
+
+def _unknown(checker: Checker, path: Path) -> Typed | None:
+    from policysched.language.functions import AGGREGATES, FUNCTIONS  # noqa: PLC0415 functions check paths
+
+    name = path.names[0]
+    if name in FUNCTIONS or name in AGGREGATES:
+        return checker.report("E0201", path.name_spans[0], "function", name=name)
+    known = (*ROOTS, *checker.environment.lets, "true", "false")
+    return checker.report("E0201", path.name_spans[0], name=name, suggestion=did_you_mean(name, known))
+
+
+def _metric(checker: Checker, path: Path) -> Typed | None:
+    metrics = checker.environment.metrics
+    if len(path.names) == 1:
+        fields = ", ".join(metrics) or "that spec.metrics declares"
+        return checker.report("E0202", path.span, "group", path="metrics", fields=fields)
+    name = path.names[1]
+    if name not in metrics:
+        meant = did_you_mean(name, metrics)
+        return checker.report("E0203", path.name_spans[1], name=name, suggestion=meant and f"; {meant}")
+    return checker.report("E0209", path.span, name=path.dotted)
+
+
+def _field(checker: Checker, path: Path) -> Field | None:
+    names = path.names
+    for size in range(2, len(names) + 1):
+        if names[:size] in LATER:
+            checker.report("E0209", _upto(path, size), name=".".join(names[:size]))
+            return None
+        if names[:size] not in FIELDS and names[:size] not in GROUPS:
+            _no_such(checker, path, size)
+            return None
+    found = FIELDS.get(names)
+    if found is None:
+        fields = ", ".join(GROUPS[names])
+        checker.report("E0202", path.span, "group", path=path.dotted, fields=fields)
+    return found
+
+
+def _no_such(checker: Checker, path: Path, size: int) -> None:
+    parent, name = path.names[: size - 1], path.names[size - 1]
+    found = FIELDS.get(parent)
+    suggestion = did_you_mean(name, GROUPS.get(parent, ()))
+    if not suggestion and found is not None and found.keyed:
+        suggestion = f'write {".".join(parent)}["..."]'
+    checker.report("E0202", path.name_spans[size - 1], parent=".".join(parent), field=name, suggestion=suggestion)
+
+
+def _upto(path: Path, size: int) -> Span:
+    return Span(path.span.start, path.name_spans[size - 1].end)
+
+
+def _closed(checker: Checker, path: Path) -> bool:
+    closed = checker.environment.phase == "pod" and path.names[0] != "pod"
+    if closed:
+        checker.report("E0405", path.span, name=path.dotted)
+    return closed
+
+
+def _read(checker: Checker, path: Path, found: Field) -> Typed | None:
+    if _closed(checker, path):
+        return None
+    if path.key is None:
+        if found.keyed:
+            return checker.report("E0202", path.span, "key", path=path.dotted)
+        return make(Op.INPUT, (), found.type, Input(path.names[0], path.names[1:]))
+    if not found.keyed:
+        return checker.report("E0202", path.span, "no key", path=path.dotted)
+    key = checker.check(path.key)
+    return key and _with_key(checker, path, found, key)
+
+
+def _with_key(checker: Checker, path: Path, found: Field, key: Typed) -> Typed | None:
+    if not check_key(checker, path.key_span, key):
+        return None
+    return _keyed(path.names, found, key)
+
+
+def check_key(checker: Checker, span: Span, key: Typed) -> bool:
+    """Whether a key is a string that is the same for every node."""
+    if key.type.kind is not Kind.STRING:
+        checker.report("E0307", span, type=key.type)
+    elif key.type.shape is not Shape.SCALAR:
+        checker.report("E0308", span)
+    else:
+        return True
+    return False
+
+
+def _keyed(names: Names, found: Field, key: Typed) -> Typed:
+    root, path = names[0], names[1:]
+    if key.op is not Op.CONSTANT:
+        result = found.type.filled(max(found.type.gap, key.type.gap))
+        return make(Op.KEYED, (key,), result, Input(root, path, ANY_KEY))
+    text = str(key.data)
+    named = (*names, RESOURCE_NAMES.get(text, ""))
+    if named in FIELDS:
+        return make(Op.INPUT, (), FIELDS[named].type, Input(root, named[1:]))
+    return make(Op.INPUT, (), found.type, Input(root, path, text))

@@ -1,0 +1,100 @@
+"""From text to syntax tree, or to one diagnostic.
+
+The steps are length, tokens, number of tokens, depth, grammar, in that order, so that nothing that costs more than
+linear time or any recursion sees a text that has not been measured. Tokens are fed to Lark's parser one by one:
+it never raises past this module, and none of its sentences does.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from typing import TypeAlias
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+from policysched.language import limits, mistakes
+from policysched.language.diagnostics import Diagnostic, diagnose
+from policysched.language.syntax import Case, Expr, Span
+from policysched.language.tree import Part, TreeBuilder
+
+Parsed: TypeAlias = Expr | Case | Diagnostic
+STARTS = ("expr", "case")
+
+
+def grammar_text() -> str:
+    """The grammar as it is shipped with the package."""
+    return importlib.resources.files("policysched.language").joinpath("grammar.lark").read_text("utf-8")
+
+
+@functools.cache
+def _lark() -> Lark:
+    return Lark(
+        grammar_text(),
+        start=list(STARTS),
+        parser="lalr",
+        lexer="basic",
+        keep_all_tokens=True,
+        transformer=TreeBuilder(),
+    )
+
+
+def parse(text: str, start: str = "expr") -> Parsed:
+    """Parse a text.
+
+    Args:
+        text: The text of one field, or of one case.
+        start: `expr` or `case`.
+
+    Returns:
+        The tree, or the first mistake.
+    """
+    if len(text) > limits.MAX_CHARACTERS:
+        return diagnose(
+            "E0107", text, Span(limits.MAX_CHARACTERS, len(text)), number=len(text), limit=limits.MAX_CHARACTERS
+        )
+    tokens, stopped_at = _tokens(text)
+    problem = limits.measure(tokens, text)
+    if problem is not None:
+        return problem
+    return _parse_tokens(text, tokens, start, stopped_at)
+
+
+def _tokens(text: str) -> tuple[list[Token], int | None]:
+    """Split a text; the second value is where no token begins, if there is such a place."""
+    tokens: list[Token] = []
+    try:
+        for token in _lark().lex(text):
+            tokens.append(token)  # noqa: PERF402 the tokens before the bad character are wanted
+    except UnexpectedCharacters as error:
+        return tokens, error.pos_in_stream
+    return tokens, None
+
+
+def _parse_tokens(text: str, tokens: list[Token], start: str, stopped_at: int | None) -> Parsed:
+    parser = _lark().parse_interactive(start=start)
+    for index, token in enumerate(tokens):
+        try:
+            parser.feed_token(token)
+        except UnexpectedToken:
+            return mistakes.unexpected_token(text, tokens, index, _accepted(tokens[:index], start))
+    if stopped_at is not None:
+        return mistakes.unexpected_character(text, tokens, stopped_at)
+    try:
+        part = parser.feed_token(Token("$END", ""))
+    except UnexpectedToken:
+        return mistakes.unexpected_end(text, tokens, _accepted(tokens, start))
+    return _tree(part)
+
+
+def _tree(part: Case | Part) -> Expr | Case:
+    return part.node if isinstance(part, Part) else part
+
+
+def _accepted(tokens: list[Token], start: str) -> frozenset[str]:
+    """Return the terminals that may follow, asked for before the parser reduces for a token that cannot come."""
+    parser = _lark().parse_interactive(start=start)
+    for token in tokens:
+        parser.feed_token(token)
+    return frozenset(parser.accepts())  # type: ignore[no-untyped-call]

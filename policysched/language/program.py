@@ -1,0 +1,181 @@
+"""A compiled expression and its evaluation over columns.
+
+A program is its typed graph in an order in which arguments come first; running it is one loop over that list with a
+table of kernels. Results are remembered in the frame under the graph's nodes, so programs that share an expression
+share its evaluation. It never raises for a value and never warns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, cast
+
+import numpy as np
+
+from policysched.language.costs import Cost, cost_of
+from policysched.language.frames import Codes, Floats, Frame, Mask
+from policysched.language.kernels import CORE, Kernel, Run, Text
+from policysched.language.number_kernels import ARITHMETIC
+from policysched.language.string_kernels import TEXTUAL
+from policysched.language.tables import tables_of
+from policysched.language.typed import Constant, Input, Op, Typed, steps
+from policysched.language.types import Kind, Shape, Type
+
+KERNELS: Final[dict[Op, Kernel]] = {**CORE, **ARITHMETIC, **TEXTUAL}
+_ABSENT: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The value of a condition: never true and unknown at once.
+
+    Shapes: (R,) each for a condition over nodes, else plain bools.
+    """
+
+    true: Mask | bool
+    unknown: Mask | bool
+
+
+Value: TypeAlias = Truth | Floats | float | Codes | str | tuple[Any, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled expression. Equal programs do the same and are written the same.
+
+    Attributes:
+        root: The typed graph.
+        text: The canonical text, the lines of cases joined.
+        constant: The value where nothing is read and it is not missing.
+        missing_arm: The number of a score's `missing` arm, for the caller to apply after normalising.
+    """
+
+    root: Typed
+    text: str
+    constant: Constant = None
+    missing_arm: float | None = None
+    _steps: tuple[tuple[Typed, Kernel], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        plan = tuple((node, KERNELS[node.op]) for node in steps(self.root))
+        object.__setattr__(self, "_steps", plan)
+
+    @property
+    def type(self) -> Type:
+        """The type of the value."""
+        return self.root.type
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """What it reads, in the order of the text, without repeats."""
+        return self.root.inputs
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a row's value depends on that row alone."""
+        return self.root.local
+
+    @property
+    def cost(self) -> Cost:
+        """What it costs, equal parts counted once."""
+        return cost_of(self.nodes)
+
+    @property
+    def nodes(self) -> tuple[Typed, ...]:
+        """The graph's nodes, arguments first."""
+        return tuple(node for node, _ in self._steps)
+
+    def run(self, frame: Frame) -> Value:
+        """Evaluate over the rows of a frame.
+
+        The arrays of the result may be the frame's own or shared with other programs: they are not to be changed.
+
+        Shapes: (R,) where the type's shape is NODES, else a plain value.
+        Missing: NaN, code -1, None; a condition says so in `unknown`.
+        """
+        return _result(self.type, self._evaluate(frame), frame.rows, frame)
+
+    def _evaluate(self, frame: Frame) -> Any:
+        memo = frame.memo
+        value = memo.get(self.root, _ABSENT)
+        return self._fill(frame) if value is _ABSENT else value
+
+    def _fill(self, frame: Frame) -> Any:
+        memo, strings = frame.memo, frame.strings
+        run = Run(frame, memo, strings, tables_of(strings))
+        with np.errstate(all="ignore"):
+            for node, kernel in self._steps:
+                if node not in memo:
+                    memo[node] = kernel(run, node)
+        return memo[self.root]
+
+    def missing_input(self, frame: Frame, row: int) -> Input | None:
+        """Return the input whose absence leaves the value missing or unknown at a row.
+
+        It is the first one in the text that does; None where the value is there, or where what is missing is no
+        input (a string that is no number, a division by zero).
+        """
+        self._evaluate(frame)
+        waiting = [self.root]
+        seen: set[Typed] = set()
+        while waiting:
+            node = waiting.pop()
+            if node in seen or not _missing_at(node.type.kind, frame.memo[node], row):
+                continue
+            seen.add(node)
+            causes = _causes(node, frame.memo, row)
+            if isinstance(node.data, Input) and not any(
+                _missing_at(cause.type.kind, frame.memo[cause], row) for cause in causes
+            ):
+                return _concrete(node, frame.memo)
+            waiting.extend(reversed(causes))
+        return None
+
+
+def _causes(node: Typed, memo: dict[Any, Any], row: int) -> tuple[Typed, ...]:
+    """Return the arguments that a missing value can come from."""
+    if node.op is not Op.IF or _missing_at(Kind.BOOL, memo[node.args[0]], row):
+        return node.args if node.op is not Op.IF else node.args[:1]
+    return (node.args[1] if _at(memo[node.args[0]][0], row) else node.args[2],)
+
+
+def _at(value: Any, row: int) -> Any:
+    return value[row] if isinstance(value, np.ndarray) else value
+
+
+def _missing_at(kind: Kind, value: Any, row: int) -> bool:
+    if kind is Kind.BOOL:
+        return bool(_at(value[1], row))
+    found = _at(value, row)
+    if kind is Kind.QUANTITY:
+        return math.isnan(found)
+    return found is None or (isinstance(value, np.ndarray) and bool(found < 0))
+
+
+def _concrete(node: Typed, memo: dict[Any, Any]) -> Input:
+    item = cast("Input", node.data)
+    return Input(item.root, item.path, memo[node.args[0]]) if node.op is Op.KEYED else item
+
+
+def _result(result: Type, value: Any, rows: int, frame: Frame) -> Value:
+    nodes = result.shape is Shape.NODES
+    if result.kind is Kind.BOOL:
+        true, unknown = value
+        return Truth(_mask(true, rows), _mask(unknown, rows)) if nodes else Truth(bool(true), bool(unknown))
+    if result.kind is Kind.QUANTITY:
+        if not nodes:
+            return float(value)
+        return value if isinstance(value, np.ndarray) else np.full(rows, value, np.float64)
+    if nodes and not isinstance(value, np.ndarray):
+        return _spread(value, rows, frame)
+    return cast("Value", value)
+
+
+def _mask(value: Mask | bool, rows: int) -> Mask:
+    return value if isinstance(value, np.ndarray) else np.full(rows, value, np.bool_)
+
+
+def _spread(value: Text, rows: int, frame: Frame) -> Codes:
+    code = frame.strings.code(value) if isinstance(value, str) else -1
+    return np.full(rows, code, np.int32)

@@ -1,0 +1,147 @@
+"""The syntax tree of an expression.
+
+The tree knows positions in its text and nothing of types or names. Spans are left out of comparisons, so two
+texts that differ only in spacing give equal trees. Chains (`a + b - c`, `a and b`) are flat, so that the depth
+of a tree is bounded by the nesting that its writer can see and not by the length of the text.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+
+class Span(NamedTuple):
+    """Offsets of code points into a text, the end exclusive."""
+
+    start: int
+    end: int
+
+
+class LiteralKind(enum.Enum):
+    """The literal terminals of the grammar."""
+
+    NUMBER = "NUMBER"
+    PERCENT = "PERCENT"
+    QUANTITY = "QUANTITY"
+    DURATION = "DURATION"
+    STRING = "STRING"
+    TRUE = "TRUE"
+    FALSE = "FALSE"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal: the text of a number with its suffix, or the characters of a string."""
+
+    kind: LiteralKind
+    text: str
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A dotted name with an optional key: `node.labels["x"]`."""
+
+    names: tuple[str, ...]
+    key: Expr | None
+    span: Span = field(compare=False, repr=False)
+    name_spans: tuple[Span, ...] = field(compare=False, repr=False)
+    key_span: Span = field(compare=False, repr=False)
+
+    @property
+    def dotted(self) -> str:
+        """The names without the key."""
+        return ".".join(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a function or of an aggregate, with its `by` path."""
+
+    function: Path
+    arguments: tuple[Expr, ...]
+    by: Path | None
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list of literals."""
+
+    items: tuple[Expr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """`-x`."""
+
+    operand: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Inversion:
+    """`not x`."""
+
+    operand: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator of a chain with its right operand; `end` is where that ends, brackets included."""
+
+    operator: str
+    operand: Expr
+    end: int = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A chain of `+ -`, of `* /` or of `??`, evaluated from the left."""
+
+    first: Expr
+    steps: tuple[Step, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison; `not in` is one operator."""
+
+    operator: str
+    left: Expr
+    right: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """A chain of `and` or of `or`."""
+
+    operator: str
+    operands: tuple[Expr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+class Keyword(enum.Enum):
+    """What may stand in the place of a guard."""
+
+    ELSE = "else"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One line of a score's cases."""
+
+    guard: Expr | Keyword
+    value: Expr
+    span: Span = field(compare=False, repr=False)
+    guard_span: Span = field(compare=False, repr=False)
+
+
+Expr: TypeAlias = Literal | Path | Call | Listing | Negation | Inversion | Chain | Comparison | Logic

@@ -1,0 +1,173 @@
+"""Work that is done once a distinct string instead of once a row.
+
+A table holds a function's result for every string code that a column has shown so far; rows are then one indexed
+read. Tables live as long as the interner they belong to and are filled only for codes that occur: a function that
+makes strings would otherwise feed on its own results.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from policysched.language.frames import Codes, Mask, Strings
+
+Array: TypeAlias = npt.NDArray[Any]
+_MOST_TABLES: Final = 256
+_MOST_PAIRS: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a table holds: its dtype, the value of a missing string, and the mark of a cell not filled yet.
+
+    The mark is the largest value of the dtype, so that one maximum tells whether any is left.
+    """
+
+    dtype: Any
+    missing: float
+    unfilled: float
+
+
+TEXT_CODES: Final = Content(np.int32, -1, 2**31 - 1)
+NUMBERS: Final = Content(np.float64, np.nan, np.inf)
+TESTS: Final = Content(np.int8, 2, 127)
+
+
+def _unfilled(found: Array, content: Content) -> bool:
+    return bool(found.size and np.fmax.reduce(found) == content.unfilled)
+
+
+class Lookup:
+    """The results of a function of one string.
+
+    The function gets the interner as an argument: a table that held it would keep it alive for ever.
+    """
+
+    def __init__(self, content: Content, function: Callable[[str, Strings], float]) -> None:
+        self._content = content
+        self._function = function
+        self._values = self._empty(16)
+
+    def _empty(self, size: int) -> Array:
+        values = np.full(size, self._content.unfilled, self._content.dtype)
+        # A missing string has code -1, which reads the last cell.
+        values[-1] = self._content.missing
+        return values
+
+    def take(self, codes: Codes, strings: Strings) -> Array:
+        """Return the results for a column. Shapes: (R,) -> (R,)."""
+        if len(self._values) <= len(strings):
+            grown = self._empty(2 * len(strings) + 1)
+            grown[: len(self._values) - 1] = self._values[:-1]
+            self._values = grown
+        found: Array = self._values[codes]
+        if not _unfilled(found, self._content):
+            return found
+        for code in np.unique(codes[found == self._content.unfilled]).tolist():
+            self._values[code] = self._function(strings.text(code), strings)
+        return np.take(self._values, codes)
+
+
+class PairLookup:
+    """The results of a function of two strings, sorted by the pair."""
+
+    def __init__(self, content: Content, function: Callable[[str, str, Strings], float]) -> None:
+        self._content = content
+        self._function = function
+        self._forget()
+
+    def _forget(self) -> None:
+        self._keys = np.array([-1], np.int64)
+        self._values = np.array([self._content.missing], self._content.dtype)
+
+    def take(self, left: Codes, right: Codes, strings: Strings) -> Array:
+        """Return the results for two columns. Shapes: (R,), (R,) -> (R,)."""
+        # A missing right side makes the key -1, a missing left one makes it smaller still.
+        keys = np.maximum((left.astype(np.int64) << 32) | right, -1)
+        places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        unknown = self._keys[places] != keys
+        if unknown.any():
+            self._learn(np.unique(keys[unknown]), strings)
+            places = np.searchsorted(self._keys, keys)
+        found: Array = self._values[places]
+        return found
+
+    def _learn(self, keys: npt.NDArray[np.int64], strings: Strings) -> None:
+        if len(self._keys) > _MOST_PAIRS:
+            known = self._keys, self._values
+            self._forget()
+            keys = np.unique(np.concatenate((keys, known[0][1:][: _MOST_PAIRS // 2])))
+        results = [
+            self._function(strings.text(key >> 32), strings.text(key & 0xFFFFFFFF), strings) for key in keys.tolist()
+        ]
+        merged = np.concatenate((self._keys, keys))
+        order = np.argsort(merged, kind="stable")
+        self._keys = merged[order]
+        self._values = np.concatenate((self._values, np.array(results, self._content.dtype)))[order]
+
+
+class Tables:
+    """Everything that is remembered for one interner."""
+
+    __slots__ = ("__weakref__", "_codes", "_kept")
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def code(self, text: str, strings: Strings) -> int:
+        """Return the code of a constant."""
+        code = self._codes.get(text)
+        if code is None:
+            code = strings.code(text)
+            if len(self._codes) >= _MOST_PAIRS:
+                self._codes.clear()
+            self._codes[text] = code
+        return code
+
+    def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return the table of a function and its constants; those unused for longest are dropped."""
+        table = self._kept.get(key)
+        if table is None:
+            table = self._kept[key] = make()
+            if len(self._kept) > _MOST_TABLES:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(key)
+        return table
+
+
+class Members:
+    """Which codes belong to a list of constants; strings that come later never do."""
+
+    def __init__(self, codes: list[int]) -> None:
+        self._codes = codes
+        self._size = 0
+        self._mask = np.zeros(0, np.bool_)
+
+    def take(self, codes: Codes, strings: Strings) -> Mask:
+        """Return where a column is in the list. Shapes: (R,) -> (R,)."""
+        if self._size <= len(strings):
+            self._size = 2 * len(strings) + 1
+            self._mask = np.zeros(self._size, np.bool_)
+            self._mask[self._codes] = True
+        found: Mask = self._mask[codes]
+        return found
+
+
+_TABLES: weakref.WeakKeyDictionary[Strings, Tables] = weakref.WeakKeyDictionary()
+
+
+def tables_of(strings: Strings) -> Tables:
+    """Return the tables of an interner."""
+    tables = _TABLES.get(strings)
+    if tables is None:
+        tables = _TABLES.setdefault(strings, Tables())
+    return tables

@@ -1,0 +1,184 @@
+"""The typed graph: what the checker makes and both evaluators read.
+
+Equal nodes are one object (they are looked up before they are made), so identity is equality, an evaluation is
+remembered under the node itself, and an expression that ten policies share is evaluated once. The graph knows no
+positions and no texts.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from policysched.language.types import Type
+
+
+class Op(enum.Enum):
+    """The operations of the graph; the values of functions are their names in the language."""
+
+    CONSTANT = "constant"
+    INPUT = "input"
+    KEYED = "keyed"
+    AND = "and"
+    OR = "or"
+    NOT = "not"
+    EQ = "=="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    IN = "in"
+    NOT_IN = "not in"
+    DEFAULT = "??"
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    NEGATE = "negate"
+    HAS = "has"
+    NUMBER = "number"
+    STARTS_WITH = "starts_with"
+    ENDS_WITH = "ends_with"
+    CONTAINS = "contains"
+    GLOB = "glob"
+    CONCAT = "concat"
+    SPLIT = "split"
+    IF = "if"
+    ONLY = "only"
+    ABS = "abs"
+    ROUND = "round"
+    CLAMP = "clamp"
+    SCALE = "scale"
+    NORMALIZE = "normalize"
+    LEAST = "least"
+    GREATEST = "greatest"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What an expression reads: `Input("node", ("labels",), "gpu")`.
+
+    A key that is only known when the program runs is `*` here; the program then asks for the key it found.
+    """
+
+    root: str
+    path: tuple[str, ...]
+    key: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The input as the language writes it."""
+        dotted = ".".join((self.root, *self.path))
+        if self.key is None:
+            return dotted
+        key = "*" if self.key == ANY_KEY else json.dumps(self.key, ensure_ascii=False)
+        return f"{dotted}({key})" if self.path[-1] == "has" else f"{dotted}[{key}]"
+
+
+ANY_KEY: Final = "*"
+Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] | None
+
+
+class Typed:
+    """One operation with its arguments.
+
+    Attributes:
+        op: What it does.
+        args: What it does it to.
+        data: The constant or the input of a leaf.
+        type: What comes out.
+        inputs: What it reads, in the order of the text, without repeats.
+        local: Whether a row's value depends on that row alone.
+        high: A power of two that no value reaches in magnitude.
+        low: The negative power of two that no magnitude but 0 goes under.
+    """
+
+    __slots__ = ("__weakref__", "args", "data", "high", "inputs", "local", "low", "op", "type")
+
+    def __init__(self, op: Op, args: tuple[Typed, ...], data: Constant | Input, result: Type) -> None:
+        self.op = op
+        self.args = args
+        self.data = data
+        self.type = result
+        self.inputs = _inputs(args, data)
+        self.local: bool = op is not Op.NORMALIZE and all(arg.local for arg in args)
+        self.high, self.low = _magnitude(op, args)
+
+    def __repr__(self) -> str:
+        inside = ", ".join([repr(self.data)] if not self.args else [repr(arg) for arg in self.args])
+        return f"{self.op.name}({inside})"
+
+
+_NODES: weakref.WeakValueDictionary[object, Typed] = weakref.WeakValueDictionary()
+
+
+def make(op: Op, args: Iterable[Typed], result: Type, data: Constant | Input = None) -> Typed:
+    """Return the node of an operation, the same one for the same operation."""
+    arguments = tuple(args)
+    # 1, 1.0 and True are equal and hash alike, so the class of a constant belongs to the key.
+    key = (op, arguments, result, type(data), _signed(data))
+    node = _NODES.get(key)
+    if node is None:
+        node = _NODES.setdefault(key, Typed(op, arguments, data, result))
+    return node
+
+
+def constant(value: Constant, result: Type) -> Typed:
+    """Return the node of a constant."""
+    return make(Op.CONSTANT, (), result, value)
+
+
+def steps(root: Typed) -> tuple[Typed, ...]:
+    """Return every node under a root once, arguments before what uses them."""
+    done: dict[Typed, None] = {}
+    waiting = [(root, False)]
+    while waiting:
+        node, arguments_done = waiting.pop()
+        if node in done:
+            continue
+        if arguments_done:
+            done[node] = None
+            continue
+        waiting.append((node, True))
+        waiting.extend((arg, False) for arg in reversed(node.args))
+    return tuple(done)
+
+
+def _signed(data: Constant | Input) -> object:
+    # -0.0 equals 0.0 and NaN equals nothing: their texts are told apart.
+    return repr(data) if isinstance(data, float) else data
+
+
+def _inputs(args: tuple[Typed, ...], data: Constant | Input) -> tuple[Input, ...]:
+    own = (data,) if isinstance(data, Input) else ()
+    if len(args) == 1 and not own:
+        return args[0].inputs
+    found = dict.fromkeys(item for arg in args for item in arg.inputs)
+    return tuple(dict.fromkeys((*found, *own)))
+
+
+# Inputs and converted strings stay within these powers of two; results above LIMIT_BITS are cut there.
+INPUT_BITS: Final = 64
+LIMIT_BITS: Final = 1000
+_TINY_BITS: Final = 1074
+_MANTISSA_BITS: Final = 53
+
+
+def _magnitude(op: Op, args: tuple[Typed, ...]) -> tuple[int, int]:
+    if not args or op is Op.NUMBER:
+        return INPUT_BITS, _TINY_BITS if op is Op.NUMBER else INPUT_BITS
+    high, low = max(arg.high for arg in args), max(arg.low for arg in args)
+    if op is Op.MULTIPLY:
+        high, low = sum(arg.high for arg in args), sum(arg.low for arg in args)
+    elif op is Op.DIVIDE:
+        high, low = args[0].high + args[1].low, args[0].low + args[1].high
+    elif op in {Op.ADD, Op.SUBTRACT}:
+        high, low = high + 1, low + _MANTISSA_BITS
+    elif op in {Op.SCALE, Op.NORMALIZE}:
+        high, low = INPUT_BITS, _TINY_BITS
+    return min(high, LIMIT_BITS + 1), min(low, _TINY_BITS)

@@ -1,0 +1,212 @@
+"""Turn what the API server or a file gives, bytes or dicts, into the structs of the model.
+
+Knows the shapes, not where the bytes come from. An object is refused as a whole when a field has the wrong type
+or a quantity that scheduling reads is malformed: half an object would be scheduled on wrong numbers. Nulls are
+accepted as absence, on a second and slower attempt, because Go prints some empty lists that way.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from policysched.errors import UsageError
+from policysched.model.objects import (
+    Container,
+    ContainerStatus,
+    DeviceClass,
+    Namespace,
+    Node,
+    Pod,
+    PriorityClass,
+    ResourceList,
+    ResourceRequirements,
+)
+from policysched.model.quantity import QuantityError, parse
+
+T = TypeVar("T")
+Lists = Iterator[tuple[str, ResourceList]]
+"""Resource lists, each with the path of its field."""
+
+_DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
+_PROBLEM: Final = re.compile(r"(?P<what>.*?) - at (?:`key` in )?`\$\.?(?P<field>.*)`", re.DOTALL)
+_TYPES: Final = re.compile(r"Expected `(?P<expected>.*)`, got `(?P<got>.*)`")
+_CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+class ObjectError(UsageError):
+    """An object that cannot be used; the text names it and the field."""
+
+    def __init__(self, kind: str, key: str, reason: str, field: str = "") -> None:
+        place = f"{field}: " if field else ""
+        super().__init__(f'{_CAPITAL.sub(" ", kind).lower()} "{key}": {place}{reason}')
+        self.kind = kind
+        self.key = key
+        self.reason = reason
+        self.field = field
+
+
+def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
+    """Turn JSON or a dict into a struct.
+
+    Args:
+        shape: the struct's type.
+        kind: the object's kind, for messages.
+        raw: the object.
+
+    Raises:
+        ObjectError: it is no JSON, or a field has the wrong type.
+    """
+    try:
+        return _attempt(shape, raw)
+    except msgspec.ValidationError:
+        return _second_attempt(shape, kind, raw)
+    except msgspec.DecodeError as error:
+        raise ObjectError(kind, "", f"not valid JSON: {error}") from error
+
+
+def decode_pod(raw: bytes | Mapping[str, Any]) -> Pod:
+    """Decode a pod.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    pod = decode(Pod, "Pod", raw)
+    _check_quantities("Pod", pod.key, _pod_lists(pod))
+    return pod
+
+
+def decode_node(raw: bytes | Mapping[str, Any]) -> Node:
+    """Decode a node.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    node = decode(Node, "Node", raw)
+    _check_quantities("Node", node.metadata.name, iter([("status.allocatable", node.status.allocatable)]))
+    return node
+
+
+def decode_namespace(raw: bytes | Mapping[str, Any]) -> Namespace:
+    """Decode a namespace.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    return decode(Namespace, "Namespace", raw)
+
+
+def decode_device_class(raw: bytes | Mapping[str, Any]) -> DeviceClass:
+    """Decode a device class.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    return decode(DeviceClass, "DeviceClass", raw)
+
+
+def decode_priority_class(raw: bytes | Mapping[str, Any]) -> PriorityClass:
+    """Decode a priority class.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    return decode(PriorityClass, "PriorityClass", raw)
+
+
+def without_nulls(value: Any) -> Any:
+    """Copy a JSON value without the keys and items that are null.
+
+    Timestamps, which YAML reads as such, become texts again.
+    """
+    if isinstance(value, Mapping):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [without_nulls(item) for item in value if item is not None]
+    if isinstance(value, datetime.date):
+        return value.isoformat().replace("+00:00", "Z")
+    return value
+
+
+def _attempt(shape: type[T], raw: bytes | Mapping[str, Any]) -> T:
+    if isinstance(raw, bytes):
+        return _decoder(shape).decode(raw)
+    return msgspec.convert(raw, shape)
+
+
+def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
+    """Give the decoder of a shape; making one costs far more than using it."""
+    decoder = _DECODERS.get(shape)
+    if decoder is None:
+        decoder = _DECODERS[shape] = msgspec.json.Decoder(shape)
+    return decoder
+
+
+def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
+    plain = without_nulls(msgspec.json.decode(raw) if isinstance(raw, bytes) else raw)
+    try:
+        return msgspec.convert(plain, shape)
+    except msgspec.ValidationError as error:
+        what, field = str(error), ""
+        if match := _PROBLEM.fullmatch(what):
+            what, field = match["what"], match["field"]
+        raise ObjectError(kind, _key(plain), _reason(what), field) from error
+
+
+def _reason(what: str) -> str:
+    match = _TYPES.fullmatch(what)
+    if match is None:
+        return what[:1].lower() + what[1:]
+    expected = match["expected"].split(" | ")
+    if "str" in expected and "float" not in expected:
+        return f"expected text, got {match['got']}: quote it"
+    return f"expected {match['expected']}, got {match['got']}"
+
+
+def _key(plain: Any) -> str:
+    metadata = plain.get("metadata") if isinstance(plain, dict) else None
+    if not isinstance(metadata, dict):
+        return ""
+    return "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+
+
+def _check_quantities(kind: str, key: str, lists: Lists) -> None:
+    for path, resources in lists:
+        for name, amount in resources.items():
+            try:
+                parse(amount)
+            except QuantityError as error:
+                raise ObjectError(kind, key, str(error), f"{path}.{name}") from error
+
+
+def _pod_lists(pod: Pod) -> Lists:
+    spec, status = pod.spec, pod.status
+    yield from _container_lists("spec.containers", spec.containers)
+    yield from _container_lists("spec.initContainers", spec.init_containers)
+    yield "spec.overhead", spec.overhead
+    yield from _requirement_lists("spec.resources", spec.resources)
+    yield from _status_lists("status.containerStatuses", status.container_statuses)
+    yield from _status_lists("status.initContainerStatuses", status.init_container_statuses)
+    yield from _requirement_lists("status.resources", status.resources)
+    yield "status.allocatedResources", status.allocated_resources
+
+
+def _container_lists(path: str, containers: list[Container]) -> Lists:
+    for index, one in enumerate(containers):
+        yield from _requirement_lists(f"{path}[{index}].resources", one.resources)
+
+
+def _status_lists(path: str, statuses: list[ContainerStatus]) -> Lists:
+    for index, one in enumerate(statuses):
+        yield from _requirement_lists(f"{path}[{index}].resources", one.resources)
+        yield f"{path}[{index}].allocatedResources", one.allocated_resources
+
+
+def _requirement_lists(path: str, resources: ResourceRequirements | None) -> Lists:
+    if resources is not None:
+        yield f"{path}.requests", resources.requests
+        yield f"{path}.limits", resources.limits

@@ -1,0 +1,246 @@
+"""Fill in what the API server would have, for objects that come from files.
+
+Works on dicts as kubectl prints them and returns copies. Only what scheduling reads is filled in, and nothing that
+would change a decision the user can see in the file: no not-ready taint, no tolerations that admission adds.
+
+Source: pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go, plugin/pkg/admission/priority, v1.36.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from policysched.model.decode import ObjectError, decode_node, decode_pod, decode_priority_class, without_nulls
+from policysched.model.names import is_huge_page_resource, is_pod_level_resource
+from policysched.model.objects import PriorityClass
+from policysched.model.quantity import QuantityError, parse
+from policysched.model.requests import container_amounts
+
+Object = dict[str, Any]
+
+CLUSTER_SCOPED: Final = frozenset(
+    {
+        "CSIDriver",
+        "CSINode",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "DeviceClass",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PriorityClass",
+        "ResourceSlice",
+        "RuntimeClass",
+        "SchedulingPolicy",
+        "StorageClass",
+        "VolumeAttachment",
+    }
+)
+"""Kinds without a namespace; every other kind gets `default`."""
+
+SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""Priority classes that every cluster has."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClasses:
+    """Priority classes by name; `default` is the one for pods that name none."""
+
+    by_name: Mapping[str, PriorityClass] = field(default_factory=dict)
+    default: PriorityClass | None = None
+
+
+def priority_classes(objects: Iterable[Mapping[str, Any]]) -> PriorityClasses:
+    """Collect the priority classes among objects, and the two that every cluster has.
+
+    Of several global defaults the lowest counts.
+
+    Raises:
+        ObjectError: a class is malformed.
+    """
+    found = {name: PriorityClass(value=value) for name, value in SYSTEM_CLASSES.items()}
+    for one in objects:
+        if one.get("kind") == "PriorityClass":
+            decoded = decode_priority_class(one)
+            found[decoded.metadata.name] = decoded
+    defaults = [one for one in found.values() if one.global_default]
+    return PriorityClasses(found, min(defaults, key=lambda one: one.value, default=None))
+
+
+def fill(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
+    """Fill in an object of any kind.
+
+    Args:
+        raw: the object; it is not changed.
+        classes: the priority classes of the cluster.
+
+    Raises:
+        ObjectError: it is malformed, or a pod names a priority class that does not exist.
+    """
+    match raw.get("kind"):
+        case "Pod":
+            return fill_pod(raw, classes)
+        case "Node":
+            return fill_node(raw)
+        case kind:
+            return _fill_other(without_nulls(raw), str(kind))
+
+
+def fill_node(raw: Mapping[str, Any]) -> Object:
+    """Fill in a node: what it can give is what it has, where it does not say.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    node: Object = without_nulls(raw)
+    decode_node(node)  # refuses wrong shapes, so that the steps below can rely on them
+    status = node.setdefault("status", {})
+    if "allocatable" not in status and status.get("capacity"):
+        status["allocatable"] = dict(status["capacity"])
+    _round(status.get("allocatable"))
+    return node
+
+
+def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
+    """Fill in a pod.
+
+    Raises:
+        ObjectError: it is malformed, or names a priority class that does not exist.
+    """
+    pod: Object = without_nulls(raw)
+    decode_pod(pod)  # refuses wrong shapes, so that the steps below can rely on them
+    metadata, spec = pod.setdefault("metadata", {}), pod.setdefault("spec", {})
+    metadata["namespace"] = metadata.get("namespace") or "default"
+    spec["schedulerName"] = spec.get("schedulerName") or "default-scheduler"
+    spec["serviceAccountName"] = spec.get("serviceAccountName") or "default"
+    _fill_containers(spec)
+    _fill_pod_level(pod)
+    for resources in _resource_lists(spec):
+        _round(resources)
+    _fill_priority(pod, classes)
+    _fill_spreading(spec)
+    _merge_label_keys(spec, metadata.get("labels", {}))
+    return pod
+
+
+def _fill_other(raw: Object, kind: str) -> Object:
+    metadata = raw.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise ObjectError(kind, "", "expected an object", "metadata")
+    if kind not in CLUSTER_SCOPED:
+        metadata["namespace"] = metadata.get("namespace") or "default"
+    if kind == "Namespace":
+        metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata.get("name", "")
+    if kind in ("PersistentVolume", "PersistentVolumeClaim"):
+        raw.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+    if kind == "StorageClass":
+        raw.setdefault("volumeBindingMode", "Immediate")
+    return raw
+
+
+def _containers(spec: Object) -> list[Object]:
+    return [*spec.get("containers", ()), *spec.get("initContainers", ())]
+
+
+def _fill_containers(spec: Object) -> None:
+    for container in _containers(spec):
+        resources = container.get("resources", {})
+        if resources.get("limits"):
+            resources["requests"] = {**resources["limits"], **resources.get("requests", {})}
+        for port in container.get("ports", ()):
+            port["protocol"] = port.get("protocol") or "TCP"
+            if spec.get("hostNetwork") and not port.get("hostPort"):
+                port["hostPort"] = port.get("containerPort", 0)
+
+
+def _fill_pod_level(pod: Object) -> None:
+    """Fill in requests of the pod as a whole, which only happens where it has some requests or limits."""
+    resources = pod["spec"].get("resources", {})
+    limits, requests = resources.get("limits", {}), resources.get("requests", {})
+    if not limits and not requests:
+        return
+    summed_limits = _summed(pod, "limits")
+    huge_pages = {
+        name: text for name, text in summed_limits.items() if is_huge_page_resource(name) and name not in requests
+    }
+    limits = {**huge_pages, **limits}
+    if limits:
+        texts = _summed(pod, "requests")
+        summed = {name: texts[name] for name in ("cpu", "memory") if name in texts}
+        limited = {name: amount for name, amount in limits.items() if is_pod_level_resource(name)}
+        resources["limits"], resources["requests"] = limits, {**limited, **summed, **requests}
+
+
+def _summed(pod: Object, side: str) -> dict[str, str]:
+    """Add up the containers' requests or limits."""
+    spec = pod["spec"]
+    counted = {
+        kind: [
+            {**container, "resources": {"requests": container.get("resources", {}).get(side, {})}}
+            for container in spec.get(kind, ())
+        ]
+        for kind in ("containers", "initContainers")
+    }
+    amounts = container_amounts(decode_pod({**pod, "spec": {**spec, **counted}}), use_status=False, missing={})
+    return {name: amount.text() for name, amount in amounts.items()}
+
+
+def _resource_lists(spec: Object) -> list[Object]:
+    parts = [*(container.get("resources", {}) for container in _containers(spec)), spec.get("resources", {})]
+    lists = [part.get(name) for part in parts for name in ("requests", "limits")]
+    return [one for one in (*lists, spec.get("overhead")) if one]
+
+
+def _round(resources: Object | None) -> None:
+    """Round amounts up to thousandths, as the API server stores them; malformed ones are left to the decoder."""
+    for name, amount in (resources or {}).items():
+        with contextlib.suppress(QuantityError):
+            exact = parse(amount)
+            if exact.rounded_to_milli() is not exact:
+                resources[name] = exact.rounded_to_milli().text()  # type: ignore[index]
+
+
+def _fill_priority(pod: Object, classes: PriorityClasses) -> None:
+    spec = pod["spec"]
+    name = spec.get("priorityClassName")
+    known = classes.by_name.get(name) if name else classes.default
+    if name and known is None and "priority" not in spec:
+        reason = f'no PriorityClass with name "{name}" was found'
+        key = f"{pod['metadata']['namespace']}/{pod['metadata'].get('name', '')}"
+        raise ObjectError("Pod", key, reason, "spec.priorityClassName")
+    chosen = known or PriorityClass()
+    if not name and known is not None and "priority" not in spec:
+        spec["priorityClassName"] = known.metadata.name
+    spec.setdefault("priority", chosen.value)
+    spec.setdefault("preemptionPolicy", chosen.preemption_policy)
+
+
+def _fill_spreading(spec: Object) -> None:
+    for constraint in spec.get("topologySpreadConstraints", ()):
+        constraint.setdefault("nodeAffinityPolicy", "Honor")
+        constraint.setdefault("nodeTaintsPolicy", "Ignore")
+
+
+def _merge_label_keys(spec: Object, labels: Mapping[str, str]) -> None:
+    """Write what matchLabelKeys and mismatchLabelKeys stand for into the selectors beside them."""
+    for term in (*spec.get("topologySpreadConstraints", ()), *_affinity_terms(spec.get("affinity", {}))):
+        selector = term.get("labelSelector")
+        if selector is None:
+            continue
+        for keys, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+            for key in (key for key in term.get(keys, ()) if key in labels):
+                wanted = {"key": key, "operator": operator, "values": [labels[key]]}
+                if wanted not in selector.setdefault("matchExpressions", []):
+                    selector["matchExpressions"].append(wanted)
+
+
+def _affinity_terms(affinity: Object) -> list[Object]:
+    when = "DuringSchedulingIgnoredDuringExecution"
+    parts = [affinity.get(name, {}) for name in ("podAffinity", "podAntiAffinity")]
+    required = [term for part in parts for term in part.get(f"required{when}", ())]
+    weighted = [term for part in parts for term in part.get(f"preferred{when}", ())]
+    return required + [one["podAffinityTerm"] for one in weighted if "podAffinityTerm" in one]

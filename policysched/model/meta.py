@@ -1,0 +1,59 @@
+"""What objects of every kind share: the base struct, metadata, owners, label selectors.
+
+Knows no kind in particular. Structs are frozen and skip unknown fields while decoding, so that an object
+costs only what scheduling reads of it.
+
+Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go, v0.36.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+Amount = str | int | float
+ResourceList = dict[str, Amount]
+
+
+class Struct(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, frozen=True):
+    """The base of every object of the API: camelCase keys, absent fields have their default, immutable."""
+
+
+class OwnerReference(Struct, frozen=True):
+    """The object that this one belongs to."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Metadata(Struct, frozen=True):
+    """Identity and labels of an object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generate_name: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
+
+
+class Requirement(Struct, frozen=True):
+    """One `matchExpressions` or `matchFields` entry of a label or node selector."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Struct, frozen=True):
+    """A standard label selector; absent and empty differ by context."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: list[Requirement] = []

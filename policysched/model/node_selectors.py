@@ -1,0 +1,168 @@
+"""Which nodes a pod demands and which it likes: `nodeSelector` and node affinity, compiled.
+
+Knows names and labels of nodes, not columns: a term lists its requirements, so that a column can answer each of
+them per distinct value. A required term that cannot be parsed matches no node and says so nowhere, because
+kube-scheduler reports such errors only where nothing reads them; a preferred one is an error.
+
+Source: component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go, v0.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from policysched.model.objects import (
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    PreferredSchedulingTerm,
+    Requirement,
+)
+from policysched.model.selectors import (
+    EVERYTHING,
+    LabelMatcher,
+    LabelRequirement,
+    SelectorError,
+    match_labels,
+    requirement,
+)
+
+NAME_FIELD: Final = "metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRequirement:
+    """What one field of the node must be, or must not be where `negated`."""
+
+    key: str
+    value: str
+    negated: bool = False
+
+    def admits(self, name: str) -> bool:
+        """Tell whether a node of this name has the field so; fields other than the name are empty."""
+        actual = name if self.key == NAME_FIELD else ""
+        return (actual == self.value) is not self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """Requirements on labels and fields of a node, all of which must hold."""
+
+    labels: tuple[LabelRequirement, ...] = ()
+    fields: tuple[FieldRequirement, ...] = ()
+
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Tell whether the node has all of it; fields of a node without a name are not looked at."""
+        if not all(one.admits(labels.get(one.key)) for one in self.labels):
+            return False
+        return not name or all(one.admits(name) for one in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelectorMatcher:
+    """Terms of which one must match, and labels that must be there besides.
+
+    Missing: None in place of the terms demands nothing; no terms at all match no node.
+    """
+
+    labels: LabelMatcher = EVERYTHING
+    terms: tuple[NodeTerm, ...] | None = None
+
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Tell whether the node is one that is demanded."""
+        if not self.labels.matches(labels):
+            return False
+        return self.terms is None or any(term.matches(name, labels) for term in self.terms)
+
+    @property
+    def demands_nothing(self) -> bool:
+        """Whether every node matches."""
+        return self.terms is None and self.labels.selects_everything
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The labels that the answer depends on."""
+        return self.labels.keys.union(one.key for term in self.terms or () for one in term.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedTerm:
+    """A term that a pod likes, and by how much."""
+
+    weight: int
+    term: NodeTerm
+
+
+def required_nodes(pod: Pod) -> NodeSelectorMatcher:
+    """Compile what a pod's nodeSelector and required node affinity demand."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    required = affinity.required if affinity else None
+    terms = None if required is None else tuple(_valid_terms(required.node_selector_terms))
+    return NodeSelectorMatcher(match_labels(pod.spec.node_selector), terms)
+
+
+def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
+    """Compile a node selector that must be valid, as those of volumes and of plugin arguments.
+
+    Raises:
+        SelectorError: a term is not valid.
+    """
+    return NodeSelectorMatcher(terms=tuple(_term(one) for one in selector.node_selector_terms if _says_something(one)))
+
+
+def lenient_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
+    """Compile a node selector in which terms that are not valid match no node."""
+    return NodeSelectorMatcher(terms=tuple(_valid_terms(selector.node_selector_terms)))
+
+
+def preferred_nodes(pod: Pod) -> tuple[WeightedTerm, ...]:
+    """Compile the terms of a pod's preferred node affinity.
+
+    Raises:
+        SelectorError: a term of a weight other than 0 is not valid.
+    """
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    return preferred_terms(affinity.preferred if affinity else ())
+
+
+def preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> tuple[WeightedTerm, ...]:
+    """Compile preferred terms; those of weight 0 and those that say nothing are left out.
+
+    Raises:
+        SelectorError: a term of a weight other than 0 is not valid.
+    """
+    return tuple(
+        WeightedTerm(one.weight, _term(one.preference))
+        for one in terms
+        if one.weight and _says_something(one.preference)
+    )
+
+
+def _says_something(term: NodeSelectorTerm) -> bool:
+    return bool(term.match_expressions or term.match_fields)
+
+
+def _valid_terms(terms: Iterable[NodeSelectorTerm]) -> Iterable[NodeTerm]:
+    for one in terms:
+        if _says_something(one):
+            try:
+                yield _term(one)
+            except SelectorError:
+                continue
+
+
+def _term(term: NodeSelectorTerm) -> NodeTerm:
+    return NodeTerm(
+        labels=tuple(requirement(one) for one in term.match_expressions),
+        fields=tuple(_field(one) for one in term.match_fields),
+    )
+
+
+def _field(one: Requirement) -> FieldRequirement:
+    if one.operator not in ("In", "NotIn"):
+        raise SelectorError(f'"{one.operator}" is not a valid operator for a field: use In or NotIn')
+    if len(one.values) != 1:
+        raise SelectorError("values of a field must have one element")
+    return FieldRequirement(one.key, one.values[0], negated=one.operator == "NotIn")

@@ -1,0 +1,121 @@
+"""Every object that scheduling reads, under one import.
+
+The structs live by subject (`meta`, `affinity`, `volumes`, `pods`, `nodes`); this module adds the small
+kinds and gives all of them out, so that importers need not know where the seams are. Quantities stay the
+texts they were (`Amount`), and nothing here knows arrays or the network.
+
+Source: k8s.io/api/core/v1/types.go, k8s.io/api/resource/v1, k8s.io/api/scheduling/v1, v0.36.
+"""
+
+from __future__ import annotations
+
+from policysched.model.affinity import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    PreferredSchedulingTerm,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from policysched.model.meta import (
+    Amount,
+    LabelSelector,
+    Metadata,
+    OwnerReference,
+    Requirement,
+    ResourceList,
+    Struct,
+)
+from policysched.model.nodes import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
+from policysched.model.pods import (
+    Container,
+    ContainerPort,
+    ContainerResourceClaim,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodResourceClaim,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+    RestartRule,
+    SchedulingGate,
+)
+from policysched.model.volumes import ClaimSource, ImageSource, Volume
+
+__all__ = [
+    "Affinity",
+    "Amount",
+    "ClaimSource",
+    "Container",
+    "ContainerImage",
+    "ContainerPort",
+    "ContainerResourceClaim",
+    "ContainerStatus",
+    "DeviceClass",
+    "DeviceClassSpec",
+    "ImageSource",
+    "LabelSelector",
+    "Metadata",
+    "Namespace",
+    "Node",
+    "NodeAffinity",
+    "NodeCondition",
+    "NodeSelector",
+    "NodeSelectorTerm",
+    "NodeSpec",
+    "NodeStatus",
+    "OwnerReference",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodCondition",
+    "PodResourceClaim",
+    "PodSpec",
+    "PodStatus",
+    "PreferredSchedulingTerm",
+    "PriorityClass",
+    "Requirement",
+    "ResourceList",
+    "ResourceRequirements",
+    "RestartRule",
+    "SchedulingGate",
+    "Struct",
+    "Taint",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "Volume",
+    "WeightedPodAffinityTerm",
+]
+
+
+class Namespace(Struct, frozen=True):
+    """A namespace, for its labels."""
+
+    metadata: Metadata = Metadata()
+
+
+class DeviceClassSpec(Struct, frozen=True):
+    """What a device class stands for."""
+
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(Struct, frozen=True):
+    """A class of devices, for the extended resource that it maps."""
+
+    metadata: Metadata = Metadata()
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class PriorityClass(Struct, frozen=True):
+    """A name for a priority."""
+
+    metadata: Metadata = Metadata()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = "PreemptLowerPriority"

@@ -1,0 +1,176 @@
+"""The SchedulingPolicy object: its shape, not its meaning.
+
+Expressions are texts here; `policysched.language` reads them and `policysched.rules` compiles them. The last good
+spec in the status stays a plain dict, so that a damaged status never makes a good policy unreadable.
+
+Source: docs/language.md, "The object".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta
+
+from policysched.model.decode import decode
+from policysched.model.meta import LabelSelector, Metadata, Struct
+
+API_GROUP: Final = "policysched.io"
+API_VERSION: Final = "policysched.io/v1alpha1"
+KIND: Final = "SchedulingPolicy"
+PLURAL: Final = "schedulingpolicies"
+
+Mode = Literal["Enforce", "Shadow", "Disabled"]
+Normalize = Literal["None", "Max"]
+Weight = Annotated[int, Meta(ge=0, le=100)]
+Expression = int | str
+"""What a field takes that may be a number or an expression."""
+
+
+class MetricQuery(Struct, frozen=True):
+    """A series that an expression can read as `metrics.<name>`."""
+
+    name: str
+    query: str
+    node_label: str = "node"
+    unit: str = "number"
+    max_age: str = "2min"
+
+
+class Let(Struct, frozen=True):
+    """A name for an expression."""
+
+    name: str
+    value: Expression
+
+
+class FilterRule(Struct, frozen=True):
+    """A condition that a node must meet; `when` says for which pods."""
+
+    name: str
+    require: str
+    when: str | None = None
+    message: str | None = None
+
+
+class ScoreRule(Struct, frozen=True):
+    """A number for every node, from the first true case or from `value`."""
+
+    name: str
+    weight: Weight = 1
+    normalize: Normalize | None = None
+    cases: list[str] = []
+    value: Expression | None = None
+    when: str | None = None
+
+
+class PolicySpec(Struct, frozen=True):
+    """What a policy wants."""
+
+    mode: Mode = "Enforce"
+    include_system_pods: bool = False
+    scheduler_names: list[str] = []
+    pod_selector: LabelSelector | None = None
+    namespace_selector: LabelSelector | None = None
+    applies_to: str | None = None
+    priority: int = 0
+    weight: Weight = 1
+    metrics: list[MetricQuery] = []
+    let: list[Let] = []
+    filters: list[FilterRule] = []
+    scores: list[ScoreRule] = []
+
+
+class PolicyCondition(Struct, frozen=True):
+    """One of a policy's conditions."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int = 0
+
+
+class PolicyDiagnostic(Struct, frozen=True):
+    """An error or a warning about one field; line and column count from 1 inside its text."""
+
+    severity: str = ""
+    code: str = ""
+    field: str = ""
+    line: int = 0
+    column: int = 0
+    end_column: int = 0
+    message: str = ""
+    help: str = ""
+
+
+class PolicyCost(Struct, frozen=True):
+    """How many operations of each size a decision takes."""
+
+    scalar: int = 0
+    nodes: int = 0
+    pods: int = 0
+
+
+class PolicyInput(Struct, frozen=True):
+    """On how many nodes an input of the policy is present."""
+
+    name: str = ""
+    present: int = 0
+    total: int = 0
+
+
+class PolicyInstance(Struct, frozen=True):
+    """What one installation of the scheduler has to say."""
+
+    name: str = ""
+    active_generation: int = 0
+    inputs: list[PolicyInput] = []
+
+
+class PolicyStatus(Struct, frozen=True):
+    """What became of the policy."""
+
+    observed_generation: int = 0
+    active_generation: int = 0
+    active_spec: dict[str, Any] | None = None
+    conditions: list[PolicyCondition] = []
+    diagnostics: list[PolicyDiagnostic] = []
+    cost: PolicyCost | None = None
+    instances: list[PolicyInstance] = []
+
+
+class Policy(Struct, frozen=True):
+    """A SchedulingPolicy; a policy without a spec does nothing."""
+
+    metadata: Metadata = Metadata()
+    spec: PolicySpec = PolicySpec()
+    status: PolicyStatus = PolicyStatus()
+
+    @property
+    def name(self) -> str:
+        """The policy's name."""
+        return self.metadata.name
+
+
+def decode_policy(raw: bytes | Mapping[str, Any]) -> Policy:
+    """Decode a policy.
+
+    Raises:
+        ObjectError: a field has the wrong type or is missing; `field` says which.
+    """
+    return decode(Policy, KIND, raw)
+
+
+def decode_active_spec(policy: Policy) -> PolicySpec | None:
+    """Decode the last good spec that a policy's status remembers, None where there is none.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    raw = policy.status.active_spec
+    if raw is None:
+        return None
+    return decode(Policy, KIND, {"metadata": {"name": policy.name}, "spec": raw}).spec

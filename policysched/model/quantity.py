@@ -1,0 +1,214 @@
+"""Read Kubernetes quantities such as `500m`, `1.5Gi` or `2e3` exactly as Go's resource.Quantity does.
+
+Knows texts and integers only, nothing of resources or objects. A quantity keeps the two forms that Go has,
+a 64-bit mantissa with a decimal exponent and a wide decimal, because they differ in what they do on
+overflow, and the scheduler's decisions depend on it: a narrow one that does not fit becomes 0, a wide one
+wraps around.
+
+Source: k8s.io/apimachinery/pkg/api/resource quantity.go, amount.go, scale_int.go, v0.36.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+_MAX: Final = (1 << 63) - 1
+_MIN: Final = -(1 << 63)
+_NANO: Final = -9
+_MILLI: Final = -3
+_NARROW_DIGITS: Final = 18
+_LARGEST_EXPONENT: Final = 400
+"""Beyond it every 64-bit answer is the same, and powers of ten only cost time."""
+
+_WRAPPING_SHIFTS: Final = (1, 2, 3, 6, 9)
+"""Powers of ten by which Go multiplies in one step, and wraps around; it stops at others and gives 0."""
+
+_SYNTAX: Final = re.compile(
+    r"(?P<sign>[+-]?)(?P<zeros>0*)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
+    r"(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)"
+)
+_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+_WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
+_WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
+
+
+class QuantityError(ValueError):
+    """A text that is no quantity; the message is the API server's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """The number `mantissa * 10**exponent`; `wide` when it left the 64-bit form."""
+
+    mantissa: int
+    exponent: int = 0
+    wide: bool = False
+
+    def plus(self, other: Quantity) -> Quantity:
+        """Add exactly; the sum is wide where the 64-bit form cannot hold it."""
+        if not (self.wide or other.wide):
+            if other.mantissa == 0:
+                return self
+            if self.mantissa == 0:
+                return other
+        low = min(self.exponent, other.exponent)
+        left, right = self._at(low), other._at(low)
+        fits = all(_MIN < part <= _MAX for part in (left, right, left + right))
+        return Quantity(left + right, low, wide=self.wide or other.wide or not fits)
+
+    def exceeds(self, other: Quantity) -> bool:
+        """Tell whether this is the larger number."""
+        low = min(self.exponent, other.exponent)
+        return self._at(low) > other._at(low)
+
+    def equals(self, other: Quantity) -> bool:
+        """Tell whether both are the same number, whatever their form."""
+        return not self.exceeds(other) and not other.exceeds(self)
+
+    def scaled(self, exponent: int) -> int:
+        """Give the number in units of `10**exponent`, rounded up, as the int64 that Go gives."""
+        shift = self.exponent - exponent
+        if self.wide:
+            return _wide_scaled(self.mantissa, shift)
+        if shift < 0:
+            return _away_from_zero(self.mantissa, -shift)
+        scaled: int = self.mantissa * 10 ** min(shift, _LARGEST_EXPONENT)
+        if _MIN < scaled <= _MAX:
+            return scaled
+        return _wrapped(scaled) if shift in _WRAPPING_SHIFTS else 0
+
+    def rounded_to_milli(self) -> Quantity:
+        """Round away from zero to whole thousandths, as the API server does with everything it stores."""
+        if self.exponent >= _MILLI:
+            return self
+        return Quantity(_away_from_zero(self.mantissa, _MILLI - self.exponent), _MILLI, wide=self.wide)
+
+    def text(self) -> str:
+        """Write the number so that it reads back as the same one."""
+        return f"{self.mantissa}e{self.exponent}" if self.exponent else str(self.mantissa)
+
+    def _at(self, exponent: int) -> int:
+        return self.mantissa * int(10 ** (self.exponent - exponent))
+
+
+ZERO: Final = Quantity(0)
+
+
+@lru_cache(maxsize=1 << 16)
+def parse(amount: str | float) -> Quantity:
+    """Read a quantity as JSON or YAML gives it.
+
+    Raises:
+        QuantityError: the text is malformed.
+    """
+    text = amount.strip() if isinstance(amount, str) else repr(amount)
+    match = _SYNTAX.fullmatch(text)
+    if not text or match is None:
+        raise QuantityError(_WRONG_FORMAT)
+    base, exponent = _suffix(match["suffix"])
+    whole, fraction = match["whole"] or "0", match["fraction"] or ""
+    negative = match["sign"] == "-"
+    narrow = _narrow(whole, fraction, base, exponent)
+    if narrow is not None:
+        return Quantity(-narrow.mantissa, narrow.exponent) if negative else narrow
+    if not any((match["zeros"], match["whole"], fraction)):
+        raise QuantityError(_WRONG_NUMBER)
+    wide = _wide(whole, fraction, base, exponent)
+    return Quantity(-wide.mantissa, wide.exponent, wide=True) if negative else wide
+
+
+@lru_cache(maxsize=1 << 16)
+def value(amount: str | float) -> int:
+    """Give a quantity in whole units, rounded up.
+
+    Raises:
+        QuantityError: the text is malformed.
+    """
+    return parse(amount).scaled(0)
+
+
+@lru_cache(maxsize=1 << 16)
+def milli_value(amount: str | float) -> int:
+    """Give a quantity in thousandths, rounded up.
+
+    Raises:
+        QuantityError: the text is malformed.
+    """
+    return parse(amount).scaled(_MILLI)
+
+
+def _suffix(text: str) -> tuple[int, int]:
+    if text in _DECIMAL:
+        return 10, _DECIMAL[text]
+    if text in _BINARY:
+        return 2, _BINARY[text]
+    match = _EXPONENT.fullmatch(text)
+    if match is None or len(match[1]) > 20 or not _MIN <= int(match[1]) <= _MAX:
+        raise QuantityError(_WRONG_SUFFIX)
+    # Go narrows the exponent to 32 bits without looking.
+    return 10, (int(match[1]) + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _narrow(whole: str, fraction: str, base: int, exponent: int) -> Quantity | None:
+    """Read into the 64-bit form, None where Go would not try or not succeed."""
+    factor = 1
+    if base == 10:
+        precision = _NARROW_DIGITS - len(whole) - len(fraction)
+    else:
+        precision = -1 if fraction else 15 - len(whole) - exponent * 3 // 10 - 1
+        factor, exponent = 1 << exponent, 0
+    exponent -= len(fraction)
+    if precision < 0 or exponent < _NANO:
+        return None
+    mantissa = int(whole + fraction) * factor
+    return Quantity(mantissa, min(exponent, _LARGEST_EXPONENT)) if mantissa <= _MAX else None
+
+
+def _wide(whole: str, fraction: str, base: int, exponent: int) -> Quantity:
+    """Read into the wide form: billionths, rounded up; binary suffixes are capped at the largest int64."""
+    try:
+        mantissa = int(whole + fraction)
+    except ValueError as error:  # Python refuses to read numbers of thousands of digits
+        raise QuantityError(_WRONG_NUMBER) from error
+    if base == 2:
+        mantissa, exponent = mantissa << exponent, 0
+    exponent = max(min(exponent, _LARGEST_EXPONENT) - len(fraction), -len(whole + fraction) - 20)
+    if mantissa == 0:
+        return Quantity(0, exponent, wide=True)
+    shift = exponent - _NANO
+    billionths = mantissa * int(10**shift) if shift >= 0 else _away_from_zero(mantissa, -shift)
+    if base == 2 and billionths > _MAX * 10**9:
+        return Quantity(_MAX, wide=True)
+    return Quantity(billionths, _NANO, wide=True)
+
+
+def _away_from_zero(number: int, places: int) -> int:
+    """Drop decimal places and round what they held away from zero."""
+    magnitude: int = -(-abs(number) // 10**places)
+    return magnitude if number >= 0 else -magnitude
+
+
+def _wide_scaled(mantissa: int, shift: int) -> int:
+    """Do what scaledValue does, its overflows included (as they come out on amd64)."""
+    if shift >= 0:
+        factor = 10**shift if shift < 19 else _MIN
+        return _wrapped(_wrapped(mantissa) * int(factor)) if shift else _wrapped(mantissa)
+    divisor: int = 10**-shift
+    if mantissa < _MAX and -shift < 19:
+        number = _wrapped(mantissa)
+        quotient = abs(number) // divisor * (1 if number >= 0 else -1)
+        return quotient + (quotient * divisor != number)
+    quotient, remainder = divmod(mantissa, divisor)
+    return _wrapped(_wrapped(quotient) + (remainder != 0))
+
+
+def _wrapped(number: int) -> int:
+    """Keep the low 64 bits, as a signed number."""
+    return (number - _MIN) % (1 << 64) + _MIN

@@ -1,0 +1,246 @@
+"""What a pod asks for, as scheduling counts it, and what a node can give.
+
+Knows objects and quantities, nothing of columns or of plugins. A pod that waits is counted by its spec; one
+that is placed is counted by the larger of spec, allocation and what the kubelet really set (in-place
+resize), so there are two families of functions, `incoming_*` and `placed_*`, one for each place in
+kube-scheduler that asks.
+
+Source: component-helpers/resource/helpers.go, pkg/scheduler/framework/types.go (CalculateResource,
+NewResource), plugins/noderesources fit.go and resource_allocation.go, v1.36 with its default feature gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from policysched.model import quantity
+from policysched.model.names import is_pod_level_resource, is_scalar_resource_name
+from policysched.model.objects import (
+    Container,
+    ContainerStatus,
+    Node,
+    Pod,
+    ResourceList,
+    ResourceRequirements,
+)
+from policysched.model.quantity import ZERO, Quantity
+
+Amounts = dict[str, Quantity]
+"""Exact amounts by resource name; rounding happens once, at the end."""
+
+CPU, MEMORY, EPHEMERAL, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+DEFAULT_AMOUNTS: Final[Mapping[str, Quantity]] = {
+    CPU: Quantity(100, -3),
+    MEMORY: Quantity(200 * 1024 * 1024),
+}
+"""What a container without a request counts as where scores want every pod to weigh something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Amounts of resources.
+
+    Units: cpu in thousandths, the others whole; scalars sorted by name, also those that are 0.
+    """
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    ephemeral_bytes: int = 0
+    scalars: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Allocatable:
+    """What a node can give; units as in `Requests`."""
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    ephemeral_bytes: int = 0
+    pods: int = 0
+    scalars: tuple[tuple[str, int], ...] = ()
+
+
+def incoming_requests(pod: Pod) -> Requests:
+    """Count a pod that looks for a node, as NodeResourcesFit does; no amount is below 0."""
+    return _requests(pod_amounts(pod), lowest=0)
+
+
+def incoming_amount(pod: Pod, resource: str, *, nonzero: bool = False) -> int:
+    """Count one resource of a pod that looks for a node, as scorers do.
+
+    Args:
+        pod: the pod.
+        resource: its name, of whatever kind.
+        nonzero: as LeastAllocated and MostAllocated want it, 100m and 200Mi for a container without a
+            request; these overlook requests of the pod as a whole and resizes. BalancedAllocation wants the
+            real requests.
+
+    Units: cpu in thousandths, the others whole.
+    """
+    if nonzero:
+        return _scaled(_with_overhead(container_amounts(pod, use_status=False, missing=DEFAULT_AMOUNTS), pod), resource)
+    return _scaled(pod_amounts(pod, use_status=True), resource)
+
+
+def placed_requests(pod: Pod) -> Requests:
+    """Count what a pod takes from the node that it is on."""
+    return _requests(pod_amounts(pod, use_status=True))
+
+
+def placed_nonzero(pod: Pod) -> tuple[int, int]:
+    """Count cpu (thousandths) and memory (bytes) that a placed pod weighs in scores.
+
+    Missing: a container without a request counts as 100m and 200Mi; where the pod as a whole has requests,
+    only for a resource that neither the pod nor a container names.
+    """
+    amounts = pod_amounts(pod, use_status=True)
+    missing = DEFAULT_AMOUNTS
+    if _has_pod_level_requests(pod):
+        missing = {name: amount for name, amount in DEFAULT_AMOUNTS.items() if name not in amounts}
+    if missing:
+        amounts = pod_amounts(pod, use_status=True, missing=missing)
+    return _scaled(amounts, CPU), _scaled(amounts, MEMORY)
+
+
+def allocatable(node: Node) -> Allocatable:
+    """Count what a node can give."""
+    amounts = parsed(node.status.allocatable)
+    counted = _requests(amounts)
+    return Allocatable(
+        cpu_millis=counted.cpu_millis,
+        memory_bytes=counted.memory_bytes,
+        ephemeral_bytes=counted.ephemeral_bytes,
+        pods=_scaled(amounts, PODS),
+        scalars=counted.scalars,
+    )
+
+
+def pod_amounts(pod: Pod, *, use_status: bool = False, missing: Mapping[str, Quantity] | None = None) -> Amounts:
+    """Add up a pod: containers, then requests of the pod as a whole in their place, then overhead.
+
+    Args:
+        pod: the pod.
+        use_status: take what the kubelet reports about a resize into account.
+        missing: amounts for containers that do not name a resource.
+    """
+    amounts = container_amounts(pod, use_status=use_status, missing=missing or {})
+    if _has_pod_level_requests(pod):
+        amounts |= _pod_level_amounts(pod, use_status=use_status)
+    return _with_overhead(amounts, pod)
+
+
+def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quantity]) -> Amounts:
+    """Add up the containers of a pod.
+
+    Restartable init containers run beside everything after them; another init container runs alone with the
+    restartable ones before it, so of those only the largest moment counts.
+    """
+    statuses = _statuses(pod) if use_status else {}
+    total: Amounts = {}
+    for container in pod.spec.containers:
+        _add(total, _container(pod, container, statuses, missing))
+    beside: Amounts = {}
+    peak: Amounts = {}
+    for container in pod.spec.init_containers:
+        restarts = container.restart_policy == "Always"
+        own = _container(pod, container, statuses if restarts else {}, missing)
+        if restarts:
+            _add(total, own)
+            _add(beside, own)
+            moment = beside
+        else:
+            moment = dict(own)
+            _add(moment, beside)
+        _raise_to(peak, moment)
+    _raise_to(total, peak)
+    return total
+
+
+def _with_overhead(amounts: Amounts, pod: Pod) -> Amounts:
+    _add(amounts, parsed(pod.spec.overhead))
+    return amounts
+
+
+def parsed(resources: ResourceList) -> Amounts:
+    """Read every quantity of a resource list."""
+    return {name: quantity.parse(amount) for name, amount in resources.items()}
+
+
+def _container(
+    pod: Pod, container: Container, statuses: dict[str, ContainerStatus], missing: Mapping[str, Quantity]
+) -> Amounts:
+    amounts = parsed(container.resources.requests)
+    status = statuses.get(container.name)
+    if status is not None and status.resources is not None:
+        amounts = _effective(pod, amounts, status.resources, status.allocated_resources)
+    for name, amount in missing.items():
+        amounts.setdefault(name, amount)
+    return amounts
+
+
+def _pod_level_amounts(pod: Pod, *, use_status: bool) -> Amounts:
+    resources = pod.spec.resources or ResourceRequirements()
+    wanted = {name: amount for name, amount in parsed(resources.requests).items() if is_pod_level_resource(name)}
+    if not use_status or pod.status.resources is None:
+        return wanted
+    effective = _effective(pod, wanted, pod.status.resources, pod.status.allocated_resources)
+    return {name: effective.get(name, ZERO) for name in wanted}
+
+
+def _effective(pod: Pod, wanted: Amounts, actual: ResourceRequirements, allocated: ResourceList) -> Amounts:
+    """Take the largest amount that may be in use while a resize is under way.
+
+    A resize that the node can never grant does not count.
+    """
+    amounts = {} if _resize_is_infeasible(pod) else dict(wanted)
+    _raise_to(amounts, parsed(actual.requests))
+    _raise_to(amounts, parsed(allocated))
+    return amounts
+
+
+def _resize_is_infeasible(pod: Pod) -> bool:
+    for condition in pod.status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _has_pod_level_requests(pod: Pod) -> bool:
+    resources = pod.spec.resources
+    return resources is not None and any(is_pod_level_resource(name) for name in resources.requests)
+
+
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    status = pod.status
+    return {one.name: one for one in (*status.container_statuses, *status.init_container_statuses)}
+
+
+def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:
+    for name, amount in more.items():
+        total[name] = total[name].plus(amount) if name in total else amount
+
+
+def _raise_to(total: Amounts, other: Mapping[str, Quantity]) -> None:
+    for name, amount in other.items():
+        if name not in total or amount.exceeds(total[name]):
+            total[name] = amount
+
+
+def _scaled(amounts: Amounts, resource: str) -> int:
+    return amounts.get(resource, ZERO).scaled(-3 if resource == CPU else 0)
+
+
+def _requests(amounts: Amounts, lowest: int | None = None) -> Requests:
+    counted = {
+        name: _scaled(amounts, name) if lowest is None else max(lowest, _scaled(amounts, name))
+        for name in sorted(amounts)
+        if name in (CPU, MEMORY, EPHEMERAL) or is_scalar_resource_name(name)
+    }
+    return Requests(
+        cpu_millis=counted.pop(CPU, 0),
+        memory_bytes=counted.pop(MEMORY, 0),
+        ephemeral_bytes=counted.pop(EPHEMERAL, 0),
+        scalars=tuple(counted.items()),
+    )

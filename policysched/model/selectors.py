@@ -1,0 +1,194 @@
+"""Label selectors, compiled: one requirement on one label, and conjunctions of them.
+
+Knows labels only; selectors of nodes build on it in `policysched.model.node_selectors`. A requirement answers for
+one value of its label (`admits`), so that a column holds one answer per distinct value instead of one per object.
+
+Source: apimachinery/pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector), v0.36.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, assert_never
+
+from policysched.model.names import is_label_value, is_qualified_name
+from policysched.model.objects import LabelSelector, Requirement
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+
+
+class SelectorError(ValueError):
+    """A selector that the API server would not have accepted."""
+
+
+class Operator(StrEnum):
+    """How a label's value relates to the values of a requirement."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GREATER = "Gt"
+    LESS = "Lt"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LabelRequirement:
+    """What one label must be; `bound` is the number of Gt and Lt."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+    bound: int = 0
+
+    def admits(self, value: str | None) -> bool:
+        """Tell whether the label may have this value, None standing for an object without the label."""
+        match self.operator:
+            case Operator.IN:
+                return value in self.values
+            case Operator.NOT_IN:
+                return value not in self.values
+            case Operator.EXISTS:
+                return value is not None
+            case Operator.DOES_NOT_EXIST:
+                return value is None
+            case Operator.GREATER | Operator.LESS:
+                return self._compares(value)
+            case _:
+                assert_never(self.operator)
+
+    def _compares(self, value: str | None) -> bool:
+        number = None if value is None else int64(value)
+        if number is None:
+            return False
+        return number > self.bound if self.operator is Operator.GREATER else number < self.bound
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMatcher:
+    """Requirements that must all hold, sorted, so that selectors of the same meaning are equal.
+
+    Missing: None in place of the requirements is the selector that selects nothing.
+    """
+
+    requirements: tuple[LabelRequirement, ...] | None = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether an object with these labels is selected."""
+        if self.requirements is None:
+            return False
+        return all(one.admits(labels.get(one.key)) for one in self.requirements)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The labels that the answer depends on."""
+        return frozenset(one.key for one in self.requirements or ())
+
+    @property
+    def selects_nothing(self) -> bool:
+        """Whether this is the selector that no object ever matches."""
+        return self.requirements is None
+
+    @property
+    def selects_everything(self) -> bool:
+        """Whether no label is looked at."""
+        return self.requirements == ()
+
+    def narrowed(self, labels: Mapping[str, str]) -> LabelMatcher:
+        """Demand these labels as well; nothing stays nothing."""
+        if self.requirements is None:
+            return self
+        return _matcher((*self.requirements, *_exactly(labels)))
+
+
+NOTHING: Final = LabelMatcher(None)
+EVERYTHING: Final = LabelMatcher(())
+
+
+def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
+    """Compile a label selector: an absent one selects nothing, an empty one everything.
+
+    Raises:
+        SelectorError: an operator is not known, or a key or value is not valid for it.
+    """
+    if selector is None:
+        return NOTHING
+    pairs = [checked(LabelRequirement(key, Operator.IN, (value,))) for key, value in selector.match_labels.items()]
+    return _matcher((*pairs, *(_label_requirement(one) for one in selector.match_expressions)))
+
+
+def match_labels(labels: Mapping[str, str]) -> LabelMatcher:
+    """Compile a plain map of labels, as `nodeSelector` and Services have it; it is not validated."""
+    return _matcher(_exactly(labels))
+
+
+def requirement(one: Requirement) -> LabelRequirement:
+    """Compile one requirement on a label, with any of the six operators.
+
+    Raises:
+        SelectorError: the operator is not known, or the key or a value is not valid for it.
+    """
+    try:
+        operator = Operator(one.operator)
+    except ValueError as error:
+        raise SelectorError(f'"{one.operator}" is not a valid selector operator') from error
+    values = tuple(sorted(set(one.values))) if operator in (Operator.IN, Operator.NOT_IN) else one.values
+    bound = (int64(values[0]) or 0) if operator in (Operator.GREATER, Operator.LESS) and values else 0
+    return checked(LabelRequirement(one.key, operator, values, bound))
+
+
+def checked(one: LabelRequirement) -> LabelRequirement:
+    """Give the requirement back if it is valid.
+
+    Raises:
+        SelectorError: its key or a value is not.
+    """
+    if not is_qualified_name(one.key):
+        raise SelectorError(f'key: Invalid value: "{one.key}": not a label key')
+    _check_values(one)
+    for value in one.values:
+        if not is_label_value(value):
+            raise SelectorError(f'values[{one.key}]: Invalid value: "{value}": not a label value')
+    return one
+
+
+def int64(text: str) -> int | None:
+    """Read a decimal integer of 64 bits, None where the text is none."""
+    if len(text) > 40 or not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 else None
+
+
+def _check_values(one: LabelRequirement) -> None:
+    match one.operator:
+        case Operator.IN | Operator.NOT_IN:
+            if not one.values:
+                raise SelectorError("for 'in', 'notin' operators, values set can't be empty")
+        case Operator.EXISTS | Operator.DOES_NOT_EXIST:
+            if one.values:
+                raise SelectorError("values set must be empty for exists and does not exist")
+        case Operator.GREATER | Operator.LESS:
+            if len(one.values) != 1:
+                raise SelectorError("for 'Gt', 'Lt' operators, exactly one value is required")
+            if int64(one.values[0]) is None:
+                raise SelectorError("for 'Gt', 'Lt' operators, the value must be an integer")
+        case _:
+            assert_never(one.operator)
+
+
+def _label_requirement(one: Requirement) -> LabelRequirement:
+    if one.operator in (Operator.GREATER, Operator.LESS):
+        raise SelectorError(f'"{one.operator}" is not a valid label selector operator')
+    return requirement(one)
+
+
+def _exactly(labels: Mapping[str, str]) -> tuple[LabelRequirement, ...]:
+    return tuple(LabelRequirement(key, Operator.IN, (value,)) for key, value in labels.items())
+
+
+def _matcher(requirements: Iterable[LabelRequirement]) -> LabelMatcher:
+    return LabelMatcher(tuple(sorted(set(requirements))))

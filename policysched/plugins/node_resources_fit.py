@@ -1,0 +1,148 @@
+"""NodeResourcesFit: what a pod requests must be free on its node; nodes with more left are better.
+
+Knows amounts by resource name. A reason code is a set of bits: one for the number of pods, one for each resource
+that the pod requests, and one that says that the pod would not fit on the empty node either.
+
+Source: plugins/noderesources/fit.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from policysched.framework import (
+    Action,
+    Aspect,
+    Cluster,
+    Code,
+    Codes,
+    Hint,
+    Resource,
+    Rows,
+    Scores,
+    Status,
+    unresolvable,
+)
+from policysched.model.names import is_extended_resource_name
+from policysched.model.objects import Pod
+from policysched.model.requests import incoming_requests
+from policysched.plugins.allocation import CPU_AND_MEMORY, ResourceWeight, Wanted, prepare_allocation
+from policysched.plugins.bases import FinalScores
+from policysched.plugins.least_allocated import least_allocated
+from policysched.plugins.resource_hints import device_class_helps, node_helps, pod_helps
+from policysched.plugins.resource_names import by_name
+from policysched.state.nodes import NodeTable
+
+PODS, UNRESOLVABLE = 1, 1 << 30
+MOST_RESOURCES = 29
+"""How many resources a reason code has bits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One resource that the pod requests.
+
+    A delegated one has a device class: nodes that do not have the resource themselves are not asked for it.
+    """
+
+    resource: str
+    amount: int
+    delegated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """All that the pod requests."""
+
+    nodes: NodeTable
+    requests: tuple[Request, ...]
+
+
+class NodeResourcesFit(FinalScores):
+    """The plugin, with the strategy LeastAllocated.
+
+    Args:
+        resources: the resources that scores look at, with their weights.
+        ignored: extended resources that the filter overlooks.
+        ignored_groups: prefixes (before the slash) of such resources.
+    """
+
+    name = "NodeResourcesFit"
+    filter_reads = Aspect.CAPACITY | Aspect.USAGE
+    score_reads = Aspect.CAPACITY | Aspect.USAGE
+
+    def __init__(
+        self,
+        resources: Sequence[ResourceWeight] = CPU_AND_MEMORY,
+        *,
+        ignored: frozenset[str] = frozenset(),
+        ignored_groups: frozenset[str] = frozenset(),
+    ) -> None:
+        self._resources = tuple(resources)
+        self._ignored = ignored
+        self._ignored_groups = ignored_groups
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """List what the pod requests."""
+        requests = tuple(
+            Request(name, amount, name in cluster.mapped_resources)
+            for name, amount in by_name(incoming_requests(pod)).items()
+            if amount > 0 and not self._ignores(name)
+        )
+        if len(requests) > MOST_RESOURCES:
+            return unresolvable(f"policysched counts at most {MOST_RESOURCES} kinds of resources of one pod")
+        return Requested(cluster.nodes, requests)
+
+    def filter(self, state: Requested, rows: Rows) -> Codes:
+        """Reject rows where a resource or the number of pods is short."""
+        nodes = state.nodes
+        codes = (nodes.pods_count.data[rows] >= nodes.pods_allowed.data[rows]).astype(np.int32)
+        for position, request in enumerate(state.requests):
+            allocatable = nodes.allocatable(request.resource)[rows]
+            short = request.amount > allocatable - nodes.requested(request.resource)[rows]
+            if request.delegated:
+                short &= allocatable > 0
+            if short.any():
+                codes[short] |= PODS << (position + 1)
+                codes[short & (request.amount > allocatable)] |= UNRESOLVABLE
+        return codes
+
+    def reason(self, state: Requested, code: int) -> Status:
+        """List everything that is short."""
+        reasons = ["Too many pods"] if code & PODS else []
+        for position, request in enumerate(state.requests):
+            if code & PODS << (position + 1):
+                reasons.append(f"Insufficient {request.resource}")
+        kind = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if code & UNRESOLVABLE else Code.UNSCHEDULABLE
+        return Status(kind, tuple(reasons))
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Work out the pod's amounts of the scored resources."""
+        return prepare_allocation(pod, cluster, self._resources, nonzero=True)
+
+    def score(self, state: Wanted, rows: Rows) -> Scores:
+        """Score rows by what they would have left."""
+        return least_allocated(state, rows)
+
+    def epoch(self, cluster: Cluster) -> Hashable:
+        """Give the resources with a device class: whether one is delegated is decided when preparing."""
+        return tuple(cluster.mapped_resources)
+
+    def events(self) -> Sequence[Hint]:
+        """Freed resources help, grown and new nodes, and device classes for what is requested."""
+        frees = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
+        return (
+            Hint(Resource.ASSIGNED_POD, frees, pod_helps),
+            Hint(Resource.PENDING_POD, frees, pod_helps),
+            Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, node_helps),
+            Hint(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, device_class_helps),
+        )
+
+    def _ignores(self, resource: str) -> bool:
+        if not is_extended_resource_name(resource):
+            return False
+        return resource in self._ignored or resource.partition("/")[0] in self._ignored_groups

@@ -1,0 +1,1 @@
+"""SchedulingPolicy objects compiled into framework plugins. It knows nothing of the network."""

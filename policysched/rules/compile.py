@@ -1,0 +1,193 @@
+"""From a SchedulingPolicy's texts to programs, one field at a time.
+
+`compiling` is a generator so that a large policy never holds up decisions: it pauses after each field. Either every
+field compiles and there is a policy, or there are diagnostics that name the fields; nothing in between.
+
+Source: docs/language.md#the-object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from policysched.language.cases import compile_cases
+from policysched.language.compile import Compiled, Want, compile_expression
+from policysched.language.costs import Cost
+from policysched.language.diagnostics import Diagnostic
+from policysched.language.environment import Environment
+from policysched.language.policies import check_cost, compile_lets, policy_cost
+from policysched.language.program import Program
+from policysched.language.types import Unit
+from policysched.model.objects import LabelSelector
+from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
+from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore
+
+MAX_RULES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What compiling a policy gave: a policy, or errors; warnings come with either."""
+
+    policy: CompiledPolicy | None
+    diagnostics: tuple[Diagnostic, ...]
+    cost: Cost
+
+    @property
+    def errors(self) -> int:
+        """The number of errors."""
+        return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+
+
+Pausing = Generator[None, None, Result]
+
+
+def compile_policy(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> Result:
+    """Compile a policy in one go.
+
+    Args:
+        policy: The object.
+        spec: Another spec to compile under its name: the last good one.
+        generation: That spec's generation.
+    """
+    steps = compiling(policy, spec, generation)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+
+def compiling(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> Pausing:
+    """Compile a policy, pausing after each field; returns the Result."""
+    return (yield from _Compilation(policy, spec, generation).run())
+
+
+class _Compilation:
+    """The compilation of one policy: what was found so far."""
+
+    def __init__(self, policy: Policy, spec: PolicySpec | None, generation: int | None) -> None:
+        self._policy = policy
+        self._spec = spec if spec is not None else policy.spec
+        self._generation = policy.metadata.generation if generation is None else generation
+        self._found: list[Diagnostic] = []
+        self._lets = Environment()
+
+    def run(self) -> Pausing:
+        spec = self._spec
+        pods = self._selector("podSelector", spec.pod_selector)
+        namespaces = self._selector("namespaceSelector", spec.namespace_selector)
+        self._names()
+        yield from self._define_lets()
+        applies_to = self._condition(spec.applies_to, "appliesTo", "pod")
+        yield
+        filters = yield from self._each(spec.filters, self._filter)
+        scores = yield from self._each(spec.scores, self._score)
+        kept_filters = tuple(rule for rule in filters if rule is not None)
+        kept_scores = tuple(rule for rule in scores if rule is not None)
+        return self._finish(
+            CompiledPolicy(
+                self._policy.name, self._generation, spec, pods, namespaces, applies_to, kept_filters, kept_scores
+            )
+        )
+
+    def _finish(self, made: CompiledPolicy) -> Result:
+        cost = policy_cost(made.programs)
+        over = check_cost(cost)
+        if over is not None:
+            self._report("spec", over)
+        broken = any(one.severity == "error" for one in self._found)
+        return Result(None if broken else made, tuple(self._found), cost)
+
+    def _each(self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Any]) -> Generator[None, None, list[Any]]:
+        made = []
+        for index, rule in enumerate(rules):
+            made.append(compile_rule(index, rule))
+            yield
+        return made
+
+    def _define_lets(self) -> Generator[None, None, None]:
+        texts = [(let.name, str(let.value)) for let in self._spec.let]
+        metrics = {metric.name: _unit(metric.unit) for metric in self._spec.metrics}
+        compiled, self._lets = compile_lets(texts, replace(self._lets, metrics=metrics))
+        for index, let in enumerate(compiled):
+            self._report(f"spec.let[{index}].name", *let.name_diagnostics)
+            self._report(f"spec.let[{index}].value", *let.value.diagnostics)
+        yield
+
+    def _names(self) -> None:
+        spec = self._spec
+        if len(spec.filters) + len(spec.scores) > MAX_RULES:
+            count = len(spec.filters) + len(spec.scores)
+            self._report("spec", finding("E0601", f"the policy has {count} rules; at most {MAX_RULES} are allowed"))
+        self._unique("filters", [rule.name for rule in spec.filters])
+        self._unique("scores", [rule.name for rule in spec.scores])
+
+    def _unique(self, kind: str, names: Sequence[str]) -> None:
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                problem = finding("E0208", f'"{name}" names two rules', len(name))
+                self._report(f"spec.{kind}[{index}].name", problem)
+
+    def _filter(self, index: int, rule: FilterRule) -> CompiledFilter | None:
+        field = f"filters[{index}]"
+        when = self._condition(rule.when, f"{field}.when", "pod")
+        require = self._condition(rule.require, f"{field}.require", "filter")
+        return CompiledFilter(rule.name, when, require, rule.message) if require is not None else None
+
+    def _score(self, index: int, rule: ScoreRule) -> CompiledScore | None:
+        field = f"scores[{index}]"
+        when = self._condition(rule.when, f"{field}.when", "pod")
+        takes_maximum = rule.normalize == "Max"
+        value = self._value(rule, field, replace(self._lets, phase="score", normalized=takes_maximum))
+        if value is None:
+            return None
+        missing = 0.0 if value.missing_arm is None else value.missing_arm
+        return CompiledScore(rule.name, rule.weight, when, value, takes_maximum, missing, value.missing_arm is not None)
+
+    def _value(self, rule: ScoreRule, field: str, environment: Environment) -> Program | None:
+        if bool(rule.cases) == (rule.value is not None):
+            text = "a score needs either cases or a value" + (", not both" if rule.cases else "")
+            self._report(f"spec.{field}", finding("E0501", text))
+            return None
+        if rule.value is not None:
+            return self._take(f"spec.{field}.value", compile_expression(str(rule.value), environment, Want.NUMBER))
+        compiled = compile_cases(rule.cases, environment)
+        for one in compiled.diagnostics:
+            self._report(f"spec.{field}.cases" + (f"[{one.case}]" if one.case is not None else ""), one)
+        return compiled.program
+
+    def _condition(self, text: str | None, field: str, phase: Any) -> Program | None:
+        if text is None:
+            return None
+        environment = replace(self._lets, phase=phase)
+        return self._take(f"spec.{field}", compile_expression(text, environment, Want.CONDITION))
+
+    def _take(self, field: str, compiled: Compiled) -> Program | None:
+        self._report(field, *compiled.diagnostics)
+        return compiled.program
+
+    def _selector(self, field: str, selector: LabelSelector | None) -> LabelMatcher | None:
+        if selector is None:
+            return None
+        try:
+            return compile_selector(selector)
+        except SelectorError as error:
+            self._report(f"spec.{field}", finding("E0312", str(error)))
+            return None
+
+    def _report(self, field: str, *diagnostics: Diagnostic) -> None:
+        self._found += [replace(one, field=field) for one in diagnostics]
+
+
+def _unit(name: str) -> Unit:
+    return next((unit for unit in Unit if unit.value == name), Unit.NUMBER)
+
+
+def finding(code: str, message: str, width: int = 0) -> Diagnostic:
+    """Make an error about a whole field, as wide as its text."""
+    return Diagnostic("error", code, message, 1, 1, 1 + width, None)

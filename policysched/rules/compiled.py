@@ -1,0 +1,101 @@
+"""A policy whose texts were compiled: what its rules read, need and decide, without any cluster.
+
+Immutable: an edit of the object makes another one, swapped in between two cycles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policysched.framework import Aspect
+from policysched.language.program import Program
+from policysched.language.typed import Input
+from policysched.model.policy import Policy, PolicySpec
+from policysched.model.selectors import LabelMatcher
+from policysched.rules.node_inputs import aspect_of
+
+RESOLVABLE = frozenset(("requested", "free", "pods"))
+"""The fields of `node.` and `cluster.` that removing pods can change."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledFilter:
+    """A filter rule: where `require` is not true the node is rejected."""
+
+    name: str
+    when: Program | None
+    require: Program
+    message: str | None
+
+    @property
+    def resolvable(self) -> bool:
+        """Whether removing pods can change the verdict."""
+        return any(item.root != "pod" and item.path[0] in RESOLVABLE for item in self.require.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledScore:
+    """A score rule: a number a node, normalised or not."""
+
+    name: str
+    weight: int
+    when: Program | None
+    value: Program
+    takes_maximum: bool
+    """Whether values are scaled by their maximum over the feasible nodes."""
+    missing: float
+    """What a node without a value gets, after normalising."""
+    has_missing_arm: bool
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a node's score depends on that node alone."""
+        return self.value.is_local and not self.takes_maximum
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPolicy:
+    """One generation of a policy, ready to run."""
+
+    name: str
+    generation: int
+    spec: PolicySpec
+    pods: LabelMatcher | None
+    namespaces: LabelMatcher | None
+    applies_to: Program | None
+    filters: tuple[CompiledFilter, ...]
+    scores: tuple[CompiledScore, ...]
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """All programs of the policy."""
+        whens = [*(rule.when for rule in self.filters), *(rule.when for rule in self.scores)]
+        texts = (
+            self.applies_to,
+            *whens,
+            *(rule.require for rule in self.filters),
+            *(rule.value for rule in self.scores),
+        )
+        return tuple(program for program in texts if program is not None)
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Everything the policy reads, in the order of its fields."""
+        return tuple(dict.fromkeys(item for program in self.programs for item in program.inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The object a compiled policy came from."""
+
+    policy: Policy
+    spec: PolicySpec
+    generation: int
+
+
+def aspects_read(inputs: tuple[Input, ...]) -> Aspect:
+    """Say which aspects of a row change what a rule finds there."""
+    aspects = Aspect.NONE
+    for item in inputs:
+        aspects |= aspect_of(item)
+    return aspects

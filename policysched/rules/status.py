@@ -1,0 +1,126 @@
+"""What a policy's status says: which generation is in force, and what is wrong with the newest one.
+
+Each installation writes only its own entry under `instances`; all else follows from the object, so that several
+installations of one version write the same. Times move only where a condition's status does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from policysched.language.diagnostics import Diagnostic
+from policysched.model.policy import Policy, PolicyCondition
+from policysched.rules.store import Entry
+
+MAX_DIAGNOSTICS = 50
+_REASONS = {"E01": "SyntaxError", "E02": "NameError", "E03": "TypeError", "E04": "ScopeError", "E05": "RuleError"}
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+Status = dict[str, Any]
+
+
+def make_status(entry: Entry, instance: str, now: datetime) -> Status:
+    """Make the whole status of a policy.
+
+    Args:
+        entry: The policy and what is in force.
+        instance: The installation that says so.
+        now: The time for conditions that change.
+    """
+    policy, active, result = entry.policy, entry.active, entry.result
+    generation = policy.metadata.generation
+    status: Status = {
+        "observedGeneration": generation,
+        "conditions": [
+            _condition(policy, "Compiled", *_compiled(entry), now=now),
+            _condition(policy, "Active", *_active(entry), now=now),
+        ],
+        "diagnostics": [_diagnostic(one) for one in result.diagnostics[:MAX_DIAGNOSTICS]],
+        "cost": {"scalar": result.cost.scalar, "nodes": result.cost.nodes, "pods": result.cost.pods},
+        "instances": _instances(policy, instance, active.generation if active else 0),
+    }
+    if active is not None:
+        status["activeGeneration"] = active.generation
+        status["activeSpec"] = msgspec.to_builtins(active.spec)
+    return status
+
+
+def differs(policy: Policy, status: Status) -> bool:
+    """Tell whether a status says anything that the object's does not say already."""
+    return _comparable(msgspec.to_builtins(policy.status)) != _comparable(status)
+
+
+def _comparable(status: Status) -> Status:
+    plain = {key: value for key, value in status.items() if value not in (None, [], {}, 0)}
+    if "cost" in plain:
+        plain["cost"] = {key: value for key, value in plain["cost"].items() if value}
+        plain = {key: value for key, value in plain.items() if value != {}}
+    plain["conditions"] = [
+        {key: one.get(key) for key in ("type", "status", "reason", "message")} for one in plain.get("conditions", ())
+    ]
+    return plain
+
+
+def _compiled(entry: Entry) -> tuple[bool, str, str]:
+    errors = entry.result.errors
+    warnings = len(entry.result.diagnostics) - errors
+    message = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
+    if not errors:
+        return True, "Compiled", message
+    first = next(one for one in entry.result.diagnostics if one.severity == "error")
+    return False, _REASONS.get(first.code[:3], "CostError"), message
+
+
+def _active(entry: Entry) -> tuple[bool, str, str]:
+    active = entry.active
+    if active is None:
+        return False, "NeverCompiled", "no generation of this policy has compiled"
+    if active.spec.mode == "Disabled":
+        return False, "Disabled", "mode is Disabled"
+    if entry.result.policy is None:
+        return True, "LastGoodGeneration", f"generation {active.generation} stays in force"
+    return True, active.spec.mode, f"generation {active.generation} is in force"
+
+
+def _condition(policy: Policy, kind: str, holds: bool, reason: str, message: str, *, now: datetime) -> Status:
+    value = "True" if holds else "False"
+    return {
+        "type": kind,
+        "status": value,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": policy.metadata.generation,
+        "lastTransitionTime": _since(policy.status.conditions, kind, value) or now.strftime(_TIME),
+    }
+
+
+def _since(conditions: Iterable[PolicyCondition], kind: str, value: str) -> str | None:
+    return next((one.last_transition_time for one in conditions if one.type == kind and one.status == value), None)
+
+
+def _instances(policy: Policy, instance: str, generation: int) -> list[Status]:
+    others = [msgspec.to_builtins(one) for one in policy.status.instances if one.name != instance]
+    own = {"name": instance, "activeGeneration": generation}
+    return sorted([*others, own], key=lambda one: str(one["name"]))
+
+
+def _diagnostic(one: Diagnostic) -> Status:
+    said = {
+        "severity": one.severity,
+        "code": one.code,
+        "field": one.field,
+        "line": one.line,
+        "column": one.column,
+        "endColumn": one.end_column,
+        "message": one.message,
+        "help": one.help,
+    }
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

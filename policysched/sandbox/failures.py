@@ -1,0 +1,148 @@
+"""Failures as the API server words them: a Status object with a reason, a code and details.
+
+It knows nothing of HTTP beyond the status code. Failures are exceptions here, and not values, because every
+one of them ends the request it happens in: the server turns them into the response at one place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+REASONS = {
+    400: "BadRequest",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Expired",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    504: "Timeout",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One fault of an object: the field, the reason's name and its text."""
+
+    field: str
+    reason: str
+    text: str
+
+
+class ApiError(Exception):
+    """A request that failed; `status` is the Status object that answers it."""
+
+    def __init__(self, code: int, message: str, reason: str = "", details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.headers: dict[str, str] = {}
+        self.status = failure(code, message, reason or REASONS.get(code, "Unknown"), details)
+
+
+def failure(code: int, message: str, reason: str, details: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Build a Status object of a failed request."""
+    status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    status |= {"message": message, "reason": reason}
+    if details:
+        status["details"] = details
+    return status | {"code": code}
+
+
+def success(details: dict[str, Any]) -> dict[str, Any]:
+    """Build the Status object that answers a deletion."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def _target(group: str, plural: str, name: str) -> tuple[str, dict[str, Any]]:
+    details = {"name": name} | ({"group": group} if group else {}) | {"kind": plural}
+    return f"{plural}.{group}" if group else plural, details
+
+
+def not_found(group: str, plural: str, name: str) -> ApiError:
+    """404: there is no such object."""
+    resource, details = _target(group, plural, name)
+    return ApiError(404, f'{resource} "{name}" not found', details=details)
+
+
+def already_exists(group: str, plural: str, name: str) -> ApiError:
+    """409: an object of that name is there."""
+    resource, details = _target(group, plural, name)
+    return ApiError(409, f'{resource} "{name}" already exists', "AlreadyExists", details)
+
+
+def conflict(group: str, plural: str, name: str, why: str) -> ApiError:
+    """409: the object is no longer as the request supposes."""
+    resource, details = _target(group, plural, name)
+    return ApiError(409, f'Operation cannot be fulfilled on {resource} "{name}": {why}', details=details)
+
+
+STALE = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def forbidden(group: str, plural: str, name: str, why: str) -> ApiError:
+    """403: not allowed."""
+    resource, details = _target(group, plural, name)
+    return ApiError(403, f'{resource} "{name}" is forbidden: {why}', details=details)
+
+
+def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiError:
+    """422: the object breaks its kind's rules; every cause is listed."""
+    texts = [f"{cause.field}: {cause.text}" for cause in causes]
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    full = f"{kind}.{group}" if group else kind
+    details: dict[str, Any] = {"name": name} | ({"group": group} if group else {}) | {"kind": kind}
+    details["causes"] = [{"reason": cause.reason, "message": cause.text, "field": cause.field} for cause in causes]
+    return ApiError(422, f'{full} "{name}" is invalid: {listed}', details=details)
+
+
+def required(field: str, why: str = "") -> Cause:
+    """Name a field that has to be there."""
+    return Cause(field, "FieldValueRequired", "Required value" + (f": {why}" if why else ""))
+
+
+def wrong(field: str, value: object, why: str) -> Cause:
+    """Name a field with a value that cannot be."""
+    return Cause(field, "FieldValueInvalid", f"Invalid value: {shown(value)}: {why}")
+
+
+def unsupported(field: str, value: object, choices: Sequence[str]) -> Cause:
+    """Name a field whose value is none of its choices."""
+    listed = ", ".join(f'"{choice}"' for choice in choices)
+    text = f"Unsupported value: {shown(value)}: supported values: {listed}"
+    return Cause(field, "FieldValueNotSupported", text)
+
+
+def shown(value: object) -> str:
+    """Write a value the way field errors show it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f'"{value}"'
+        case None:
+            return "null"
+        case dict():
+            return "{" + ",".join(f'"{key}":{shown(item)}' for key, item in sorted(value.items())) + "}"
+        case list():
+            return "[" + ",".join(map(shown, value)) + "]"
+    return str(value)
+
+
+def unreadable_patch(patched: str, why: str) -> ApiError:
+    """422: the patched object has fields that its kind does not have."""
+    text = f'Invalid value: "{patched}": {why}'
+    causes = [{"reason": "FieldValueInvalid", "message": text, "field": "patch"}]
+    return ApiError(422, f' "" is invalid: patch: {text}', details={"causes": causes})
+
+
+def gone(asked: int, oldest: int) -> ApiError:
+    """410: the history no longer reaches back to the version asked for."""
+    return ApiError(410, f"too old resource version: {asked} ({oldest})", "Expired")

@@ -1,0 +1,168 @@
+"""The sandbox as a whole: it puts the parts together, starts and stops them.
+
+It knows no rules of its own. It listens on loopback only, because there is no authentication: whoever reaches
+it may do everything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from policysched.sandbox import crds
+from policysched.sandbox.actors import Actors
+from policysched.sandbox.cluster import Cluster
+from policysched.sandbox.faults import Faults
+from policysched.sandbox.server import Server
+from policysched.sandbox.writes import Options, create
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from policysched.sandbox.resources import Resource
+    from policysched.sandbox.watch import Watch
+
+Json = dict[str, Any]
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+class Sandbox:
+    """An API server in this process.
+
+    Args:
+        now: the clock that timestamps come from.
+        random: the source of uids and generated names.
+        history: how many changes of a resource a watch can go back.
+        kubelet_seconds: how long the pretended kubelets and controllers take for a step; None: there are none.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        random: random.Random,
+        *,
+        history: int = 20_000,
+        kubelet_seconds: float | None = 0.05,
+    ) -> None:
+        self._cluster = Cluster(now, random, history)
+        self._watches: set[Watch] = set()
+        self._runner: web.ServerRunner | None = None
+        self._site: web.TCPSite | None = None
+        self._actors = Actors(self._cluster, kubelet_seconds)
+        self.faults = Faults(self.close_watches)
+        crds.serve_definitions(self._cluster)
+        self._furnish()
+
+    def _furnish(self) -> None:
+        self.load({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in _NAMESPACES)
+        for name, value in _CLASSES.items():
+            found = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": value}
+            self.load([found | {"metadata": {"name": name}}])
+        spec = {"ports": [{"name": "https", "port": 443, "targetPort": 6443}]}
+        metadata = {"name": "kubernetes", "namespace": "default", "labels": {"provider": "kubernetes"}}
+        self.load([{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}])
+
+    @property
+    def url(self) -> str:
+        """Where the sandbox listens, `http://127.0.0.1:PORT`."""
+        if self._runner is None or not self._runner.addresses:
+            raise RuntimeError("the sandbox is not started")
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    @property
+    def revision(self) -> int:
+        """The version of the last change."""
+        return self._cluster.store.revision
+
+    def kubeconfig(self) -> Json:
+        """Return a kubeconfig that points here."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "sandbox",
+            "clusters": [{"name": "sandbox", "cluster": {"server": self.url}}],
+            "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "sandbox"}}],
+            "users": [{"name": "sandbox", "user": {}}],
+        }
+
+    async def start(self, port: int = 0) -> None:
+        """Listen on loopback; port 0 takes a free one."""
+        server = Server(self._cluster, self.faults, self._watches)
+        self._runner = web.ServerRunner(web.Server(server.handle, access_log=None, max_line_size=65536), shutdown_timeout=1.0)
+        await self._runner.setup()
+        self._site = web.TCPSite(self._runner, "127.0.0.1", port)
+        await self._site.start()
+        self._actors.start()
+
+    async def stop(self) -> None:
+        """End the watches and stop listening."""
+        await self._actors.stop()
+        self.close_watches()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def close_watches(self) -> None:
+        """End every watch in order."""
+        for watch in tuple(self._watches):
+            watch.close()
+
+    def forget_history(self) -> None:
+        """Make every older version too old to watch from: the next such watch gets 410."""
+        self._cluster.store.forget()
+
+    def load(self, objects: Iterable[Json]) -> None:
+        """Store objects as kubectl prints them, with the node and the status that they have.
+
+        Definitions, namespaces and classes come first, whatever their order here. Lists are taken apart.
+
+        Raises:
+            KeyError: an object is of a kind that is not served.
+        """
+        flat = [item for obj in objects for item in _items(obj)]
+        for obj in sorted(flat, key=lambda item: _ORDER.get(item.get("kind", ""), len(_ORDER))):
+            self._load(obj)
+
+    def _load(self, obj: Json) -> None:
+        resource = self._of_kind(obj.get("kind", ""), obj.get("apiVersion", ""))
+        metadata = dict(obj.get("metadata") or {})
+        namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
+        if namespace and not self._cluster.store.get("namespaces", "", namespace):
+            self._load({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        options = Options(field_validation="Ignore", loaded=True)
+        create(self._cluster, resource, namespace, _copied(obj | {"metadata": metadata}), options)
+
+    def _of_kind(self, kind: str, api_version: str) -> Resource:
+        resource = self._cluster.registry.of_kind(kind, api_version)
+        if resource is None:
+            raise KeyError(f"the sandbox serves no {kind} of {api_version}")
+        return resource
+
+    def objects(self, kind: str) -> list[Json]:
+        """Return the present objects of a kind, by namespace and name; they must not be changed."""
+        resource = self._of_kind(kind, "")
+        return [entry.object for entry in self._cluster.store.entries(resource.key)]
+
+
+_ORDER = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 2, "StorageClass": 3, "Node": 4}
+
+
+def _items(obj: Json) -> list[Json]:
+    if "items" not in obj or not str(obj.get("kind", "")).endswith("List"):
+        return [obj]
+    kind = str(obj["kind"]).removesuffix("List")
+    implied = {"kind": kind, "apiVersion": obj.get("apiVersion", "v1")} if kind else {}
+    return [implied | item for item in obj["items"]]
+
+
+def _copied(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _copied(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_copied(item) for item in value]
+    return value

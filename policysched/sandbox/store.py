@@ -1,0 +1,141 @@
+"""The objects, their versions and their history: one counter, one ring of events for each resource.
+
+It knows nothing of kinds, requests or rules. Stored objects are never changed in place: a write stores a new
+dictionary, so that lists, watches and history may share objects and their encoded bytes without copying.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Json = dict[str, Any]
+ANY = "*"
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder().decode
+
+
+@dataclass(slots=True)
+class Entry:
+    """One version of an object, with its encodings kept once made."""
+
+    object: Json
+    revision: int
+    encodings: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        metadata = self.object["metadata"]
+        return metadata.get("namespace", ""), metadata["name"]
+
+    def encoded(self, form: str, convert: Callable[[Json], Json] | None) -> bytes:
+        """Encode the object, converted to the API version named by form."""
+        found = self.encodings.get(form)
+        if found is None:
+            found = encode(convert(self.object) if convert else self.object)
+            self.encodings[form] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of a resource: ADDED, MODIFIED or DELETED, the entry after it and the one before."""
+
+    key: str
+    type: str
+    revision: int
+    entry: Entry
+    before: Entry | None
+
+
+class Store:
+    """All objects by storage key, namespace and name."""
+
+    def __init__(self, history: int) -> None:
+        self.revision = 1
+        self._history = history
+        self._objects: dict[str, dict[tuple[str, str], Entry]] = {}
+        self._events: dict[str, deque[Event]] = {}
+        self._listeners: dict[str, list[Callable[[Event], None]]] = {}
+        self._forgotten: dict[str, int] = {}
+
+    def get(self, key: str, namespace: str, name: str) -> Entry | None:
+        """Return the present version of an object."""
+        return self._objects.get(key, {}).get((namespace, name))
+
+    def entries(self, key: str, namespace: str = "") -> list[Entry]:
+        """Return the present objects, of one namespace where given, by namespace and name."""
+        objects = self._objects.get(key, {})
+        keys = [pair for pair in objects if pair[0] == namespace] if namespace else list(objects)
+        return [objects[pair] for pair in sorted(keys)]
+
+    def values(self, key: str) -> list[Entry]:
+        """Return the present objects in no particular order."""
+        return list(self._objects.get(key, {}).values())
+
+    def resources(self) -> list[str]:
+        """Return the storage keys that hold objects."""
+        return [key for key, objects in self._objects.items() if objects]
+
+    def write(self, key: str, obj: Json) -> Entry:
+        """Store an object as a new version and tell everyone."""
+        entry = self._version(obj)
+        objects = self._objects.setdefault(key, {})
+        before = objects.get(entry.key)
+        objects[entry.key] = entry
+        self._tell(key, Event(key, "MODIFIED" if before else "ADDED", entry.revision, entry, before))
+        return entry
+
+    def remove(self, key: str, namespace: str, name: str, last: Json | None = None) -> Entry:
+        """Take an object out and tell everyone; the last event carries `last` or what was stored."""
+        before = self._objects[key].pop((namespace, name))
+        entry = self._version(last or before.object)
+        self._tell(key, Event(key, "DELETED", entry.revision, entry, before))
+        return entry
+
+    def _version(self, obj: Json) -> Entry:
+        self.revision += 1
+        metadata = obj["metadata"] | {"resourceVersion": str(self.revision)}
+        return Entry(obj | {"metadata": metadata}, self.revision)
+
+    def _tell(self, key: str, event: Event) -> None:
+        events = self._events.setdefault(key, deque())
+        events.append(event)
+        while len(events) > self._history:
+            self._forgotten[key] = events.popleft().revision
+        for listener in (*self._listeners.get(key, ()), *self._listeners.get(ANY, ())):
+            listener(event)
+
+    def since(self, key: str, revision: int) -> list[Event] | None:
+        """Return the events after a version, or nothing where the history is too short."""
+        if revision < self.oldest(key):
+            return None
+        newer: list[Event] = []
+        for event in reversed(self._events.get(key, ())):
+            if event.revision <= revision:
+                break
+            newer.append(event)
+        return newer[::-1]
+
+    def oldest(self, key: str) -> int:
+        """Return the version after which the history of a resource is whole."""
+        return self._forgotten.get(key, 0)
+
+    def forget(self, key: str | None = None) -> None:
+        """Drop the history, so that every older version is too old to watch from."""
+        for each in [key] if key else [*self._objects]:
+            self._events[each] = deque()
+            self._forgotten[each] = self.revision
+
+    def listen(self, key: str, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """Call the listener at each change of a resource (ANY: of all); returns the way to stop it."""
+        listeners = self._listeners.setdefault(key, [])
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)

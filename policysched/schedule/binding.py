@@ -1,0 +1,106 @@
+"""From a decision to a bound pod: bind once, confirm or take back, and tell people.
+
+Each binding runs on its own while the next pods are decided; the pod counts on its node from the moment it was
+assumed. A failed binding frees that at once and the pod is tried again after a backoff, without waiting for an event.
+
+Source: pkg/scheduler/schedule_one.go (bindingCycle, handleBindingCycleError).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from policysched.framework import Action, ApiError, Client, Clock, Event
+from policysched.model.objects import Pod
+from policysched.schedule.queue import Queue
+from policysched.schedule.queued import QueuedPod
+from policysched.state.changes import Change
+from policysched.state.cluster import Cluster
+
+log = logging.getLogger(__name__)
+NOTE_LIMIT = 1024
+
+
+class Binder:
+    """Binds assumed pods and reports what came of it."""
+
+    def __init__(
+        self, cluster: Cluster, queue: Queue, client: Client, clock: Clock, on_change: Callable[[Change], None]
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._client = client
+        self._clock = clock
+        self._on_change = on_change
+
+    async def bind(self, queued: QueuedPod, node: str) -> None:
+        """Bind an assumed pod and finish its attempt, whatever happens."""
+        pod = queued.pod
+        try:
+            await self._client.bind(pod, node)
+        except ApiError as error:
+            await self._binding_failed(queued, error)
+            return
+        self._queue.done(queued)
+        log.info("bound pod=%s node=%s attempts=%d", pod.key, node, queued.attempts)
+        note = f"Successfully assigned {pod.key} to {node}"
+        self._record(pod, "Normal", "Scheduled", "Binding", note)
+
+    async def report_failure(self, pod: Pod, reason: str, message: str) -> None:
+        """Tell the pod's owner why it is not scheduled: an event, and a condition where it would change.
+
+        Args:
+            pod: The pod as it was tried.
+            reason: Unschedulable or SchedulerError.
+            message: The whole text; the event's is cut where it is too long.
+        """
+        note = message if len(message) <= NOTE_LIMIT else message[: NOTE_LIMIT - 3] + "..."
+        self._record(pod, "Warning", "FailedScheduling", "Scheduling", note)
+        if _has_condition(pod, reason, message):
+            return
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": reason,
+            "message": message,
+            "observedGeneration": pod.metadata.generation,
+            "lastProbeTime": None,
+            "lastTransitionTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        try:
+            await self._client.set_pod_condition(pod, condition)
+        except ApiError as error:
+            level = logging.DEBUG if error.status == 404 else logging.WARNING
+            log.log(level, "could not write the condition of pod=%s: %s", pod.key, error.message)
+
+    async def _binding_failed(self, queued: QueuedPod, error: ApiError) -> None:
+        pod = queued.pod
+        change = self._cluster.forget(queued.identity)
+        if change.action is not Action.NONE:
+            self._on_change(change)
+        if error.status == 404:
+            log.info("pod=%s is gone, its binding is dropped", pod.key)
+            self._queue.done(queued)
+            return
+        if queued.identity in self._cluster.pods.by_id:
+            log.info("pod=%s was bound by another client: %s", pod.key, error.message)
+            self._queue.done(queued)
+            return
+        message = f'running Bind plugin "DefaultBinder": {error.message}'
+        log.warning("could not bind pod=%s: %s", pod.key, error.message)
+        self._queue.fail(queued)
+        await self.report_failure(pod, "SchedulerError", message)
+
+    def _record(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
+        self._client.record(Event(pod, kind, reason, action, note, self._clock.now()))
+
+
+def _has_condition(pod: Pod, reason: str, message: str) -> bool:
+    return any(
+        condition.type == "PodScheduled"
+        and condition.status == "False"
+        and condition.reason == reason
+        and condition.message == message
+        for condition in pod.status.conditions
+    )

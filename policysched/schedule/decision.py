@@ -1,0 +1,84 @@
+"""What a scheduling cycle found out, and the texts kube-scheduler has for it.
+
+A decision refers to its class's evaluation instead of copying it: read it before the cluster changes.
+
+Source: pkg/scheduler/framework/types.go (FitError.Error), pkg/scheduler/schedule_one.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from policysched.framework import Code, Status
+from policysched.model.objects import Pod
+from policysched.schedule.evaluation import Evaluation
+from policysched.schedule.tracks import PRE_FILTER_RESULT
+from policysched.state.cluster import Cluster
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+@dataclass(slots=True)
+class Decision:
+    """The outcome of one cycle."""
+
+    cluster: Cluster
+    pod: Pod
+    evaluation: Evaluation
+    rejection: Status | None = None
+    """The PreFilter status that turned the pod away on every node."""
+    failure: Status | None = None
+    """The PreScore status of a plugin that failed."""
+    row: int = -1
+    """The selected node's row, −1 where no node was feasible."""
+    best: list[int] = field(default_factory=list)
+    """The rows of the highest total."""
+    feasible_count: int = 0
+    nominated: bool = False
+    """True where the pod's nominated node fits, which is then the only one looked at."""
+
+    @property
+    def node(self) -> str:
+        """The selected node's name, empty where there is none."""
+        return self.cluster.nodes.names[self.row] if self.row >= 0 else ""
+
+    @property
+    def failed(self) -> bool:
+        """True where a plugin failed, as opposed to rejecting."""
+        return self.failure is not None or (self.rejection is not None and not self.rejection.rejects)
+
+    @property
+    def evaluated_count(self) -> int:
+        """How many nodes were looked at: all of them, unless the nominated one was enough."""
+        return 1 if self.nominated else self.cluster.nodes.count
+
+    def rejectors(self) -> frozenset[str]:
+        """Name the plugins that turned the pod away; changes they wait for bring it back."""
+        if self.rejection is not None:
+            return frozenset({self.rejection.plugin} if self.rejection.plugin else self.evaluation.narrowing)
+        names = {status.plugin for status, _ in self.evaluation.histogram()}
+        names.discard(PRE_FILTER_RESULT)
+        return frozenset(names | set(self.evaluation.narrowing))
+
+    def fit_error(self) -> str:
+        """Say why no node fits, in kube-scheduler's words, without what PostFilter adds."""
+        total = self.cluster.nodes.count
+        if total == 0:
+            return NO_NODES
+        if self.rejection is not None:
+            return f"0/{total} nodes are available: {self.rejection.message}."
+        counts: Counter[str] = Counter()
+        for status, count in self.evaluation.histogram():
+            for reason in status.reasons:
+                counts[reason] += count
+        parts = sorted(f"{count} {reason}" for reason, count in counts.items())
+        return f"0/{total} nodes are available:" + (f" {', '.join(parts)}." if parts else "")
+
+    def error(self) -> str:
+        """Say which plugin failed, and how."""
+        if self.failure is not None:
+            return f'running PreScore plugin "{self.failure.plugin}": {self.failure.message}'
+        if self.rejection is None or self.rejection.code is not Code.ERROR:
+            return ""
+        return f'running PreFilter plugin "{self.rejection.plugin}": {self.rejection.message}'

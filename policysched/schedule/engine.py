@@ -1,0 +1,101 @@
+"""The scheduling cycle: given a pod, which nodes can take it and which of them are best.
+
+A plain synchronous function over the columns: nothing changes while it runs. The running scheduler, dry-run and the
+benchmarks call the same one. It draws among the best nodes with the random source it was given and never places
+anything itself: assuming is the caller's step.
+
+Source: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, selectHost).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable
+
+import numpy as np
+from cachetools import LRUCache
+
+from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
+from policysched.schedule.classes import class_key
+from policysched.schedule.decision import Decision
+from policysched.schedule.evaluation import FEASIBLE, INFEASIBLE_SCORE, Evaluation
+from policysched.state.cluster import Cluster
+
+CACHE_BYTES = 512 * 1024 * 1024
+"""How much memory the evaluations of pod classes may take."""
+
+
+class Engine:
+    """Decides for the pods of one profile over one cluster."""
+
+    def __init__(self, cluster: Cluster, profile: Profile, rng: random.Random) -> None:
+        self.cluster = cluster
+        self.profile = profile
+        self._rng = rng
+        self._evaluations: LRUCache[Hashable, Evaluation] = LRUCache(CACHE_BYTES, getsizeof=_size)
+
+    def use(self, profile: Profile) -> None:
+        """Go on with another set of plugins; what was prepared for the old ones is dropped."""
+        self.profile = profile
+        self._evaluations.clear()
+
+    def key(self, pod: Pod) -> Hashable:
+        """Give the pod's class; worth keeping with a pod that is tried again."""
+        return class_key(pod, self.profile.extra_key)
+
+    def evaluate(self, pod: Pod, key: Hashable = None) -> Evaluation:
+        """Give the up-to-date evaluation of the pod's class."""
+        key = self.key(pod) if key is None else key
+        epochs = self.profile.epochs(self.cluster)
+        evaluation = self._evaluations.get(key)
+        if evaluation is None or evaluation.epochs != epochs:
+            evaluation = Evaluation(self.cluster, self.profile, pod, epochs)
+            self._evaluations.pop(key, None)
+            if _size(evaluation) <= CACHE_BYTES:
+                self._evaluations[key] = evaluation
+        else:
+            evaluation.refresh()
+        return evaluation
+
+    def decide(self, pod: Pod, key: Hashable = None) -> Decision:
+        """Run one scheduling cycle for a pod.
+
+        Cost: a few operations over all rows, plus what the plugins ask for rows that changed.
+        """
+        evaluation = self.evaluate(pod, key)
+        if evaluation.rejection is not None:
+            return Decision(self.cluster, pod, evaluation, rejection=evaluation.rejection)
+        nominated = self._nominated_row(pod, evaluation)
+        if nominated is not None:
+            return Decision(
+                self.cluster, pod, evaluation, row=nominated, best=[nominated], feasible_count=1, nominated=True
+            )
+        ranking = evaluation.ranking()
+        highest = int(ranking.max(initial=INFEASIBLE_SCORE))
+        if highest == INFEASIBLE_SCORE:
+            return Decision(self.cluster, pod, evaluation)
+        best = np.flatnonzero(ranking == highest).tolist()
+        feasible_count = int(np.count_nonzero(ranking != INFEASIBLE_SCORE))
+        if evaluation.score_failure is not None and feasible_count > 1:
+            return Decision(self.cluster, pod, evaluation, failure=evaluation.score_failure)
+        return Decision(self.cluster, pod, evaluation, row=self._draw(best), best=best, feasible_count=feasible_count)
+
+    def _draw(self, best: list[int]) -> int:
+        if len(best) == 1:
+            return best[0]
+        return best[int(self._rng.random() * len(best))]
+
+    def _nominated_row(self, pod: Pod, evaluation: Evaluation) -> int | None:
+        name = pod.status.nominated_node_name
+        row = self.cluster.nodes.row_of.get(name) if name else None
+        return row if row is not None and evaluation.first[row] == FEASIBLE else None
+
+
+def _size(evaluation: Evaluation) -> int:
+    """Estimate an evaluation's memory in bytes."""
+    if evaluation.rejection is not None:
+        return 1024
+    tracks = sum(track.codes.nbytes for track in evaluation.filters)
+    tracks += sum(track.values.nbytes for track in evaluation.scores)
+    return 4096 + tracks + evaluation.first.nbytes + evaluation.ranked.nbytes

@@ -1,0 +1,121 @@
+"""Policies while the scheduler runs: compiled between cycles, swapped in whole, reported in their status.
+
+A compilation gives the loop its turn after every field. The policies that were listed at the start take force together,
+before the first pod is tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Generator, Iterable
+
+from policysched.framework import ApiError, Client, Clock
+from policysched.model.policy import Policy
+from policysched.rules.status import differs, make_status
+from policysched.rules.store import PolicyStore, plugin_name
+from policysched.schedule.scheduler import Scheduler
+
+log = logging.getLogger(__name__)
+RETRY_AFTER = 1.0
+MAX_RETRIES = 5
+
+
+class Reloader:
+    """Keeps a scheduler's policy set as the objects say."""
+
+    def __init__(self, scheduler: Scheduler, client: Client, clock: Clock, instance: str) -> None:
+        self._scheduler = scheduler
+        self._client = client
+        self._clock = clock
+        self._instance = instance
+        self.store = PolicyStore()
+        self._work: asyncio.Queue[Policy | str] = asyncio.Queue()
+        self._unwritten: dict[str, int] = {}
+
+    def start(self, policies: Iterable[Policy]) -> None:
+        """Put the policies of the first list in force at once."""
+        for policy in policies:
+            _exhaust(self.store.applying(policy))
+            self._unwritten[policy.name] = 0
+        self._swap(frozenset())
+
+    def upsert(self, policy: Policy) -> None:
+        """Take a policy as it is now, soon."""
+        self._work.put_nowait(policy)
+
+    def delete(self, name: str) -> None:
+        """Take a policy out of force, soon."""
+        self._work.put_nowait(name)
+
+    async def run(self) -> None:
+        """Work through changes and write statuses until cancelled."""
+        while True:
+            await self._write_statuses()
+            work = await self._next()
+            if isinstance(work, str):
+                self._remove(work)
+            elif work is not None:
+                await self._apply(work)
+
+    async def _next(self) -> Policy | str | None:
+        if not self._unwritten:
+            return await self._work.get()
+        try:
+            return await asyncio.wait_for(self._work.get(), RETRY_AFTER)
+        except TimeoutError:
+            return None
+
+    async def _apply(self, policy: Policy) -> None:
+        steps = self.store.applying(policy)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                changed = bool(end.value)
+                break
+            await asyncio.sleep(0)
+        if changed:
+            self._swap(frozenset({plugin_name(policy.name)}))
+            log.info("policy=%s generation=%d is in force", policy.name, self._generation(policy.name))
+        self._unwritten[policy.name] = 0
+
+    def _remove(self, name: str) -> None:
+        self._unwritten.pop(name, None)
+        if self.store.remove(name):
+            self._swap(frozenset({plugin_name(name)}))
+            log.info("policy=%s is gone", name)
+
+    def _swap(self, changed: frozenset[str]) -> None:
+        self._scheduler.use_policies(self.store.policy_set(), changed)
+
+    def _generation(self, name: str) -> int:
+        entry = self.store.get(name)
+        return entry.active.generation if entry is not None and entry.active is not None else 0
+
+    async def _write_statuses(self) -> None:
+        for name in list(self._unwritten):
+            entry = self.store.get(name)
+            if entry is None:
+                del self._unwritten[name]
+                continue
+            status = make_status(entry, self._instance, self._clock.now())
+            if not differs(entry.policy, status) or await self._write(entry.policy, status):
+                self._unwritten.pop(name, None)
+
+    async def _write(self, policy: Policy, status: dict[str, object]) -> bool:
+        """Write a status; tell whether that is settled: on a conflict the newer object brings its own turn."""
+        try:
+            await self._client.set_policy_status(policy.name, policy.metadata.resource_version, status)
+        except ApiError as error:
+            if error.status in {404, 409}:
+                return True
+            self._unwritten[policy.name] = tries = self._unwritten.get(policy.name, 0) + 1
+            log.warning("could not write the status of policy=%s: %s", policy.name, error.message)
+            return tries >= MAX_RETRIES
+        return True
+
+
+def _exhaust(steps: Generator[None, None, bool]) -> None:
+    for _ in steps:
+        pass

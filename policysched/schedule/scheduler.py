@@ -1,0 +1,192 @@
+"""The scheduler: applies changes to the cluster, tries pending pods one after another, starts their bindings.
+
+Everything happens on one event loop. A cycle is synchronous, so nothing changes under it; between cycles the loop gets
+its turn, at the latest every few milliseconds, and applies what arrived. It never talks to the network but through the
+`Client` it was given.
+
+Source: pkg/scheduler/scheduler.go, schedule_one.go (ScheduleOne, handleSchedulingFailure), eventhandlers.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+
+from policysched.framework import Action, Change, Client, Clock, Event, Resource
+from policysched.framework.profile import Profile
+from policysched.model.objects import DeviceClass, Namespace, Node, Pod
+from policysched.rules.policyset import PolicySet
+from policysched.schedule.binding import Binder
+from policysched.schedule.decision import Decision
+from policysched.schedule.engine import Engine
+from policysched.schedule.hints import Interests
+from policysched.schedule.queue import Queue
+from policysched.schedule.queued import QueuedPod
+from policysched.schedule.waiter import Waiter
+from policysched.state.cluster import FINISHED, Cluster
+from policysched.state.pods import pod_id
+
+log = logging.getLogger(__name__)
+TURN = 0.005
+"""How long cycles may follow each other before the loop gets its turn. Units: seconds."""
+MAX_BINDINGS = 512
+"""How many bindings may be under way before the next pod has to wait."""
+
+
+class Scheduler:
+    """Schedules the pods of some profiles over one cluster."""
+
+    def __init__(self, profiles: Mapping[str, Profile], client: Client, clock: Clock, rng: random.Random) -> None:
+        self.cluster = Cluster()
+        self._profiles = dict(profiles)
+        self._client = client
+        self._clock = clock
+        self._engines = {name: Engine(self.cluster, profile, rng) for name, profile in profiles.items()}
+        sort = next(iter(profiles.values())).queue_sort
+        self.queue = Queue(clock, sort, self.cluster, profiles=_interests(self._profiles))
+        self._waiter = Waiter(self.queue, clock)
+        self._binder = Binder(self.cluster, self.queue, client, clock, self._changed)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(MAX_BINDINGS)
+
+    def use_policies(self, policies: PolicySet, changed: frozenset[str]) -> int:
+        """Swap the policy set between two cycles and try the pods again that changed policies had rejected.
+
+        Args:
+            policies: The new set.
+            changed: The plugin names of the policies that were changed or removed.
+
+        Returns:
+            How many pods were requeued.
+        """
+        active = {name: policies.join(profile) for name, profile in self._profiles.items()}
+        for name, profile in active.items():
+            self._engines[name].use(profile)
+        self.queue.profiles = _interests(active)
+        return self.queue.move_rejected_by(changed)
+
+    def set_node(self, node: Node) -> None:
+        """Take a node as it is now."""
+        self._changed(self.cluster.set_node(node))
+
+    def remove_node(self, name: str) -> None:
+        """Take note that a node is gone."""
+        self._changed(self.cluster.remove_node(name))
+
+    def set_pod(self, pod: Pod) -> None:
+        """Take a pod as it is now, placed or pending."""
+        identity = pod_id(pod)
+        if pod.spec.node_name:
+            self.queue.delete(identity)
+            self._changed(self.cluster.set_pod(pod))
+        elif pod.status.phase in FINISHED:
+            self.remove_pod(identity)
+        elif self.cluster.is_assumed(identity):
+            if pod.metadata.deletion_timestamp is not None:
+                self._changed(self.cluster.forget(identity))
+        elif pod.spec.scheduler_name in self._profiles:
+            self.queue.add(pod)
+
+    def remove_pod(self, identity: str) -> None:
+        """Take note that a pod is gone."""
+        self.queue.delete(identity)
+        self._changed(self.cluster.remove_pod(identity))
+
+    def set_namespace(self, namespace: Namespace) -> None:
+        """Take a namespace as it is now."""
+        if self.cluster.set_namespace(namespace):
+            self.queue.move(Change(Resource.NAMESPACE, Action.UPDATE_OTHER))
+
+    def remove_namespace(self, name: str) -> None:
+        """Take note that a namespace is gone."""
+        self.cluster.remove_namespace(name)
+
+    def set_device_class(self, device_class: DeviceClass) -> None:
+        """Take a device class as it is now."""
+        self.cluster.set_device_class(device_class)
+        self.queue.move(Change(Resource.DEVICE_CLASS, Action.UPDATE_OTHER))
+
+    def remove_device_class(self, name: str) -> None:
+        """Take note that a device class is gone."""
+        self.cluster.remove_device_class(name)
+        self.queue.move(Change(Resource.DEVICE_CLASS, Action.DELETE))
+
+    async def run(self) -> None:
+        """Try pending pods until cancelled, then let the bindings under way end."""
+        try:
+            while True:
+                turn_ends = self._clock.monotonic() + TURN
+                while (queued := self.queue.pop()) is not None:
+                    await self._attempt(queued)
+                    if self._clock.monotonic() >= turn_ends:
+                        break
+                if queued is None:
+                    await self._waiter.wait()
+                else:
+                    await asyncio.sleep(0)
+        finally:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _attempt(self, queued: QueuedPod) -> None:
+        pod = queued.pod
+        if pod.metadata.deletion_timestamp is not None:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._client.record(Event(pod, "Warning", "FailedScheduling", "Scheduling", note, self._clock.now()))
+            self.queue.done(queued)
+            return
+        if queued.identity in self.cluster.pods.by_id:
+            self.queue.done(queued)
+            return
+        decision = self._engines[pod.spec.scheduler_name].decide(pod)
+        if decision.row < 0:
+            self._turn_away(queued, decision)
+            return
+        self.cluster.assume(pod, decision.row, decision.evaluation.footprint)
+        self.queue.release(queued)
+        log.debug(
+            "assumed pod=%s node=%s evaluatedNodes=%d feasibleNodes=%d",
+            pod.key, decision.node, decision.evaluated_count, decision.feasible_count,
+        )  # fmt: skip
+        await self._room.acquire()
+        self._start(self._bind(queued, decision.node))
+
+    async def _bind(self, queued: QueuedPod, node: str) -> None:
+        try:
+            await self._binder.bind(queued, node)
+        finally:
+            self._room.release()
+
+    def _turn_away(self, queued: QueuedPod, decision: Decision) -> None:
+        pod, profile = queued.pod, self._profiles[queued.profile]
+        if decision.failed:
+            message, reason = decision.error(), "SchedulerError"
+            self.queue.fail(queued)
+        else:
+            message, reason = self._message(decision, profile), "Unschedulable"
+            self.queue.reject(queued, decision.rejectors())
+        log.info("unschedulable pod=%s: %s", pod.key, message)
+        self._start(self._binder.report_failure(pod, reason, message))
+
+    def _message(self, decision: Decision, profile: Profile) -> str:
+        if self.cluster.nodes.count == 0:
+            return decision.fit_error()
+        parts = [plugin.post_filter(decision.pod).message for plugin in profile.post_filters]
+        return " ".join([decision.fit_error(), ", ".join(parts)]) if parts else decision.fit_error()
+
+    def _changed(self, change: Change) -> None:
+        if not change.nothing:
+            self.queue.move(change)
+
+    def _start(self, coroutine: object) -> None:
+        task = asyncio.ensure_future(coroutine)  # type: ignore[call-overload]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _interests(profiles: Mapping[str, Profile]) -> dict[str, Interests]:
+    return {
+        name: Interests(profile.pre_enqueue, {plugin.name: plugin.events() for plugin in profile.filters})
+        for name, profile in profiles.items()
+    }

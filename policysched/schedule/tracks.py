@@ -1,0 +1,144 @@
+"""One plugin's answers for one pod class: reason codes or scores by row, asked again where rows changed.
+
+A track's arrays have the columns' capacity. `flat` and `rejects_any` only ever move one way between two full
+computations: they may miss that an array became uniform again, never that it stopped being so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import (
+    Aspect,
+    Cluster,
+    Codes,
+    FilterPlugin,
+    Hint,
+    Mask,
+    Rows,
+    ScorePlugin,
+    Scores,
+    Status,
+    unresolvable,
+)
+from policysched.model.objects import Pod
+from policysched.state.interner import MISSING
+
+PRE_FILTER_RESULT = "PreFilterResult"
+
+
+class FilterTrack:
+    """A filter's reason codes."""
+
+    __slots__ = ("codes", "plugin", "reads", "rejects_any", "state")
+
+    def __init__(self, plugin: FilterPlugin, state: Any) -> None:
+        self.plugin = plugin
+        self.state = state
+        self.reads = int(plugin.filter_reads | Aspect.PRESENCE)
+        self.codes: Codes = np.zeros(0, np.int32)
+        self.rejects_any = False
+
+    def recompute(self, capacity: int, size: int) -> None:
+        """Ask for all rows in use."""
+        self.codes = np.zeros(capacity, np.int32)
+        self.rejects_any = False
+        if size:
+            self._ask(slice(0, size))
+
+    def update(self, rows: NDArray[np.int32]) -> None:
+        """Ask for the rows that changed."""
+        self._ask(rows)
+
+    def reason(self, code: int) -> Status:
+        """Translate a reason code."""
+        return self.plugin.reason(self.state, code).by(self.plugin.name)
+
+    def _ask(self, rows: Rows) -> None:
+        codes = self.plugin.filter(self.state, rows)
+        self.codes[rows] = codes
+        self.rejects_any = self.rejects_any or bool(codes.any())
+
+
+class ScoreTrack:
+    """A score plugin's values: weighted final scores, or raw ones where the plugin normalises."""
+
+    __slots__ = ("flat", "normalizes", "plugin", "reads", "state", "values", "weight")
+
+    def __init__(self, plugin: ScorePlugin, weight: int, state: Any) -> None:
+        self.plugin = plugin
+        self.weight = weight
+        self.state = state
+        self.normalizes = plugin.normalizes
+        self.reads = int(plugin.score_reads | Aspect.PRESENCE)
+        self.values: Scores = np.zeros(0, np.int64)
+        self.flat = True
+        """True while every value is 0."""
+
+    def recompute(self, capacity: int, size: int) -> None:
+        """Ask for all rows in use."""
+        self.values = np.zeros(capacity, np.int64)
+        self.flat = True
+        if size:
+            self._ask(slice(0, size))
+
+    def update(self, rows: NDArray[np.int32]) -> None:
+        """Ask for the rows that changed."""
+        self._ask(rows)
+
+    def final(self, feasible: Mask) -> Scores:
+        """Give the weighted final scores; those of rows that are not feasible mean nothing.
+
+        Shapes: (N,) -> (N,).
+        """
+        values = self.values[: feasible.size]
+        if not self.normalizes:
+            return values
+        return self.plugin.normalize(self.state, values, feasible) * self.weight
+
+    def _ask(self, rows: Rows) -> None:
+        scores = self.plugin.score(self.state, rows)
+        self.values[rows] = scores if self.normalizes or self.weight == 1 else scores * self.weight
+        self.flat = self.flat and not scores.any()
+
+
+class Narrowing:
+    """The filter that stands for the nodes which PreFilter narrowed away."""
+
+    name = PRE_FILTER_RESULT
+    filter_reads = Aspect.NONE
+
+    def __init__(self, plugins: tuple[str, ...]) -> None:
+        self._status = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")
+
+    @staticmethod
+    def prepare(allowed: frozenset[str], cluster: Cluster) -> tuple[NDArray[np.int32], Cluster]:
+        """Keep the codes of the nodes that are left."""
+        return np.array([cluster.strings.code(name) for name in sorted(allowed)], np.int32), cluster
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Never called: its state comes from `prepare`."""
+        raise AssertionError((pod, cluster))
+
+    def filter(self, state: tuple[NDArray[np.int32], Cluster], rows: Rows) -> Codes:
+        """Reject the nodes that are not among those left."""
+        allowed, cluster = state
+        names = cluster.nodes.name.data[rows]
+        outside: Mask = np.isin(names, allowed, invert=True) | (names == MISSING)
+        return outside.astype(np.int32)
+
+    def reason(self, state: Any, code: int) -> Status:  # noqa: ARG002 - it has one reason
+        """Name the plugins that narrowed."""
+        return self._status
+
+    def events(self) -> Sequence[Hint]:
+        """Events belong to the plugins that narrowed."""
+        return ()
+
+    def epoch(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - names never change their meaning
+        """Never stale."""
+        return 0

@@ -1,0 +1,1 @@
+"""The cluster as columns. It knows neither plugins nor the network."""

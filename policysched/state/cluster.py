@@ -1,0 +1,206 @@
+"""The cluster as the engine sees it: nodes and placed pods in columns, kept up to date change by change.
+
+Every method applies one change and says what changed; nothing is recomputed that did not. It knows nothing of
+plugins or of how changes arrive. A pod that was only assumed counts like a placed one until it is confirmed or
+forgotten.
+
+Source: pkg/scheduler/backend/cache/cache.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from policysched.model.objects import DeviceClass, Namespace, Node, Pod
+from policysched.state.changes import Action, Change, Resource
+from policysched.state.columns import ColumnSet
+from policysched.state.differences import aspects_of, node_difference, pod_difference
+from policysched.state.footprint import Footprint, footprint
+from policysched.state.images import ImageTable
+from policysched.state.interner import Strings
+from policysched.state.journal import Aspect, Journal
+from policysched.state.nodes import NodeTable
+from policysched.state.pods import PlacedPod, PodTable, pod_id
+from policysched.state.ports import PortTable
+
+FINISHED = frozenset(("Succeeded", "Failed"))
+
+
+class Cluster:
+    """Nodes, placed pods, and what else decisions look at."""
+
+    def __init__(self, strings: Strings | None = None) -> None:
+        self.strings = strings if strings is not None else Strings()
+        columns = ColumnSet()
+        self.journal = Journal()
+        self.nodes = NodeTable(columns, self.strings)
+        self.images = ImageTable(columns)
+        self.ports = PortTable(columns)
+        self.pods = PodTable()
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.anti_affine: dict[str, PlacedPod] = {}
+        """Placed pods with required anti-affinity terms, by identity."""
+        self.mapped_resources: dict[str, str] = {}
+        """Extended resources that a device class stands for, by the class's name."""
+        self.surroundings = 0
+        """Moves when namespaces, anti-affine pods or device classes change."""
+        self.namespaces_epoch = 0
+        """Moves when a namespace's labels change."""
+
+    def set_node(self, node: Node) -> Change:
+        """Add a node, or replace the one of its name."""
+        name = node.metadata.name
+        row = self.nodes.row_for(name)
+        old = self.nodes.nodes[row]
+        action = Action.ADD if old is None else node_difference(old, node)
+        if action is Action.NONE:
+            self.nodes.nodes[row] = node
+            return Change(Resource.NODE, action, old, node, row)
+        self.nodes.store(row, node)
+        self.images.replace(row, _images(old), _images(node))
+        if old is None:
+            self.images.epoch += 1
+        self.journal.note(row, Aspect.PRESENCE if old is None else aspects_of(action))
+        return Change(Resource.NODE, action, old, node, row)
+
+    def remove_node(self, name: str) -> Change:
+        """Take a node away; pods that are still on it stay counted for its return."""
+        row = self.nodes.row_of.get(name, -1)
+        old = self.nodes.nodes[row] if row >= 0 else None
+        if old is None:
+            return Change(Resource.NODE, Action.NONE)
+        self.images.replace(row, _images(old), {})
+        self.images.epoch += 1
+        self.nodes.clear(row)
+        self.journal.note(row, Aspect.PRESENCE)
+        self._release_if_empty(row)
+        return Change(Resource.NODE, Action.DELETE, old, None, row)
+
+    def set_pod(self, pod: Pod) -> Change:
+        """Add or replace a pod that has a node; a finished one is taken away."""
+        identity = pod_id(pod)
+        placed = self.pods.by_id.get(identity)
+        if pod.status.phase in FINISHED:
+            return self.remove_pod(identity)
+        if placed is None:
+            row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
+            return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
+        return self._update_pod(identity, placed, pod)
+
+    def remove_pod(self, identity: str) -> Change:
+        """Take a pod away, placed or assumed."""
+        placed = self.pods.by_id.get(identity)
+        if placed is None:
+            return Change(Resource.ASSIGNED_POD, Action.NONE)
+        self._displace(identity)
+        return Change(Resource.ASSIGNED_POD, Action.DELETE, placed.pod, None, placed.row)
+
+    def assume(self, pod: Pod, row: int, measured: Footprint | None = None) -> None:
+        """Count a pod on a row before its binding is known to the API server.
+
+        Raises:
+            ValueError: the pod is placed or assumed already.
+        """
+        identity = pod_id(pod)
+        if identity in self.pods.by_id:
+            raise ValueError(f"pod {pod.key} is in the cache, so can't be assumed")
+        self._place(identity, pod, row, measured, assumed=True)
+
+    def forget(self, identity: str) -> Change:
+        """Take back an assumption; a pod that was confirmed meanwhile stays."""
+        placed = self.pods.by_id.get(identity)
+        if placed is None or not placed.assumed:
+            return Change(Resource.ASSIGNED_POD, Action.NONE)
+        return self.remove_pod(identity)
+
+    def is_assumed(self, identity: str) -> bool:
+        """Tell whether the pod is counted without being confirmed."""
+        placed = self.pods.by_id.get(identity)
+        return placed is not None and placed.assumed
+
+    def set_namespace(self, namespace: Namespace) -> bool:
+        """Remember a namespace's labels; tell whether they changed."""
+        name, labels = namespace.metadata.name, namespace.metadata.labels
+        changed = self.namespaces.get(name) != labels
+        self.namespaces[name] = labels
+        self.surroundings += changed
+        self.namespaces_epoch += changed
+        return changed
+
+    def remove_namespace(self, name: str) -> None:
+        """Forget a namespace."""
+        if self.namespaces.pop(name, None) is not None:
+            self.surroundings += 1
+            self.namespaces_epoch += 1
+
+    def set_device_class(self, device_class: DeviceClass) -> None:
+        """Remember which extended resources a device class stands for."""
+        self.remove_device_class(device_class.metadata.name)
+        name = device_class.metadata.name
+        self.mapped_resources[f"deviceclass.resource.kubernetes.io/{name}"] = name
+        if device_class.spec.extended_resource_name:
+            self.mapped_resources[device_class.spec.extended_resource_name] = name
+
+    def remove_device_class(self, name: str) -> None:
+        """Forget a device class."""
+        self.mapped_resources = {key: of for key, of in self.mapped_resources.items() if of != name}
+        self.surroundings += 1
+
+    def _update_pod(self, identity: str, placed: PlacedPod, pod: Pod) -> Change:
+        old = placed.pod
+        if self.nodes.names[placed.row] != pod.spec.node_name:
+            self._displace(identity)
+            row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
+            return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
+        confirmed = placed.assumed
+        action = pod_difference(old, pod)
+        placed.pod, placed.assumed = pod, False
+        if action is not Action.NONE or old.status.container_statuses != pod.status.container_statuses:
+            self._displace(identity)
+            self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
+        if confirmed:
+            action = Action.ADD
+        return Change(Resource.ASSIGNED_POD, action, old, pod, placed.row)
+
+    def _place(self, identity: str, pod: Pod, row: int, measured: Footprint | None, *, assumed: bool) -> int:
+        placed = PlacedPod(pod, row, measured if measured is not None else footprint(pod), assumed)
+        self.pods.insert(identity, placed)
+        self._count(placed, 1)
+        if _has_required_anti_affinity(pod):
+            self.anti_affine[identity] = placed
+            self.surroundings += 1
+        return row
+
+    def _displace(self, identity: str) -> None:
+        placed = self.pods.remove(identity)
+        self._count(placed, -1)
+        if self.anti_affine.pop(identity, None) is not None:
+            self.surroundings += 1
+        self._release_if_empty(placed.row)
+
+    def _count(self, placed: PlacedPod, count: int) -> None:
+        self.nodes.take(placed.row, placed.footprint, count)
+        aspects = Aspect.USAGE | Aspect.PODS
+        if placed.footprint.ports:
+            self.ports.add(placed.row, placed.footprint.ports, count)
+            aspects |= Aspect.PORTS
+        self.journal.note(placed.row, aspects)
+
+    def _release_if_empty(self, row: int) -> None:
+        if self.nodes.nodes[row] is None and not self.pods.has_row(row):
+            self.nodes.release(row)
+
+
+def _images(node: Node | None) -> dict[str, int]:
+    if node is None:
+        return {}
+    sizes: dict[str, int] = {}
+    for image in node.status.images:
+        for name in image.names:
+            sizes.setdefault(name, image.size_bytes)
+    return sizes
+
+
+def _has_required_anti_affinity(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return bool(affinity and affinity.pod_anti_affinity and affinity.pod_anti_affinity.required)

@@ -1,0 +1,72 @@
+"""Which rows changed, and in what: the only thing that a cache asks the state about.
+
+A cache remembers a position; `since` gives the rows that changed after it. Positions that fell out of the ring
+answer None, which means: recompute everything. That keeps the journal's memory fixed however long a cache sleeps.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+import numpy as np
+from numpy.typing import NDArray
+
+RING = 1 << 15
+
+
+class Aspect(IntFlag):
+    """What of a row changed. A plugin declares which of these it reads."""
+
+    NONE = 0
+    PRESENCE = 1
+    """The row came into use or went out of it, or holds another node: everything changed."""
+    LABELS = 2
+    """Labels or annotations."""
+    TAINTS = 4
+    """Taints or the unschedulable flag."""
+    CAPACITY = 8
+    """Allocatable resources."""
+    CONDITIONS = 16
+    """Conditions such as Ready."""
+    IMAGES = 32
+    """Images on the node."""
+    FEATURES = 64
+    """Declared features."""
+    USAGE = 128
+    """Requested resources and the number of pods."""
+    PORTS = 256
+    """Host ports in use."""
+    PODS = 512
+    """Which pods are on the node, or their labels."""
+
+
+class Journal:
+    """A ring of (row, aspects) entries with an ever growing position."""
+
+    __slots__ = ("_aspects", "_rows", "position")
+
+    def __init__(self) -> None:
+        self._rows = np.zeros(RING, np.int32)
+        self._aspects = np.zeros(RING, np.int32)
+        self.position = 0
+
+    def note(self, row: int, aspects: int) -> None:
+        """Say that these aspects of the row changed."""
+        slot = self.position & (RING - 1)
+        self._rows[slot] = row
+        self._aspects[slot] = aspects
+        self.position += 1
+
+    def since(self, position: int) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+        """Give the rows and aspects noted after a position, oldest first; None if that is too long ago.
+
+        Shapes: two arrays (E,) of the same length; a row may occur several times.
+        """
+        count = self.position - position
+        if count > RING:
+            return None
+        start, stop = position & (RING - 1), self.position & (RING - 1)
+        if count == 0 or start < stop:
+            return self._rows[start:stop], self._aspects[start:stop]
+        rows = np.concatenate((self._rows[start:], self._rows[:stop]))
+        return rows, np.concatenate((self._aspects[start:], self._aspects[:stop]))

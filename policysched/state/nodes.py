@@ -1,0 +1,161 @@
+"""The nodes as columns: one row a node, freed rows are reused.
+
+A row may hold pods without a node (its node was deleted before its pods, or is not known yet): then it is not
+`present`, takes no part in decisions, and keeps its counts for the node's return. Row order never shows in results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.model.objects import Node, Taint
+from policysched.model.requests import allocatable
+from policysched.state.columns import Column, ColumnSet
+from policysched.state.footprint import Footprint
+from policysched.state.interner import MISSING, Interner, Strings
+from policysched.state.texts import TextColumns
+
+NO_TEXTS: Mapping[str, str] = {}
+
+
+class NodeTable:
+    """Everything about nodes that decisions read, by row.
+
+    Shapes: every column's data is (capacity,); rows at or above `size` were never used.
+    Units: cpu in millicores, other resources in their own unit.
+    """
+
+    def __init__(self, columns: ColumnSet, strings: Strings) -> None:
+        self.columns = columns
+        self.strings = strings
+        self.size = 0
+        self.count = 0
+        self.row_of: dict[str, int] = {}
+        self.names: list[str] = []
+        self.nodes: list[Node | None] = []
+        self._free: list[int] = []
+        self._labels: list[Mapping[str, str]] = []
+        self._annotations: list[Mapping[str, str]] = []
+        self._label_columns = TextColumns(columns, strings)
+        self._annotation_columns = TextColumns(columns, strings)
+        self._allocatable: dict[str, Column] = {}
+        self._requested: dict[str, Column] = {}
+        self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
+        self.feature_sets: Interner[frozenset[str]] = Interner()
+        self.taint_sets.code(())
+        self.feature_sets.code(frozenset())
+        self.present = columns.new(np.bool_)
+        self.name = columns.new(np.int32, MISSING)
+        self.unschedulable = columns.new(np.bool_)
+        self.ready = columns.new(np.bool_)
+        self.taints = columns.new(np.int32)
+        self.features = columns.new(np.int32)
+        self.pods_allowed = columns.new(np.int64)
+        self.pods_count = columns.new(np.int64)
+        self.nonzero_cpu = columns.new(np.int64)
+        self.nonzero_memory = columns.new(np.int64)
+
+    def labels(self, key: str) -> NDArray[np.int32]:
+        """Give the codes of a label's values, −1 where a row has none."""
+        return self._label_columns.column(key, self._labels).data
+
+    def annotations(self, key: str) -> NDArray[np.int32]:
+        """Give the codes of an annotation's values, −1 where a row has none."""
+        return self._annotation_columns.column(key, self._annotations).data
+
+    def allocatable(self, resource: str) -> NDArray[np.int64]:
+        """Give what rows have of a resource, 0 where they do not know it."""
+        data: NDArray[np.int64] = self._amounts(self._allocatable, resource).data
+        return data
+
+    def requested(self, resource: str) -> NDArray[np.int64]:
+        """Give what placed and assumed pods request of a resource."""
+        data: NDArray[np.int64] = self._amounts(self._requested, resource).data
+        return data
+
+    def known_resources(self) -> set[str]:
+        """Name the resources that some column counts."""
+        return self._allocatable.keys() | self._requested.keys()
+
+    def row_for(self, name: str) -> int:
+        """Give the row of a node's name, taking a free one for a name that has none."""
+        row = self.row_of.get(name)
+        if row is None:
+            row = self.row_of[name] = self._free.pop() if self._free else self._new_row()
+            self.names[row] = name
+            self.name.data[row] = self.strings.code(name)
+        return row
+
+    def release(self, row: int) -> None:
+        """Give back a row that has neither node nor pods."""
+        del self.row_of[self.names[row]]
+        self.names[row] = ""
+        self.name.data[row] = MISSING
+        self._free.append(row)
+
+    def store(self, row: int, node: Node) -> None:
+        """Write a node into its row."""
+        self.count += not self.present.data[row]
+        self.nodes[row] = node
+        self.present.data[row] = True
+        self._store_texts(row, node.metadata.labels, node.metadata.annotations)
+        self.unschedulable.data[row] = node.spec.unschedulable
+        self.ready.data[row] = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+        self.taints.data[row] = self.taint_sets.code(tuple(node.spec.taints))
+        self.features.data[row] = self.feature_sets.code(frozenset(node.status.declared_features))
+        self._store_allocatable(row, node)
+
+    def clear(self, row: int) -> None:
+        """Take the node out of its row; its pods stay counted."""
+        self.count -= 1
+        self.nodes[row] = None
+        self.present.data[row] = False
+        self._store_texts(row, NO_TEXTS, NO_TEXTS)
+        for column in self._allocatable.values():
+            column.data[row] = 0
+        self.pods_allowed.data[row] = 0
+
+    def take(self, row: int, footprint: Footprint, count: int = 1) -> None:
+        """Add a pod's footprint to its row, or take it off with a count of -1."""
+        for resource, amount in footprint.amounts:
+            self._amounts(self._requested, resource).data[row] += count * amount
+        self.nonzero_cpu.data[row] += count * footprint.nonzero_cpu_millis
+        self.nonzero_memory.data[row] += count * footprint.nonzero_memory_bytes
+        self.pods_count.data[row] += count
+
+    def _new_row(self) -> int:
+        row = self.size
+        self.size += 1
+        if self.size > self.columns.capacity:
+            self.columns.grow()
+        self.names.append("")
+        self.nodes.append(None)
+        self._labels.append(NO_TEXTS)
+        self._annotations.append(NO_TEXTS)
+        return row
+
+    def _store_texts(self, row: int, labels: Mapping[str, str], annotations: Mapping[str, str]) -> None:
+        self._labels[row] = labels
+        self._annotations[row] = annotations
+        self._label_columns.store(row, labels)
+        self._annotation_columns.store(row, annotations)
+
+    def _store_allocatable(self, row: int, node: Node) -> None:
+        amounts = allocatable(node)
+        named: dict[str, int] = {
+            "cpu": amounts.cpu_millis,
+            "memory": amounts.memory_bytes,
+            "ephemeral-storage": amounts.ephemeral_bytes,
+            **dict(amounts.scalars),
+        }
+        for resource in self._allocatable.keys() | named.keys():
+            self._amounts(self._allocatable, resource).data[row] = named.get(resource, 0)
+        self.pods_allowed.data[row] = amounts.pods
+
+    def _amounts(self, by_name: dict[str, Column], resource: str) -> Column:
+        column = by_name.get(resource)
+        if column is None:
+            column = by_name[resource] = self.columns.new(np.int64)
+        return column

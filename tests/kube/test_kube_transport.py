@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+
+from policysched.framework import ApiError
+from policysched.kube.connection import Connection
+from policysched.kube.transport import Transport
+from tests.kube.fake_server import Answer, Kube, Ticking, answer, hang, refuse, reset, status, stream
+
+
+async def test_request_gives_the_body_and_sends_its_own(kube: Kube) -> None:
+    kube.server.on("POST", "/a", answer({"x": 1}))
+    assert await kube.transport.request("POST", "/a?q=1%2F2", b'{"y": 2}') == b'{"x": 1}'
+    asked = kube.server.asked[0]
+    assert (asked.body, asked.query) == ({"y": 2}, {"q": "1/2"})
+    assert asked.headers["Content-Type"] == "application/json"
+    assert asked.headers["User-Agent"] == "policysched"
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "reason", "message", "retry_after"),
+    [
+        (refuse(409, "Conflict", "pod is bound"), 409, "Conflict", "pod is bound", None),
+        (refuse(422, "Invalid", "spec: bad"), 422, "Invalid", "spec: bad", None),
+        (refuse(429, "TooManyRequests", "later", Retry_After="7"), 429, "TooManyRequests", "later", 7.0),
+        (
+            answer(status(429, "TooManyRequests", "later", retryAfterSeconds=3), 429),
+            429,
+            "TooManyRequests",
+            "later",
+            3.0,
+        ),
+        (refuse(500, "InternalError", "boom"), 500, "InternalError", "boom", None),
+        (refuse(410, "Expired", "too old"), 410, "Expired", "too old", None),
+        (refuse(503, "ServiceUnavailable", "x", Retry_After="Fri, 1 Jan"), 503, "ServiceUnavailable", "x", None),
+    ],
+)
+async def test_status_becomes_an_error(
+    kube: Kube, given: Answer, code: int, reason: str, message: str, retry_after: float | None
+) -> None:
+    kube.server.on("GET", "/a", given)
+    with pytest.raises(ApiError) as caught:
+        await kube.transport.request("GET", "/a")
+    error = caught.value
+    assert (error.status, error.reason, error.message, error.retry_after) == (code, reason, message, retry_after)
+
+
+@pytest.mark.parametrize("body", ["<html>Bad Gateway</html>", "", "{half", '"text"', '{"kind": "Pod"}'])
+async def test_page_of_a_proxy_becomes_an_error_that_says_so(kube: Kube, body: str) -> None:
+    kube.server.on("GET", "/a", answer(body, 502))
+    with pytest.raises(
+        ApiError, match="answered 502 Bad Gateway with text/html, which is no Kubernetes Status"
+    ) as caught:
+        await kube.transport.request("GET", "/a")
+    assert caught.value.status == 502
+
+
+async def test_dropped_connection_is_status_zero(kube: Kube) -> None:
+    kube.server.on("GET", "/a", reset)
+    with pytest.raises(ApiError) as caught:
+        await kube.transport.request("GET", "/a")
+    assert (caught.value.status, caught.value.reason) == (0, "Unreachable")
+    assert kube.server.url in caught.value.message
+
+
+async def test_silence_is_a_timeout(kube: Kube) -> None:
+    kube.server.on("GET", "/a", hang)
+    with pytest.raises(ApiError, match="did not answer in time") as caught:
+        await Transport(kube.connection, timeout=0.05).request("GET", "/a")
+    assert (caught.value.status, caught.value.reason) == (0, "Timeout")
+
+
+async def test_closed_port_is_named(kube: Kube) -> None:
+    nowhere = Connection("http://127.0.0.1:1", Ticking())
+    with pytest.raises(ApiError, match=r"http://127\.0\.0\.1:1 cannot be reached: ") as caught:
+        await Transport(nowhere).request("GET", "/a")
+    assert "\n" not in caught.value.message
+    await nowhere.close()
+
+
+async def test_tls_to_a_plain_server_is_named(kube: Kube) -> None:
+    wrong = Connection(kube.server.url.replace("http:", "https:"), Ticking())
+    with pytest.raises(ApiError) as caught:
+        await Transport(wrong).request("GET", "/a")
+    assert (caught.value.status, caught.value.reason) == (0, "TLS")
+    await wrong.close()
+
+
+async def test_lines_leave_a_half_line_out_and_join_split_ones(kube: Kube) -> None:
+    kube.server.on("WATCH", "/a", stream(b"on", b"e\ntwo\nth", b"ree\nfou"))
+    heard = [line async for lines in kube.transport.lines("/a?watch=1", 5) for line in lines]
+    assert heard == [b"one", b"two", b"three"]
+
+
+async def test_lines_say_at_once_that_the_server_answers(kube: Kube) -> None:
+    kube.server.on("WATCH", "/a", stream(then="hang"))
+    lines = kube.transport.lines("/a?watch=1", 5)
+    assert await anext(lines) == []
+    await lines.aclose()
+
+
+async def test_broken_stream_is_an_error_after_its_lines(kube: Kube) -> None:
+    kube.server.on("WATCH", "/a", stream(b"one\ntw", then="reset"))
+    heard = []
+    with pytest.raises(ApiError) as caught:
+        async for lines in kube.transport.lines("/a?watch=1", 5):
+            heard += lines
+    assert heard == [b"one"]
+    assert caught.value.status == 0
+
+
+async def test_refused_stream_is_an_error(kube: Kube) -> None:
+    kube.server.on("WATCH", "/a", refuse(410, "Expired", "too old"))
+    with pytest.raises(ApiError, match="too old"):
+        await anext(kube.transport.lines("/a?watch=1", 5))

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+
+from policysched.errors import UsageError
+from policysched.model.decode import (
+    ObjectError,
+    decode_device_class,
+    decode_namespace,
+    decode_node,
+    decode_pod,
+    decode_priority_class,
+    without_nulls,
+)
+
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "namespace": "shop", "creationTimestamp": None, "labels": {"a": "1"}},
+    "spec": {
+        "containers": [
+            {
+                "name": "c",
+                "image": "i",
+                "env": [{"name": "X", "value": "1"}],
+                "resources": {"requests": {"cpu": "1", "memory": 5, "a.b/c": 1.5}},
+                "ports": [{"hostIP": "10.0.0.1", "hostPort": 80}],
+                "restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In"}}],
+            }
+        ],
+        "hostUsers": False,
+        "volumes": [
+            {"name": "d", "persistentVolumeClaim": {"claimName": "d"}},
+            {"name": "e", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+            {"name": "a", "awsElasticBlockStore": {"volumeID": "v1", "readOnly": True}},
+            {"name": "r", "rbd": {"monitors": ["m"], "image": "i"}},
+        ],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "z", "operator": "In", "values": ["a"]}]}]
+                }
+            }
+        },
+    },
+    "status": {"phase": "Pending", "nominatedNodeName": "n1"},
+}
+
+
+def test_pod_decodes_alike_from_bytes_and_dict() -> None:
+    pod = decode_pod(json.dumps(POD).encode())
+    assert pod == decode_pod(POD)
+    assert pod.key == "shop/web"
+    container = pod.spec.containers[0]
+    assert container.ports[0].host_ip == "10.0.0.1"
+    assert container.resources.requests == {"cpu": "1", "memory": 5, "a.b/c": 1.5}
+    assert container.restart_policy_rules[0].action == "RestartAllContainers"
+    assert pod.spec.host_users is False
+    assert pod.status.nominated_node_name == "n1"
+    affinity = pod.spec.affinity
+    assert affinity is not None
+    assert affinity.node_affinity is not None
+    assert affinity.node_affinity.required is not None
+    assert affinity.node_affinity.required.node_selector_terms[0].match_expressions[0].values == ("a",)
+
+
+def test_volumes_keep_the_sources_that_matter() -> None:
+    claim, ephemeral, aws, rbd = decode_pod(POD).spec.volumes
+    assert claim.persistent_volume_claim is not None
+    assert claim.persistent_volume_claim.claim_name == "d"
+    assert ephemeral.ephemeral is not None
+    assert aws.aws_elastic_block_store is not None
+    assert (aws.aws_elastic_block_store.volume_id, aws.aws_elastic_block_store.read_only) == ("v1", True)
+    assert rbd.rbd is not None
+    assert (rbd.rbd.pool, rbd.rbd.monitors) == ("rbd", ["m"])
+
+
+def test_empty_lists_are_not_shared_between_objects() -> None:
+    first, second = (decode_pod({"spec": {}}).spec.tolerations for _ in range(2))
+    assert first is not second
+
+
+def test_nulls_count_as_absent() -> None:
+    raw = {"metadata": {"name": "n", "labels": None}, "status": {"images": [{"names": None, "sizeBytes": 5}, None]}}
+    for one in (raw, json.dumps(raw).encode()):
+        node = decode_node(one)
+        assert node.metadata.labels == {}
+        assert [(image.names, image.size_bytes) for image in node.status.images] == [([], 5)]
+
+
+def test_timestamps_of_yaml_become_texts() -> None:
+    moment = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+    raw = {"metadata": {"name": "n", "creationTimestamp": moment}}
+    assert decode_node(raw).metadata.creation_timestamp == "2026-01-02T03:04:05Z"
+
+
+def test_small_kinds_decode() -> None:
+    assert decode_namespace({"metadata": {"name": "x", "labels": {"a": "b"}}}).metadata.labels == {"a": "b"}
+    assert decode_device_class({"spec": {"extendedResourceName": "a.b/c"}}).spec.extended_resource_name == "a.b/c"
+    priority = decode_priority_class(b'{"value": 7, "globalDefault": true}')
+    assert (priority.value, priority.global_default, priority.preemption_policy) == (7, True, "PreemptLowerPriority")
+
+
+def broken(path: str, value: Any) -> dict[str, Any]:
+    raw: dict[str, Any] = json.loads(json.dumps(POD))
+    *parents, last = path.split("/")
+    place: Any = raw
+    for part in parents:
+        place = place[int(part)] if part.isdigit() else place.setdefault(part, {})
+    place[last] = value
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("spec/priority", "high", 'pod "shop/web": spec.priority: expected int | null, got str'),
+        ("spec/schedulerName", True, 'pod "shop/web": spec.schedulerName: expected text, got bool: quote it'),
+        ("metadata/labels/b", 5, 'pod "shop/web": metadata.labels[...]: expected text, got int: quote it'),
+        ("spec/containers", {}, 'pod "shop/web": spec.containers: expected array, got object'),
+        (
+            "spec/containers/0/resources/requests/cpu",
+            True,
+            'pod "shop/web": spec.containers[0].resources.requests[...]: expected int | float | str, got bool',
+        ),
+    ],
+)
+def test_wrong_type_is_refused_with_its_field(path: str, value: Any, message: str) -> None:
+    for raw in (broken(path, value), json.dumps(broken(path, value)).encode()):
+        with pytest.raises(ObjectError) as caught:
+            decode_pod(raw)
+        assert str(caught.value) == message
+
+
+QUANTITIES = [
+    "spec.overhead.cpu",
+    "spec.containers[0].resources.requests.cpu",
+    "spec.containers[0].resources.limits.cpu",
+    "spec.initContainers[0].resources.requests.cpu",
+    "spec.resources.limits.cpu",
+    "status.containerStatuses[0].resources.requests.cpu",
+    "status.containerStatuses[0].allocatedResources.cpu",
+    "status.initContainerStatuses[0].allocatedResources.cpu",
+    "status.resources.requests.cpu",
+    "status.allocatedResources.cpu",
+]
+
+
+@pytest.mark.parametrize("field", QUANTITIES)
+def test_malformed_quantity_is_refused_with_its_field(field: str) -> None:
+    value: Any = "1x"
+    for part in reversed(field.split(".")):
+        value = {part[:-3]: [value]} if part.endswith("[0]") else {part: value}
+    with pytest.raises(ObjectError) as caught:
+        decode_pod({"metadata": {"name": "web"}} | value)
+    assert caught.value.field == field
+    assert str(caught.value).startswith(f'pod "/web": {field}: quantities must match the regular expression')
+
+
+def test_malformed_quantity_of_a_node_is_refused() -> None:
+    raw = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "4", "memory": "1GiB"}}}
+    with pytest.raises(ObjectError, match=r'^node "n1": status\.allocatable\.memory: quantities must match'):
+        decode_node(raw)
+
+
+def test_text_that_is_no_json_is_refused() -> None:
+    with pytest.raises(ObjectError, match="not valid JSON"):
+        decode_node(b"{")
+
+
+@pytest.mark.parametrize("raw", [b"[]", b'"x"', {"metadata": []}, {"metadata": {"name": {}}}])
+def test_object_of_another_shape_is_refused(raw: Any) -> None:
+    with pytest.raises(ObjectError):
+        decode_pod(raw)
+
+
+def test_object_error_is_a_mistake_of_the_user_and_knows_its_parts() -> None:
+    error = ObjectError("PriorityClass", "high", "it is wrong", "value")
+    assert isinstance(error, UsageError)
+    assert str(error) == 'priority class "high": value: it is wrong'
+    assert (error.kind, error.key, error.reason, error.field) == ("PriorityClass", "high", "it is wrong", "value")
+
+
+def test_nulls_are_dropped_at_every_depth() -> None:
+    assert without_nulls({"a": None, "b": [1, None, {"c": None}], "d": {"e": None}}) == {"b": [1, {}], "d": {}}

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policysched.model.requests import (
+    Allocatable,
+    Requests,
+    allocatable,
+    incoming_amount,
+    incoming_nonzero,
+    incoming_requests,
+    placed_nonzero,
+    placed_requests,
+)
+from tests.model.build import container, node, pod
+
+MI = 1 << 20
+DEFAULT_MEMORY = 200 * MI
+
+
+def spec(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = (), **more: Any) -> dict[str, Any]:
+    return {"containers": list(containers), "initContainers": list(init)} | more
+
+
+SPECS = [
+    ("nothing", spec(container()), Requests()),
+    ("one container", spec(container(cpu="1", memory="1Ki")), Requests(1000, 1024)),
+    ("containers add up", spec(container(cpu="1"), container(cpu="500m", memory="3")), Requests(1500, 3)),
+    ("fractions are rounded after adding", spec(container(cpu="1500u"), container(cpu="1500u")), Requests(3)),
+    (
+        "an init container counts where it asks for more",
+        spec(container(cpu="1", memory="5"), init=(container(cpu="3", memory="1"), container(cpu="2"))),
+        Requests(3000, 5),
+    ),
+    (
+        "a restartable init container runs beside the others",
+        spec(container(cpu="1"), init=(container(always=True, cpu="2"),)),
+        Requests(3000),
+    ),
+    (
+        "an init container runs beside the restartable ones before it",
+        spec(
+            container(cpu="1"),
+            init=(container(always=True, cpu="2"), container(cpu="5"), container(always=True, cpu="3")),
+        ),
+        Requests(7000),
+    ),
+    (
+        "an init container does not run beside the restartable ones after it",
+        spec(container(cpu="1"), init=(container(cpu="5"), container(always=True, cpu="2"))),
+        Requests(5000),
+    ),
+    (
+        "restartable init containers may ask for most while they start",
+        spec(
+            container(cpu="1"),
+            init=(container(always=True, cpu="2"), container(always=True, cpu="3"), container(cpu="2")),
+        ),
+        Requests(7000),
+    ),
+    ("overhead comes on top", spec(container(cpu="1"), overhead={"cpu": "100m", "memory": "7"}), Requests(1100, 7)),
+    (
+        "extended resources and the like are scalars, sorted",
+        spec({"resources": {"requests": {"nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi", "attachable-volumes-x": "1"}}}),
+        Requests(scalars=(("attachable-volumes-x", 1), ("hugepages-2Mi", 4 * MI), ("nvidia.com/gpu", 2))),
+    ),
+    (
+        "resources nobody counts are overlooked",
+        spec(
+            {
+                "resources": {
+                    "requests": {"pods": "2", "storage": "1Gi", "requests.a.b/c": "1", "ephemeral-storage": "9"}
+                }
+            }
+        ),
+        Requests(ephemeral_bytes=9),
+    ),
+    ("a scalar of zero is kept", spec({"resources": {"requests": {"a.b/c": "0"}}}), Requests(scalars=(("a.b/c", 0),))),
+    (
+        "requests of the pod as a whole take the place of its containers'",
+        spec(container(cpu="1", memory="5"), resources={"requests": {"cpu": "3", "hugepages-1Gi": "1Gi"}}),
+        Requests(3000, 5, scalars=(("hugepages-1Gi", 1 << 30),)),
+    ),
+    (
+        "a pod as a whole cannot ask for other resources",
+        spec(container(cpu="1"), resources={"requests": {"a.b/c": "3", "ephemeral-storage": "1"}}),
+        Requests(1000),
+    ),
+    (
+        "overhead comes on top of the pod's own requests",
+        spec(container(cpu="1"), resources={"requests": {"cpu": "3"}}, overhead={"cpu": "1"}),
+        Requests(4000),
+    ),
+    (
+        "limits do not count",
+        spec({"resources": {"limits": {"cpu": "1"}}}, resources={"limits": {"cpu": "3"}}),
+        Requests(),
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "expected"), [case[1:] for case in SPECS], ids=[case[0] for case in SPECS])
+def test_requests_of_a_spec(one: dict[str, Any], expected: Requests) -> None:
+    assert incoming_requests(pod(one)) == expected
+    assert placed_requests(pod(one)) == expected
+
+
+def test_incoming_requests_are_never_negative() -> None:
+    assert incoming_requests(pod(spec(container(cpu="-1")))) == Requests()
+    assert placed_requests(pod(spec(container(cpu="-1")))) == Requests(-1000)
+
+
+def resized(spec_cpu: str, actual: str | None, allocated: str | None, *, reason: str = "") -> dict[str, Any]:
+    status: dict[str, Any] = {"name": "c"}
+    if actual is not None:
+        status["resources"] = {"requests": {"cpu": actual}}
+    if allocated is not None:
+        status["allocatedResources"] = {"cpu": allocated}
+    conditions = [{"type": "Ready", "status": "True"}]
+    if reason:
+        conditions.append({"type": "PodResizePending", "status": "True", "reason": reason})
+    return {
+        "spec": spec(container(cpu=spec_cpu)),
+        "status": {"containerStatuses": [status], "conditions": conditions},
+    }
+
+
+@pytest.mark.parametrize(
+    ("parts", "cpu"),
+    [
+        (resized("1", "2", "3"), 3000),
+        (resized("1", "3", "2"), 3000),
+        (resized("4", "3", "2"), 4000),
+        (resized("4", "3", "2", reason="Deferred"), 4000),
+        (resized("4", "3", "2", reason="Infeasible"), 3000),
+        (resized("4", "1", "2", reason="Infeasible"), 2000),
+        (resized("1", None, "3"), 1000),
+        (resized("1", "2", None), 2000),
+    ],
+)
+def test_placed_pod_counts_the_largest_amount_of_a_resize(parts: dict[str, Any], cpu: int) -> None:
+    assert placed_requests(pod(**parts)).cpu_millis == cpu
+    assert placed_nonzero(pod(**parts)) == (cpu, DEFAULT_MEMORY)
+
+
+def test_incoming_requests_overlook_the_status_and_scores_do_not() -> None:
+    one = pod(**resized("1", "2", "3"))
+    assert incoming_requests(one) == Requests(1000)
+    assert incoming_nonzero(one) == (3000, DEFAULT_MEMORY)
+    assert incoming_amount(one, "cpu") == 3000
+
+
+@pytest.mark.parametrize(("always", "cpu"), [(True, 6000), (False, 2000)])
+def test_status_of_an_init_container_counts_only_if_it_restarts(always: bool, cpu: int) -> None:
+    one = pod(
+        spec(container(cpu="1"), init=(container("i", always=always, cpu="2"),)),
+        status={"initContainerStatuses": [{"name": "i", "resources": {"requests": {"cpu": "5"}}}]},
+    )
+    assert placed_requests(one).cpu_millis == cpu
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        ({}, 2000),
+        ({"resources": {"requests": {"cpu": "3"}}}, 3000),
+        ({"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "4"}}, 4000),
+        ({"allocatedResources": {"cpu": "4"}}, 2000),
+        (
+            {
+                "resources": {"requests": {"memory": "1"}},
+                "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}],
+            },
+            0,
+        ),
+    ],
+)
+def test_placed_pod_counts_the_resize_of_the_pod_as_a_whole(status: dict[str, Any], cpu: int) -> None:
+    one = pod(spec(container(), resources={"requests": {"cpu": "2"}}), status=status)
+    assert placed_requests(one).cpu_millis == cpu
+    assert incoming_requests(one).cpu_millis == 2000
+
+
+@pytest.mark.parametrize(
+    ("one", "incoming", "placed"),
+    [
+        (spec(container()), (100, DEFAULT_MEMORY), (100, DEFAULT_MEMORY)),
+        (spec(container(), container()), (200, 2 * DEFAULT_MEMORY), (200, 2 * DEFAULT_MEMORY)),
+        (spec(container(cpu="0", memory="0")), (0, 0), (0, 0)),
+        (spec(container(cpu="1")), (1000, DEFAULT_MEMORY), (1000, DEFAULT_MEMORY)),
+        (spec(container(), init=(container(always=True),)), (200, 2 * DEFAULT_MEMORY), (200, 2 * DEFAULT_MEMORY)),
+        (spec(container(), init=(container(),)), (100, DEFAULT_MEMORY), (100, DEFAULT_MEMORY)),
+        (
+            spec(container(), overhead={"cpu": "1", "memory": "1"}),
+            (1100, DEFAULT_MEMORY + 1),
+            (1100, DEFAULT_MEMORY + 1),
+        ),
+        # a pod with requests of its own: only what neither it nor a container names
+        (spec(container(), resources={"requests": {"cpu": "1"}}), (1000, DEFAULT_MEMORY), (1000, DEFAULT_MEMORY)),
+        (
+            spec(container(memory="1"), container(), resources={"requests": {"cpu": "1"}}),
+            (1000, DEFAULT_MEMORY + 1),
+            (1000, 1),
+        ),
+        (spec(container(), resources={"requests": {"cpu": "1", "memory": "2"}}), (1000, 2), (1000, 2)),
+        (
+            spec(container(), resources={"requests": {"cpu": "1"}}, overhead={"memory": "5"}),
+            (1000, DEFAULT_MEMORY + 5),
+            (1000, 5),
+        ),
+    ],
+)
+def test_pods_without_requests_weigh_something_in_scores(
+    one: dict[str, Any], incoming: tuple[int, int], placed: tuple[int, int]
+) -> None:
+    assert incoming_nonzero(pod(one)) == incoming
+    assert placed_nonzero(pod(one)) == placed
+
+
+def test_incoming_amount_knows_every_resource() -> None:
+    one = pod(spec({"resources": {"requests": {"cpu": "250m", "a.b/c": "3", "ephemeral-storage": "1Ki"}}}))
+    names = ("cpu", "memory", "ephemeral-storage", "a.b/c", "x.y/z")
+    assert [incoming_amount(one, name) for name in names] == [250, 0, 1024, 3, 0]
+    assert [incoming_amount(one, name, nonzero=True) for name in names] == [250, DEFAULT_MEMORY, 1024, 3, 0]
+
+
+def test_allocatable_of_a_node_is_read_by_resource() -> None:
+    amounts = {
+        "cpu": "3920m",
+        "memory": "1Gi",
+        "ephemeral-storage": "10G",
+        "pods": "110",
+        "nvidia.com/gpu": 8,
+        "hugepages-1Gi": "0",
+        "storage": "1",
+    }
+    assert allocatable(node(allocatable=amounts, capacity={"cpu": "4"})) == Allocatable(
+        cpu_millis=3920,
+        memory_bytes=1 << 30,
+        ephemeral_bytes=10**10,
+        pods=110,
+        scalars=(("hugepages-1Gi", 0), ("nvidia.com/gpu", 8)),
+    )
+
+
+def test_allocatable_of_a_node_that_says_nothing_is_nothing() -> None:
+    assert allocatable(node()) == Allocatable()

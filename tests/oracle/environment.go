@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+)
+
+// emptyClient is handed to plugins that want a client; the informers never list from it.
+var emptyClient = fake.NewClientset()
+
+// environment is one cluster and one profile, as kube-scheduler holds them: its cache with the snapshot
+// taken from it, the stores of its informers, and the framework built on them.
+type environment struct {
+	framework framework.Framework
+	cache     cache.Cache
+	snapshot  *cache.Snapshot
+	nominated *nominator
+}
+
+func newEnvironment(ctx context.Context, profile *config.KubeSchedulerProfile, objects []runtime.Object, pods []*v1.Pod) (*environment, error) {
+	world := &environment{
+		cache:     cache.New(ctx, nil, false),
+		snapshot:  cache.NewEmptySnapshot(),
+		nominated: &nominator{byNode: map[string][]fwk.PodInfo{}},
+	}
+	if err := world.build(ctx, profile, without(objects, pods)); err != nil {
+		return nil, err
+	}
+	return world, world.cache.UpdateSnapshot(klog.FromContext(ctx), world.snapshot)
+}
+
+func (w *environment) build(ctx context.Context, profile *config.KubeSchedulerProfile, objects []runtime.Object) error {
+	factory := informers.NewSharedInformerFactory(emptyClient, 0)
+	devices, err := newDevices(ctx, factory)
+	if err != nil {
+		return err
+	}
+	w.framework, err = frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
+		frameworkruntime.WithClientSet(emptyClient),
+		frameworkruntime.WithInformerFactory(factory),
+		frameworkruntime.WithSharedDRAManager(devices.manager),
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
+		frameworkruntime.WithSnapshotSharedLister(w.snapshot),
+		frameworkruntime.WithPodNominator(w.nominated),
+		frameworkruntime.WithPodGroupManager(w.cache),
+		frameworkruntime.WithEventRecorder(events.NewFakeRecorder(100)),
+		frameworkruntime.WithParallelism(1),
+	)
+	if err != nil {
+		return fmt.Errorf("profile %q: %w", profile.SchedulerName, err)
+	}
+	for _, object := range objects {
+		if err := w.add(ctx, factory, devices, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add puts an object where kube-scheduler's event handlers would: into the store of its informer,
+// and beyond that into the cache, the nominator, or the trackers of dynamic resource allocation.
+func (w *environment) add(ctx context.Context, factory informers.SharedInformerFactory, devices *devices, object runtime.Object) error {
+	logger := klog.FromContext(ctx)
+	if pod, ok := object.(*v1.Pod); ok && finished(pod) {
+		return nil
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(object.GetObjectKind().GroupVersionKind())
+	informer, err := factory.ForResource(resource)
+	if err != nil {
+		return err
+	}
+	if err := informer.Informer().GetIndexer().Add(object); err != nil {
+		return err
+	}
+	switch typed := object.(type) {
+	case *v1.Node:
+		w.cache.AddNode(logger, typed)
+	case *v1.Pod:
+		return w.addPod(logger, typed)
+	case *resourcev1.ResourceClaim:
+		devices.addClaim(typed)
+	case *resourcev1.DeviceClass:
+		devices.addClass(typed)
+	}
+	return nil
+}
+
+func (w *environment) addPod(logger klog.Logger, pod *v1.Pod) error {
+	if pod.Spec.NodeName != "" {
+		return w.cache.AddPod(logger, pod)
+	}
+	if pod.Status.NominatedNodeName == "" {
+		return nil
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return err
+	}
+	w.nominated.AddNominatedPod(logger, info, nil)
+	return nil
+}
+
+// assume places a pod as the scheduler does between its decision and the binding's confirmation.
+func (w *environment) assume(ctx context.Context, pod *v1.Pod, node string) error {
+	logger := klog.FromContext(ctx)
+	placed := pod.DeepCopy()
+	placed.Spec.NodeName = node
+	if err := w.cache.AssumePod(logger, placed); err != nil {
+		return err
+	}
+	return w.cache.UpdateSnapshot(logger, w.snapshot)
+}
+
+func finished(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+}
+
+// without leaves out the objects that are earlier versions of the pods to schedule.
+func without(objects []runtime.Object, pods []*v1.Pod) []runtime.Object {
+	names := map[string]bool{}
+	for _, pod := range pods {
+		names[pod.Namespace+"/"+pod.Name] = true
+	}
+	kept := make([]runtime.Object, 0, len(objects))
+	for _, object := range objects {
+		if pod, ok := object.(*v1.Pod); !ok || !names[pod.Namespace+"/"+pod.Name] {
+			kept = append(kept, object)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,97 @@
+"""The oracle as Python calls it: a running program that answers cases in kube-scheduler's name.
+
+Knows nothing of our own decisions. One question is on its way at a time: two programs that both wait
+for the other to read would stand still.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .build import binary
+from .casefiles import read_case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import TracebackType
+    from typing import Self
+
+Case: TypeAlias = dict[str, Any]
+Record: TypeAlias = dict[str, Any]
+
+
+class InvalidCaseError(ValueError):
+    """kube-scheduler could not evaluate the case: an unreadable object or configuration."""
+
+
+class Oracle:
+    """A context manager around one oracle process.
+
+    A case has `objects`, `pod` or `sequence`, and optionally `id`, `config` and `choices`.
+    """
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [binary()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+    def decide(self, case: Case) -> Record:
+        """Answer a case with one pod.
+
+        Raises: InvalidCaseError.
+        """
+        record: Record = self._ask(case)["record"]
+        return record
+
+    def decide_sequence(self, case: Case) -> list[Record]:
+        """Answer a case with a sequence of pods, one record each.
+
+        Raises: InvalidCaseError.
+        """
+        records: list[Record] = self._ask(case)["records"]
+        return records
+
+    def decide_many(self, cases: Iterable[Case]) -> Iterator[Record]:
+        """Answer cases with one pod each, in order."""
+        return map(self.decide, cases)
+
+    def _ask(self, case: Case) -> dict[str, Any]:
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("the oracle was started without pipes")
+        self._process.stdin.write(json.dumps(case) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the oracle ended with exit code {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        if "invalid" in answer:
+            raise InvalidCaseError(answer["invalid"])
+        return answer
+
+
+def main() -> None:
+    """Print the oracle's record of the case in the folder that the command line names."""
+    with Oracle() as oracle:
+        record = oracle.decide(read_case(Path(sys.argv[1])))
+    print(json.dumps(record, indent=2))  # noqa: T201 - a command's output
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Plugins asked as the engine asks them, with answers by node name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from policysched.framework import (
+    SKIP,
+    Action,
+    Change,
+    Cluster,
+    FilterPlugin,
+    Narrow,
+    Nothing,
+    Resource,
+    Rows,
+    ScorePlugin,
+    Status,
+)
+from policysched.model.objects import Pod
+
+
+def filtered(plugin: FilterPlugin, pod: Pod, cluster: Cluster) -> dict[str, Status] | Status | Nothing:
+    """Rejections by node, the status that rejected the pod as a whole, or SKIP."""
+    state = plugin.prepare_filter(pod, cluster)
+    if isinstance(state, Status | Nothing):
+        return state
+    if isinstance(state, Narrow):
+        state = state.state
+    codes = plugin.filter(state, slice(0, cluster.nodes.size))
+    assert codes.dtype == np.int32
+    return {
+        name: plugin.reason(state, int(codes[row]))
+        for name, row in cluster.nodes.row_of.items()
+        if codes[row] and cluster.nodes.present.data[row]
+    }
+
+
+def rejected(plugin: FilterPlugin, pod: Pod, cluster: Cluster) -> set[str]:
+    """The nodes that are rejected, none for a pod that is skipped."""
+    answer = filtered(plugin, pod, cluster)
+    assert not isinstance(answer, Status), answer
+    return set() if isinstance(answer, Nothing) else set(answer)
+
+
+def raw_scores(plugin: ScorePlugin, pod: Pod, cluster: Cluster, rows: Rows | None = None) -> Any:
+    """Scores as an array over the rows, before normalisation."""
+    state = plugin.prepare_score(pod, cluster)
+    assert state is not SKIP
+    scores = plugin.score(state, slice(0, cluster.nodes.size) if rows is None else rows)
+    assert scores.dtype == np.int64
+    return scores
+
+
+def scored(plugin: ScorePlugin, pod: Pod, cluster: Cluster) -> dict[str, int] | Nothing:
+    """Final scores by node, all nodes being feasible, or SKIP."""
+    state = plugin.prepare_score(pod, cluster)
+    if isinstance(state, Nothing):
+        return state
+    rows = slice(0, cluster.nodes.size)
+    feasible = cluster.nodes.present.data[rows]
+    finals = plugin.normalize(state, plugin.score(state, rows), feasible)
+    return {name: int(finals[row]) for name, row in cluster.nodes.row_of.items() if feasible[row]}
+
+
+def hinted(plugin: Any, pod: Pod, change: Change, cluster: Cluster | None = None) -> bool:
+    """Whether some hint of the plugin says that the change helps."""
+    around = cluster if cluster is not None else Cluster()
+    return any(
+        hint.resource is change.resource
+        and hint.actions & change.action
+        and (hint.helps is None or hint.helps(pod, change, around))
+        for hint in plugin.events()
+    )
+
+
+def node_change(old: Any, new: Any, action: Action = Action.ADD) -> Change:
+    """A change of a node; without an old one it is new."""
+    return Change(Resource.NODE, action, old, new)
+
+
+def pod_change(
+    old: Pod | None, new: Pod | None, action: Action = Action.DELETE, resource: Resource = Resource.ASSIGNED_POD
+) -> Change:
+    """A change of a pod, by default the deletion of a placed one."""
+    return Change(resource, action, old, new)

@@ -1,0 +1,265 @@
+"""The guards and DynamicResources: what they turn away, and that they let everything else through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policysched.framework import SKIP, Action, Change, Cluster, Resource, Status, unresolvable, unschedulable
+from policysched.model.objects import (
+    Affinity,
+    DeviceClass,
+    DeviceClassSpec,
+    LabelSelector,
+    Metadata,
+    Namespace,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodResourceClaim,
+    Requirement,
+    TopologySpreadConstraint,
+    Volume,
+    WeightedPodAffinityTerm,
+)
+from policysched.model.volumes import (
+    AWSDisk,
+    AzureDisk,
+    AzureFile,
+    CinderDisk,
+    ClaimSource,
+    CSISource,
+    EphemeralSource,
+    GCEDisk,
+    ImageSource,
+    ISCSIDisk,
+    PortworxDisk,
+    RBDImage,
+    VSphereDisk,
+)
+from policysched.plugins import plugin_named
+from policysched.plugins.dynamic_resources import DynamicResources
+from policysched.plugins.guards import Guard
+from policysched.plugins.unported import inter_pod_affinity
+from tests.build import cluster, node, pod
+from tests.plugins.ask import filtered, hinted, node_change, pod_change, scored
+
+WEB = LabelSelector(match_labels={"app": "web"})
+GPU = "example.com/gpu"
+
+
+def guard(name: str) -> Guard:
+    made = plugin_named(name)
+    assert isinstance(made, Guard)
+    return made
+
+
+def reasons(answer: object) -> tuple[str, ...]:
+    """The reasons of a rejection, none for a pod that is skipped."""
+    if answer is SKIP:
+        return ()
+    assert isinstance(answer, Status)
+    assert answer == unresolvable(*answer.reasons)
+    return answer.reasons
+
+
+def anti(*terms: PodAffinityTerm) -> Affinity:
+    return Affinity(pod_anti_affinity=PodAffinity(required=list(terms)))
+
+
+PREFERRED = PodAffinity(preferred=[WeightedPodAffinityTerm(weight=1, pod_affinity_term=PodAffinityTerm())])
+REQUIRED = PodAffinity(required=[PodAffinityTerm(topology_key="zone", label_selector=WEB)])
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        Affinity(pod_affinity=REQUIRED),
+        Affinity(pod_affinity=PREFERRED),
+        Affinity(pod_anti_affinity=REQUIRED),
+        Affinity(pod_anti_affinity=PREFERRED),
+    ],
+)
+def test_inter_pod_affinity_guards_pods_with_terms(affinity: Affinity) -> None:
+    answer = filtered(inter_pod_affinity(), pod(affinity=affinity), cluster(node()))
+    assert reasons(answer) == ("policysched does not support pod affinity and anti-affinity yet",)
+
+
+@pytest.mark.parametrize("affinity", [None, Affinity(), Affinity(pod_affinity=PodAffinity())])
+def test_inter_pod_affinity_skips_pods_without_terms(affinity: Affinity | None) -> None:
+    assert filtered(inter_pod_affinity(), pod(affinity=affinity), cluster(node())) is SKIP
+
+
+def term(**fields: Any) -> PodAffinityTerm:
+    given: dict[str, Any] = {"topology_key": "zone", "label_selector": WEB} | fields
+    return PodAffinityTerm(**given)
+
+
+TEAM = LabelSelector(match_labels={"team": "a"})
+
+
+@pytest.mark.parametrize(
+    ("one", "namespace", "selected"),
+    [
+        (term(), "default", True),
+        (term(), "other", False),
+        (term(label_selector=None), "default", False),
+        (term(label_selector=LabelSelector()), "default", True),
+        (term(label_selector=LabelSelector(match_labels={"app": "db"})), "default", False),
+        (term(namespaces=["other"]), "other", True),
+        (term(namespaces=["other"]), "default", False),
+        (term(namespace_selector=LabelSelector()), "other", True),
+        (term(namespace_selector=TEAM), "other", True),
+        (term(namespace_selector=TEAM), "default", False),
+        (term(namespaces=["default"], namespace_selector=TEAM), "default", True),
+        (
+            term(label_selector=LabelSelector(match_expressions=[Requirement(key="app", operator="Gt")])),
+            "default",
+            False,
+        ),
+    ],
+)
+def test_inter_pod_affinity_guards_pods_that_a_placed_pod_repels(
+    one: PodAffinityTerm, namespace: str, selected: bool
+) -> None:
+    state = cluster(node(), pod("placed", on="n1", affinity=anti(term(topology_key="x", label_selector=None), one)))
+    state.set_namespace(Namespace(metadata=Metadata(name="other", labels={"team": "a"})))
+    incoming = pod(namespace=namespace, labels={"app": "web"})
+    text = "policysched does not support pod affinity and anti-affinity yet: "
+    text += "a placed pod's anti-affinity (default/placed) selects this pod"
+    assert reasons(filtered(inter_pod_affinity(), incoming, state)) == ((text,) if selected else ())
+
+
+def test_inter_pod_affinity_epoch_moves_with_anti_affine_pods_and_namespaces() -> None:
+    state = cluster(node())
+    plugin = inter_pod_affinity()
+    before = plugin.epoch(state)
+    state.set_pod(pod("plain", on="n1"))
+    assert plugin.epoch(state) == before
+    state.set_pod(pod("placed", on="n1", affinity=anti(term())))
+    assert plugin.epoch(state) != before
+
+
+@pytest.mark.parametrize(
+    ("change", "helps"),
+    [
+        (pod_change(pod("placed", on="n1", affinity=anti(term())), None), True),
+        (pod_change(pod("placed", on="n1", affinity=anti(term(label_selector=None))), None), False),
+        (pod_change(pod("plain", on="n1"), None), False),
+        (pod_change(pod(), pod(), Action.UPDATE_POD_LABEL, Resource.PENDING_POD), True),
+        (pod_change(pod("q"), pod("q"), Action.UPDATE_POD_LABEL, Resource.PENDING_POD), False),
+        (Change(Resource.NAMESPACE, Action.UPDATE_OTHER), True),
+        (node_change(None, node()), False),
+    ],
+)
+def test_inter_pod_affinity_waits_for_repelling_pods_to_go(change: Change, helps: bool) -> None:
+    assert hinted(inter_pod_affinity(), pod(labels={"app": "web"}), change) is helps
+
+
+def test_inter_pod_affinity_does_not_wait_where_the_pods_own_terms_are_the_reason() -> None:
+    incoming = pod(labels={"app": "web"}, affinity=anti(term()))
+    assert not hinted(inter_pod_affinity(), incoming, pod_change(pod("placed", on="n1", affinity=anti(term())), None))
+    relabelled = pod_change(incoming, incoming, Action.UPDATE_POD_LABEL, Resource.PENDING_POD)
+    assert not hinted(inter_pod_affinity(), incoming, relabelled)
+
+
+def test_pod_topology_spread_guards_pods_with_constraints() -> None:
+    plugin = guard("PodTopologySpread")
+    spread = pod(topology_spread_constraints=[TopologySpreadConstraint(topology_key="zone")])
+    assert reasons(filtered(plugin, spread, cluster())) == (
+        "policysched does not support topologySpreadConstraints yet",
+    )
+    assert filtered(plugin, pod(), cluster()) is SKIP
+    assert plugin.epoch(cluster()) == plugin.epoch(cluster(node()))
+    assert plugin.events() == ()
+
+
+CLAIMS = "policysched does not support persistent volume claims and ephemeral volumes yet"
+DISKS = "policysched does not support disks named in the pod itself yet: volume v"
+GUARDS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
+
+
+@pytest.mark.parametrize(
+    ("source", "by"),
+    [
+        ({}, {}),
+        ({"csi": CSISource()}, {}),
+        ({"image": ImageSource()}, {}),
+        ({"persistent_volume_claim": ClaimSource()}, dict.fromkeys(("VolumeBinding", "VolumeZone"), CLAIMS)),
+        ({"ephemeral": EphemeralSource()}, dict.fromkeys(("VolumeBinding", "VolumeZone"), CLAIMS)),
+        ({"gce_persistent_disk": GCEDisk()}, {"VolumeRestrictions": DISKS}),
+        ({"aws_elastic_block_store": AWSDisk()}, {"VolumeRestrictions": DISKS}),
+        ({"iscsi": ISCSIDisk()}, {"VolumeRestrictions": DISKS}),
+        ({"rbd": RBDImage()}, {"VolumeRestrictions": DISKS}),
+        ({"azure_disk": AzureDisk()}, {"NodeVolumeLimits": DISKS}),
+        ({"azure_file": AzureFile()}, {"NodeVolumeLimits": DISKS}),
+        ({"cinder": CinderDisk()}, {"NodeVolumeLimits": DISKS}),
+        ({"vsphere_volume": VSphereDisk()}, {"NodeVolumeLimits": DISKS}),
+        ({"portworx_volume": PortworxDisk()}, {"NodeVolumeLimits": DISKS}),
+    ],
+)
+def test_volume_guards_take_what_is_theirs(source: dict[str, Any], by: dict[str, str]) -> None:
+    incoming = pod(volumes=[Volume(name="plain"), Volume(name="v", **source)])
+    answers = {name: reasons(filtered(guard(name), incoming, cluster(node()))) for name in GUARDS}
+    assert answers == {name: (by[name],) if name in by else () for name in GUARDS}
+
+
+def test_guard_has_no_state_to_be_asked_about() -> None:
+    plugin = guard("VolumeBinding")
+    with pytest.raises(RuntimeError, match="VolumeBinding prepared no state"):
+        plugin.filter(None, slice(0, 1))
+    with pytest.raises(RuntimeError, match="VolumeBinding gave no reason codes"):
+        plugin.reason(None, 1)
+
+
+def device_class(name: str, resource: str | None) -> DeviceClass:
+    return DeviceClass(metadata=Metadata(name=name), spec=DeviceClassSpec(extended_resource_name=resource))
+
+
+def test_dynamic_resources_scores_nothing_and_finds_nothing_to_take_back() -> None:
+    plugin = DynamicResources()
+    assert filtered(plugin, pod(), cluster(node())) is SKIP
+    assert scored(plugin, pod(), cluster(node("a"), node("b"))) == {"a": 0, "b": 0}
+    assert plugin.post_filter(pod()) == unschedulable("no new claims to deallocate")
+
+
+def test_dynamic_resources_turns_away_pods_with_claims() -> None:
+    answer = filtered(DynamicResources(), pod(resource_claims=[PodResourceClaim(name="c")]), cluster(node()))
+    assert reasons(answer) == ("policysched does not support resource claims yet",)
+
+
+@pytest.mark.parametrize(
+    ("requests", "named"),
+    [
+        ({}, None),
+        ({"cpu": "1", "other.com/gpu": "1"}, None),
+        ({GPU: "0"}, None),
+        ({GPU: "1"}, GPU),
+        ({"deviceclass.resource.kubernetes.io/gpus": "1"}, "deviceclass.resource.kubernetes.io/gpus"),
+        ({"deviceclass.resource.kubernetes.io/none": "1"}, None),
+    ],
+)
+def test_dynamic_resources_turns_away_resources_of_a_device_class(requests: dict[str, str], named: str | None) -> None:
+    state = cluster(node(allocatable={GPU: "4"}))
+    state.set_device_class(device_class("gpus", GPU))
+    text = f"policysched does not support extended resources of a device class yet: {named} is one of device class gpus"
+    assert reasons(filtered(DynamicResources(), pod(requests=requests), state)) == ((text,) if named else ())
+
+
+def test_dynamic_resources_waits_for_the_device_class_to_go() -> None:
+    state = Cluster()
+    plugin, incoming = DynamicResources(), pod(requests={GPU: "1"})
+    change = Change(Resource.DEVICE_CLASS, Action.DELETE)
+    state.set_device_class(device_class("gpus", GPU))
+    before = plugin.epoch(state)
+    assert not hinted(plugin, incoming, change, state)
+    state.remove_device_class("gpus")
+    assert hinted(plugin, incoming, change, state)
+    assert not hinted(plugin, pod(resource_claims=[PodResourceClaim(name="c")]), change, state)
+    assert plugin.epoch(state) != before
+
+
+def test_guards_reject_whole_pods_before_any_node() -> None:
+    spread: Pod = pod(topology_spread_constraints=[TopologySpreadConstraint()])
+    assert isinstance(guard("PodTopologySpread").prepare_filter(spread, Cluster()), Status)

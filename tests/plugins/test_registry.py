@@ -1,0 +1,146 @@
+"""The default plugins: their order, weights and arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policysched.errors import UsageError
+from policysched.framework import SKIP, Aspect, FilterPlugin, ScorePlugin
+from policysched.plugins import DEFAULT_BINDER, DEFAULT_PREEMPTION, default_plugins, plugin_named
+from tests.build import cluster, node, pod
+from tests.plugins.ask import rejected, scored
+
+ORDER = """SchedulingGates PrioritySort NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts
+NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity
+DynamicResources DefaultPreemption NodeResourcesBalancedAllocation ImageLocality DefaultBinder NodeDeclaredFeatures"""
+
+
+def test_default_plugins_are_in_kube_schedulers_order_with_its_weights() -> None:
+    enabled = default_plugins()
+    assert [one.plugin.name for one in enabled] == ORDER.split()
+    assert {one.plugin.name: one.weight for one in enabled if one.weight} == {
+        "TaintToleration": 3,
+        "NodeAffinity": 2,
+        "NodeResourcesFit": 1,
+        "PodTopologySpread": 2,
+        "InterPodAffinity": 2,
+        "DynamicResources": 2,
+        "NodeResourcesBalancedAllocation": 1,
+        "ImageLocality": 1,
+    }
+
+
+def test_default_plugins_take_part_at_the_points_that_are_theirs() -> None:
+    plugins = [one.plugin for one in default_plugins()]
+    filters = {one.name for one in plugins if isinstance(one, FilterPlugin)}
+    scorers = {one.name for one in plugins if isinstance(one, ScorePlugin)}
+    neither = {"SchedulingGates", "PrioritySort", DEFAULT_PREEMPTION, DEFAULT_BINDER}
+    assert scorers == {
+        "TaintToleration",
+        "NodeAffinity",
+        "NodeResourcesFit",
+        "DynamicResources",
+        "NodeResourcesBalancedAllocation",
+        "ImageLocality",
+    }
+    assert filters == set(ORDER.split()) - neither - {"NodeResourcesBalancedAllocation", "ImageLocality"}
+
+
+def test_only_plugins_of_resources_and_ports_read_what_pods_use() -> None:
+    usage = Aspect.USAGE | Aspect.PORTS | Aspect.PODS
+    filters = [one.plugin for one in default_plugins() if isinstance(one.plugin, FilterPlugin)]
+    assert {one.name for one in filters if one.filter_reads & usage} == {"NodePorts", "NodeResourcesFit"}
+    scorers = [one.plugin for one in default_plugins() if isinstance(one.plugin, ScorePlugin)]
+    assert {one.name for one in scorers if one.score_reads & usage} == {
+        "NodeResourcesFit",
+        "NodeResourcesBalancedAllocation",
+    }
+
+
+def test_plugins_whose_answers_depend_on_their_row_alone_never_go_stale() -> None:
+    epochs = ("InterPodAffinity", "ImageLocality", "DynamicResources", "NodeResourcesFit")
+    before, after = cluster(), cluster(node(labels={"a": "b"}, images={"x": 1}), pod(on="n1"))
+    for one in default_plugins():
+        if isinstance(one.plugin, FilterPlugin | ScorePlugin) and one.plugin.name not in epochs:
+            assert one.plugin.epoch(before) == one.plugin.epoch(after)
+
+
+def test_a_plain_pod_is_let_through_and_scored_by_the_same_plugins_as_upstream() -> None:
+    state = cluster(node("a"), node("b", unschedulable=True))
+    incoming = pod(requests={"cpu": "1", "memory": "2Gi"})
+    scores: dict[str, Any] = {}
+    for one in default_plugins():
+        if isinstance(one.plugin, FilterPlugin):
+            assert rejected(one.plugin, incoming, state) <= {"b"}
+        if isinstance(one.plugin, ScorePlugin):
+            answer = scored(one.plugin, incoming, state)
+            if answer is not SKIP:
+                scores[one.plugin.name] = answer
+    assert {name: answer["a"] for name, answer in scores.items()} == {
+        "TaintToleration": 100,
+        "NodeResourcesFit": 75,
+        "DynamicResources": 0,
+        "NodeResourcesBalancedAllocation": 75,
+        "ImageLocality": 0,
+    }
+
+
+def test_plugin_named_passes_arguments_on() -> None:
+    required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "Exists"}]}]}
+    affinity = plugin_named(
+        "NodeAffinity", {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    )
+    assert isinstance(affinity, FilterPlugin)
+    assert rejected(affinity, pod(), cluster(node("a", labels={"k": "v"}), node("b"))) == {"b"}
+    fit = plugin_named(
+        "NodeResourcesFit",
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "NodeResourcesFitArgs",
+            "ignoredResourceGroups": ["example.com"],
+            "scoringStrategy": {
+                "type": "LeastAllocated",
+                "resources": [{"name": "cpu", "weight": 0}, {"name": "memory", "weight": 3}],
+            },
+        },
+    )
+    assert isinstance(fit, FilterPlugin)
+    assert isinstance(fit, ScorePlugin)
+    incoming = pod(requests={"cpu": "4", "memory": "4Gi", "example.com/x": "1"})
+    assert rejected(fit, incoming, cluster(node())) == set()
+    assert scored(fit, incoming, cluster(node())) == {"n1": (0 + 3 * 50) // 4}
+    balance = plugin_named("NodeResourcesBalancedAllocation", {"resources": [{"name": "cpu"}]})
+    assert isinstance(balance, ScorePlugin)
+    assert scored(balance, pod(requests={"memory": "1Gi"}), cluster(node())) is SKIP
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        ("NoSuch", {}, "plugin 'NoSuch' is not known; known are DefaultBinder, "),
+        ("NodeResourcesFit", {"scoringStrategy": {"type": "MostAllocated"}}, "does not support MostAllocated yet"),
+        ("NodeResourcesFit", {"ignored": []}, "NodeResourcesFit: Object contains unknown field `ignored`"),
+        (
+            "NodeResourcesBalancedAllocation",
+            {"resources": [{"name": "cpu", "weight": 101}]},
+            "NodeResourcesBalancedAllocation: weight of cpu: 101 is not between 1 and 100",
+        ),
+        (
+            "NodeAffinity",
+            {
+                "addedAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "Like"}]}]
+                    }
+                }
+            },
+            'NodeAffinity: addedAffinity: "Like" is not a valid selector operator',
+        ),
+    ],
+)
+def test_plugin_named_refuses_what_cannot_be_used(name: str, args: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        plugin_named(name, args)
+    assert message in str(refusal.value)

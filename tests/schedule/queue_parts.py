@@ -1,0 +1,91 @@
+"""A clock that stands still, pods, gates and a queue: what the queue's tests are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from policysched.framework import Action, Change, Cluster, Hint, Resource, Status, unschedulable
+from policysched.model.objects import Metadata, Node, Pod, PodSpec, SchedulingGate
+from policysched.schedule.backoff import Backoff
+from policysched.schedule.hints import Interests
+from policysched.schedule.queue import Queue
+
+NODE_ADDED = Change(Resource.NODE, Action.ADD, None, Node(metadata=Metadata(name="n")))
+POD_REMOVED = Change(Resource.ASSIGNED_POD, Action.DELETE)
+FIT = frozenset(("Fit",))
+SPREAD = frozenset(("Spread",))
+
+
+class StandingClock:
+    def __init__(self, at: float = 1000.25) -> None:
+        self.at = at
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.at)
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+class ByPriority:
+    name = "PrioritySort"
+
+    def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
+        return (-(pod.spec.priority or 0), queued_at)
+
+
+class Gates:
+    """Keeps pods with scheduling gates out."""
+
+    name = "SchedulingGates"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.blocks = True
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        self.asked += 1
+        return unschedulable("gated") if self.blocks and pod.spec.scheduling_gates else None
+
+    def events(self) -> Sequence[Hint]:
+        return (Hint(Resource.PENDING_POD, Action.UPDATE_POD_GATES_ELIMINATED),)
+
+
+def pod(name: str, priority: int = 0, *, gates: Sequence[str] = (), **labels: str) -> Pod:
+    return Pod(
+        metadata=Metadata(name=name, namespace="d", uid=f"uid-{name}", labels=labels),
+        spec=PodSpec(
+            scheduler_name="p",
+            priority=priority,
+            scheduling_gates=[SchedulingGate(name=gate) for gate in gates],
+        ),
+    )
+
+
+HINTS = {
+    "Fit": (Hint(Resource.NODE, Action.ADD), Hint(Resource.ASSIGNED_POD, Action.DELETE)),
+    "Spread": (
+        Hint(Resource.ASSIGNED_POD, Action.ADD | Action.DELETE),
+        Hint(Resource.PENDING_POD, Action.UPDATE_POD_LABEL),
+    ),
+}
+
+
+def interests(*gates: Any, **hints: Sequence[Hint]) -> dict[str, Interests]:
+    return {"p": Interests(gates, hints or HINTS)}
+
+
+def queue(clock: StandingClock, profiles: dict[str, Interests] | None = None, **backoff: float) -> Queue:
+    made = profiles if profiles is not None else interests()
+    return Queue(clock, ByPriority(), Cluster(), profiles=made, backoff=Backoff(**backoff))
+
+
+def drain(of: Queue) -> list[str]:
+    """Pop and finish everything there is; give the names in order."""
+    names = []
+    while (queued := of.pop()) is not None:
+        names.append(queued.pod.metadata.name)
+        of.done(queued)
+    return names
