@@ -5,6 +5,7 @@ Expressions are made as text, by type, so that they pass the parser like a user'
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -60,6 +61,7 @@ def _pattern() -> Texts:
     return st.text("ab*?-3", min_size=1, max_size=5).map(quoted)
 
 
+@functools.cache
 def strings(depth: int) -> Texts:
     leaves = st.sampled_from(STRING_LEAVES)
     if depth <= 0:
@@ -71,6 +73,7 @@ def strings(depth: int) -> Texts:
     return st.one_of(leaves, keyed, concat, _join(" ?? ", inner), chosen, _call("only", condition, inner))
 
 
+@functools.cache
 def quantities(unit: str, depth: int, *, normalized: bool = False) -> Texts:
     leaves = st.sampled_from(UNIT_LEAVES[unit])
     if depth <= 0:
@@ -98,9 +101,7 @@ def quantities(unit: str, depth: int, *, normalized: bool = False) -> Texts:
 
 
 def _numbers(depth: int, normalized: bool) -> list[Texts]:
-    others = st.sampled_from(sorted(UNIT_LEAVES)).flatmap(
-        lambda unit: st.tuples(quantities(unit, depth - 1), quantities(unit, depth - 1), quantities(unit, depth - 1))
-    )
+    others = st.one_of([st.tuples(*[quantities(unit, depth - 1)] * 3) for unit in UNIT_LEAVES])
     made = [
         others.map(lambda three: f"({three[0]} / {three[1]})"),
         others.map(lambda three: f"scale({', '.join(three)})"),
@@ -112,15 +113,17 @@ def _numbers(depth: int, normalized: bool) -> list[Texts]:
     return made
 
 
+@functools.cache
 def _comparisons(depth: int) -> Texts:
     operators = st.sampled_from(("==", "!=", "<", "<=", ">", ">="))
-    numbers = st.sampled_from(sorted(UNIT_LEAVES)).flatmap(
-        lambda unit: st.tuples(quantities(unit, depth - 1), operators, quantities(unit, depth - 1))
+    numbers = st.one_of(
+        [st.tuples(quantities(unit, depth - 1), operators, quantities(unit, depth - 1)) for unit in UNIT_LEAVES]
     )
     texts = st.tuples(strings(depth - 1), st.sampled_from(("==", "!=")), strings(depth - 1))
     return st.one_of(numbers, texts).map(lambda three: f"({' '.join(three)})")
 
 
+@functools.cache
 def _memberships(depth: int) -> Texts:
     words = _several(st.sampled_from(WORDS).map(quoted), 1, 5).map(lambda items: f"[{', '.join(items)}]")
     split = st.sampled_from(SCALAR_STRINGS).map(lambda text: f'split({text}, "-")')
@@ -131,6 +134,7 @@ def _memberships(depth: int) -> Texts:
     return st.one_of(texts, values).map(lambda three: f"({''.join(three)})")
 
 
+@functools.cache
 def conditions(depth: int) -> Texts:
     leaves = st.sampled_from(CONDITION_LEAVES)
     if depth <= 0:
@@ -155,6 +159,7 @@ def conditions(depth: int) -> Texts:
     )
 
 
+@functools.cache
 def expressions(depth: int = 3) -> Texts:
     """Expressions of any type but lists; some use `normalize`."""
     return st.one_of(

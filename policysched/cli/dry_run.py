@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from policysched.app.check import Finding, check_documents, findings
-from policysched.app.dry_run import dry_run as evaluate
-from policysched.app.files import Document, Object, load
-from policysched.app.live import read_cluster
+from policysched.app.inputs import gather
 from policysched.app.tables import decision_parts
-from policysched.app.templates import pod_of
 from policysched.cli.options import Context, Kubeconfig, TableFormat
 from policysched.cli.output import print_parts
-from policysched.errors import UsageError
-from policysched.model.decode import ObjectError
-from policysched.model.policy import KIND
-
-LIVE = "live"
 
 
-def dry_run(
+def dry_run(  # noqa: PLR0913 - one parameter a flag
     cluster: Annotated[
         list[str],
         typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects, or live; may be repeated."),
@@ -44,24 +33,19 @@ def dry_run(
 ) -> int:
     """Say where a pod would go and why; nothing is changed.
 
-    Exit codes: 0 the decision was made, whatever it is, 1 a policy has errors and took no part, 2 a file or a flag
-    cannot be used.
+    Exit codes: 0 there is an answer, whatever it is; 1 a policy has errors and took no part; 2 a file or a flag cannot
+    be used.
     """
-    documents, objects = _cluster(cluster, kubeconfig, context)
-    wanted = pod_of(load([pod]), pod)
-    tried = load(policy or [])
-    _only_policies(tried)
-    found = _check(objects, documents, tried)
-    try:
-        report = evaluate(
-            objects, wanted.object, [one.object for one in tried], config=_config(config), seed=seed
-        )
-    except ObjectError as error:
-        raise _located(error, [wanted, *documents, *tried]) from error
-    for note in (*([wanted.note] if wanted.note else ()), *(one.text() + "\n" for one in found)):
-        typer.echo(note, err=True)
+    inputs = asyncio.run(
+        gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context)
+    )
+    found = inputs.findings()
+    record = inputs.evaluate(found, seed).to_dict()
+    for note in (inputs.wanted.note, *(one.text() + "\n" for one in found)):
+        if note:
+            typer.echo(note, err=True)
     if output is TableFormat.JSON:
-        typer.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
     else:
-        print_parts(decision_parts(report.to_dict()))
+        print_parts(decision_parts(record))
     return int(any(one.is_error for one in found))

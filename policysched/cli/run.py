@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from policysched.app.profiles import DEFAULT_NAME
 from policysched.cli.logs import log_to_stderr
 from policysched.cli.options import Context, Kubeconfig
+from policysched.cli.stopping import stop_on_signals
 
 
 def run(
@@ -29,12 +29,8 @@ def run(
     names = tuple(dict.fromkeys(scheduler_name or [DEFAULT_NAME]))
     options = RunOptions(kubeconfig=kubeconfig, context=context, scheduler_names=names)
 
-    async def until_signalled() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for one in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(one, stop.set)
-        await run_scheduler(options, stop)
+    async def until_stopped() -> None:
+        await run_scheduler(options, stop_on_signals())
 
-    asyncio.run(until_signalled())
+    asyncio.run(until_stopped())
     return 0

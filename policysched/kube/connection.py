@@ -6,6 +6,7 @@ Credentials are looked at again before a request when they are a minute old, so 
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Mapping
 from typing import Any, TypedDict
@@ -42,6 +43,7 @@ class Connection:
         self._credentials: Credentials | None = None
         self._headers: dict[str, str] = {}
         self._renew_at = 0.0
+        self._renewing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
 
     @classmethod
@@ -64,20 +66,22 @@ class Connection:
             await self._look_again()
         return self._headers
 
-    async def renew(self) -> bool:
-        """Get new credentials after a refusal; tell whether they differ from the refused ones.
+    async def renew(self, refused: Mapping[str, str]) -> bool:
+        """Get new credentials after headers were refused; tell whether there are others now.
 
         Raises:
             ConnectionProblemError: there are none any more.
         """
         if self._credentials is None:
             return False
-        before = dict(self._headers)
-        await self._credentials.renew()
-        if self._tls is not None:
-            _load_certificate(self._tls, self._credentials.configuration)
-        await self._look_again()
-        return self._headers != before
+        async with self._renewing:
+            # Many requests are refused at once: the first renews for all.
+            if self._headers == refused:
+                await self._credentials.renew()
+                if self._tls is not None:
+                    _load_certificate(self._tls, self._credentials.configuration)
+                await self._look_again()
+            return self._headers != refused
 
     @property
     def session(self) -> aiohttp.ClientSession:
@@ -99,9 +103,9 @@ class Connection:
 
     async def _look_again(self) -> None:
         assert self._credentials is not None  # noqa: S101 - only called where there are some
+        self._renew_at = self._clock.monotonic() + RENEWAL
         value = await self._credentials.authorization()
         self._headers = {"Authorization": value} if value else {}
-        self._renew_at = self._clock.monotonic() + RENEWAL
 
 
 def _tls(configuration: Any) -> ssl.SSLContext | None:

@@ -20,6 +20,8 @@ from policysched.errors import ConnectionProblemError
 
 _LOADERS: Any = config
 """The loaders carry no types."""
+EXEC_EXPIRY = "exec_plugin_expiry"
+RENEWABLE_PROVIDERS = frozenset(("oidc", "gcp"))
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
 TOKEN = "BearerToken"  # noqa: S105 - the name of the token's slot in the client's configuration, no secret
 
@@ -32,7 +34,13 @@ class Credentials:
         self._loader = loader
 
     async def authorization(self) -> str | None:
-        """Give the value of the Authorization header; in a pod the token file is read again when it is due."""
+        """Give the value of the Authorization header, after a look at what may have expired: a token, a file.
+
+        Raises:
+            ConnectionProblemError: there are no credentials any more.
+        """
+        if self._loader is not None and _expires(self._loader):
+            await _load(self._loader, self.configuration)
         try:
             value = await self.configuration.get_api_key_with_prefix(TOKEN)
         except (ConfigException, OSError) as error:
@@ -40,13 +48,15 @@ class Credentials:
         return str(value).strip() if value else None
 
     async def renew(self) -> None:
-        """Get new credentials where the kubeconfig says how, because the old ones expire or were refused.
+        """Get new credentials where the kubeconfig says how, because the old ones were refused.
 
         Raises:
             ConnectionProblemError: that failed.
         """
         if self._loader is not None:
-            await _load(self._loader, self.configuration, "the kubeconfig")
+            # The loader keeps an exec plugin's answer until then, and the server has just said that it is wrong.
+            vars(self._loader).pop(EXEC_EXPIRY, None)
+            await _load(self._loader, self.configuration)
 
 
 async def find_credentials(path: str | None = None, context: str | None = None) -> Credentials:
@@ -93,7 +103,7 @@ async def _from_files(paths: str, context: str | None) -> Credentials:
     except Exception as error:  # the loader lets through whatever a malformed file makes it do
         raise ConnectionProblemError(f"kubeconfig {paths} cannot be used: {_one_line(error)}") from error
     credentials = Credentials(configuration, loader)
-    _check_exec(loader, configuration, paths)
+    _check_exec(loader, configuration, f"kubeconfig {paths}")
     return credentials
 
 
@@ -126,12 +136,21 @@ def _read(file: Path) -> Mapping[str, Any]:
     return content
 
 
-async def _load(loader: Any, configuration: Any, name: str) -> None:
+async def _load(loader: Any, configuration: Any) -> None:
     try:
         await loader.load_and_set(configuration)
     except Exception as error:  # as above
-        raise ConnectionProblemError(f"{name} gives no credentials any more: {_one_line(error)}") from error
-    _check_exec(loader, configuration, name)
+        raise ConnectionProblemError(f"the kubeconfig gives no credentials any more: {_one_line(error)}") from error
+    _check_exec(loader, configuration, "the kubeconfig")
+
+
+def _expires(loader: Any) -> bool:
+    user = getattr(loader, "_user", None)
+    return (
+        loader.provider in RENEWABLE_PROVIDERS
+        or hasattr(loader, EXEC_EXPIRY)
+        or (user is not None and "tokenFile" in user)
+    )
 
 
 def _check_exec(loader: Any, configuration: Any, name: str) -> None:

@@ -61,7 +61,7 @@ class EventWriter:
             self._enqueue(over)
 
     async def close(self, deadline: float) -> int:
-        """Write what still waits, for at most so many seconds; give how many events were left unwritten."""
+        """Write what still waits, for at most so many seconds; give how many requests were left over."""
         for entry in self._memory:
             if entry.unwritten and not entry.queued:
                 self._enqueue(entry)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from http import HTTPStatus
 
 import aiohttp
 import msgspec
 from yarl import URL
 
+from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.problems import lost
@@ -67,21 +68,38 @@ class Transport:
             ApiError: the server refused, or could not be reached.
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
-        try:
-            return await self._once(method, path, body, content_type)
-        except ApiError as error:
-            if error.status != HTTPStatus.UNAUTHORIZED or not await self._connection.renew():
-                raise
-        return await self._once(method, path, body, content_type)
-
-    async def _once(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
         headers = await self._connection.headers()
-        if body is not None:
-            headers = {**headers, "Content-Type": content_type}
+        try:
+            return await self._once(method, path, body, headers, content_type)
+        except ApiError as error:
+            if error.status != HTTPStatus.UNAUTHORIZED or not await self._connection.renew(headers):
+                raise
+        return await self._once(method, path, body, await self._connection.headers(), content_type)
+
+    async def check(self) -> None:
+        """Make sure that the server is there and knows who we are.
+
+        Raises:
+            ConnectionProblemError: it is not, or it does not.
+        """
+        url = self._connection.url
+        try:
+            await self.request("GET", "/version")
+        except ApiError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                raise ConnectionProblemError(f"{url} does not accept the credentials: {error}") from error
+            if error.status == 0:
+                raise ConnectionProblemError(str(error)) from error
+            # Any other answer is one, and what may be asked shows when it is.
+
+    async def _once(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], content_type: str
+    ) -> bytes:
+        sent = headers if body is None else {**headers, "Content-Type": content_type}
         url = URL(self._connection.url + path, encoded=True)
         try:
             async with self._connection.session.request(
-                method, url, data=body, headers=headers, timeout=self._timeout, **self._connection.routing
+                method, url, data=body, headers=sent, timeout=self._timeout, **self._connection.routing
             ) as response:
                 answer = await response.read()
         except LOST as error:
@@ -113,7 +131,7 @@ class Transport:
                 if response.status >= HTTPStatus.BAD_REQUEST:
                     answer = await response.read()
                     if response.status == HTTPStatus.UNAUTHORIZED:
-                        await self._connection.renew()
+                        await self._connection.renew(headers)
                     raise refusal(response, answer)
                 _keep_alive(response)
                 yield []

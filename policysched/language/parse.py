@@ -65,7 +65,9 @@ def _tokens(text: str) -> tuple[list[Token], int | None]:
     """Split a text; the second value is where no token begins, if there is such a place."""
     tokens: list[Token] = []
     try:
-        for token in _lark().lex(text):
+        # Not Lark.lex: beside a parser it builds a lexer for every text.
+        session = _lark().parse_interactive(text, start=STARTS[0])
+        for token in session.lexer_thread.lex(session.parser_state):
             tokens.append(token)  # noqa: PERF402 the tokens before the bad character are wanted
     except UnexpectedCharacters as error:
         return tokens, error.pos_in_stream

@@ -92,7 +92,7 @@ class Evaluation:
 
     def status(self, row: int) -> Status:
         """Say why a row is not feasible."""
-        track = self.filters[self.first[row] - 1]
+        track = self.filters[int(self.first[row]) - 1]
         return track.reason(int(track.codes[row]))
 
     def histogram(self) -> list[tuple[Status, int]]:

@@ -1,0 +1,136 @@
+"""What a dry-run from the command line starts from: files, or the live cluster, with every error at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from policysched.app.check import Finding, findings
+from policysched.app.dry_run import Report, dry_run
+from policysched.app.files import Document, Object, load
+from policysched.app.live import read_cluster
+from policysched.app.templates import Wanted, pod_of
+from policysched.errors import UsageError
+from policysched.model.decode import ObjectError
+from policysched.model.policy import KIND
+
+LIVE: Final = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything a decision is made of."""
+
+    objects: tuple[Object, ...]
+    """The cluster."""
+    documents: tuple[Document, ...]
+    """The objects among them that came from files."""
+    wanted: Wanted
+    policies: tuple[Document, ...]
+    """Policies to try."""
+    config: Object | None
+
+    def findings(self) -> list[Finding]:
+        """Check the policies that take part: those of the cluster that are not replaced, then those to try."""
+        placed = {id(one.object): one for one in self.documents}
+        found = [finding for one in self._standing() for finding in findings(one, placed.get(id(one)))]
+        return found + [finding for one in self.policies for finding in findings(one.object, one)]
+
+    def evaluate(self, found: Iterable[Finding], seed: int | None = None) -> Report:
+        """Make the decision.
+
+        Args:
+            found: What checking found; a policy with errors takes no part.
+            seed: What draws among equally good nodes.
+
+        Raises:
+            UsageError: an object is malformed; the text says where it stands.
+        """
+        broken = {one.policy for one in found if one.is_error}
+        others = [one for one in self.objects if one["kind"] != KIND]
+        policies = [*self._standing(), *(one.object for one in self.policies)]
+        usable = [one for one in policies if _name(one) not in broken]
+        try:
+            return dry_run(others, self.wanted.object, usable, config=self.config, seed=seed)
+        except ObjectError as error:
+            raise _located(error, self.wanted, self.documents) from error
+
+    def _standing(self) -> list[Object]:
+        replaced = {_name(one.object) for one in self.policies}
+        return [one for one in self.objects if one["kind"] == KIND and _name(one) not in replaced]
+
+
+async def gather(
+    cluster: Sequence[str],
+    pod: str,
+    policies: Iterable[str] = (),
+    *,
+    config: str | None = None,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+) -> Inputs:
+    """Read what a dry-run needs.
+
+    Args:
+        cluster: Files and folders; `live` is the cluster of the kubeconfig.
+        pod: The file of the pod.
+        policies: Files of policies to try.
+        config: The file of a KubeSchedulerConfiguration.
+        kubeconfig: Which cluster is live.
+        context: Which of the kubeconfig's.
+
+    Raises:
+        PolicyschedError: one of them cannot be used.
+    """
+    documents = load(one for one in cluster if one != LIVE)
+    wanted = pod_of(load([pod]), pod)
+    tried = load(policies)
+    for one in tried:
+        if one.object["kind"] != KIND:
+            raise UsageError(f"{one.where}: expected a {KIND}, got a {one.object['kind']}")
+    configuration = _config(config)
+    live = await read_cluster(kubeconfig, context) if LIVE in cluster else []
+    objects = (*live, *(one.object for one in documents))
+    return Inputs(objects, tuple(documents), wanted, tuple(tried), configuration)
+
+
+def _config(name: str | None) -> Object | None:
+    if name is None:
+        return None
+    documents = load([name])
+    if len(documents) > 1:
+        raise UsageError(f"{documents[1].where}: a configuration is one object")
+    return documents[0].object
+
+
+def _located(error: ObjectError, wanted: Wanted, documents: Iterable[Document]) -> UsageError:
+    """Put the place of the object in its file before an error."""
+    if error.kind == "Pod" and _is(wanted.object, error):
+        prefix = f"{wanted.template}." if wanted.template else ""
+        return _at(wanted.document, prefix + error.field, error)
+    for document in documents:
+        if document.object["kind"] == error.kind and _is(document.object, error):
+            return _at(document, error.field, error)
+    return error
+
+
+def _at(document: Document, field: str, error: ObjectError) -> UsageError:
+    place = document.place(field)
+    where = f"{document.file}:{place.line}:{place.column}" if place else document.file
+    return UsageError(f"{where}: {error}")
+
+
+def _is(found: Object, error: ObjectError) -> bool:
+    metadata = found.get("metadata")
+    if not isinstance(metadata, dict):
+        return not error.key
+    namespace, _, name = error.key.rpartition("/")
+    same = namespace in ("", metadata.get("namespace") or "default")
+    return same and str(metadata.get("name") or "") == name
+
+
+def _name(policy: Object) -> str:
+    metadata = policy.get("metadata")
+    return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""

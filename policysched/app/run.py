@@ -1,0 +1,116 @@
+"""The running scheduler: connection, reflectors, engine and reload wired together, from start to a clean end.
+
+Nothing is scheduled before nodes, pods, namespaces, device classes and policies are listed and the policies compiled.
+Trouble with the server is reported in one line and tried again for ever; only a kubeconfig that cannot be used ends
+the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from policysched.app.clock import SystemClock
+from policysched.app.handlers import (
+    MalformedPods,
+    PolicyHandler,
+    device_class_handler,
+    namespace_handler,
+    node_handler,
+    pod_handler,
+)
+from policysched.app.profiles import DEFAULT_NAME, default_profile
+from policysched.kube.client import KubeClient
+from policysched.kube.connection import Connection
+from policysched.kube.events import EventWriter
+from policysched.kube.reflector import Reflector
+from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, POLICIES
+from policysched.kube.retry import Pacing
+from policysched.kube.transport import Transport
+from policysched.schedule.reload import Reloader
+from policysched.schedule.scheduler import Scheduler
+
+log = logging.getLogger(__name__)
+INSTANCE = "kube-system/policysched"
+"""The name under which an installation reports in a policy's status."""
+EVENTS_DEADLINE = 5.0
+"""How long events may be written after the end. Units: seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What a process was asked to do."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
+    instance: str = INSTANCE
+
+
+class Process:
+    """One scheduler over one connection."""
+
+    def __init__(self, options: RunOptions, connection: Connection) -> None:
+        clock = SystemClock()
+        pacing = Pacing(random.random)
+        transport = Transport(connection)
+        self.events = EventWriter(transport, pacing, socket.gethostname())
+        client = KubeClient(transport, self.events, pacing)
+        profiles = {name: default_profile(name) for name in options.scheduler_names}
+        self.scheduler = Scheduler(profiles, client, clock, random.Random())  # noqa: S311 - draws among equals
+        self.reloader = Reloader(self.scheduler, client, clock, options.instance)
+        self._policies = PolicyHandler(self.reloader)
+        malformed = MalformedPods(client, clock, frozenset(profiles), log.error)
+        self.reflectors: Sequence[Reflector[Any]] = (
+            Reflector(transport, NODES, node_handler(self.scheduler), pacing),
+            Reflector(transport, NAMESPACES, namespace_handler(self.scheduler), pacing),
+            Reflector(transport, DEVICE_CLASSES, device_class_handler(self.scheduler), pacing),
+            Reflector(transport, POLICIES, self._policies, pacing),
+            Reflector(transport, PODS, pod_handler(self.scheduler), pacing, on_broken=malformed),
+        )
+
+    async def run(self) -> None:
+        """Work until cancelled, then write the events that still wait."""
+        self.events.start()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for reflector in self.reflectors:
+                    tasks.create_task(reflector.run())
+                for reflector in self.reflectors:
+                    await reflector.synced.wait()
+                self._policies.start()
+                tasks.create_task(self.reloader.run())
+                log.info("scheduling")
+                await self.scheduler.run()
+        finally:
+            await self.events.close(EVENTS_DEADLINE)
+
+
+async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
+    """Run a scheduler until it is told to stop.
+
+    Raises:
+        ConnectionProblemError: the kubeconfig cannot be used.
+    """
+    kubeconfig = str(options.kubeconfig) if options.kubeconfig else None
+    connection = await Connection.open(SystemClock(), kubeconfig=kubeconfig, context=options.context)
+    log.info("policysched for schedulerName %s on %s", ", ".join(options.scheduler_names), connection.url)
+    process = Process(options, connection)
+    work = asyncio.create_task(process.run())
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        if work.done() and not work.cancelled() and work.exception() is not None:
+            raise work.exception() or RuntimeError
+    finally:
+        await connection.close()
+    log.info("stopped")

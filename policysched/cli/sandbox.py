@@ -1,0 +1,43 @@
+"""`policysched sandbox`: an API server in memory, for trying things."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from policysched.app.sandbox import SandboxOptions, serve_sandbox
+from policysched.cli.stopping import stop_on_signals
+
+
+def sandbox(
+    load: Annotated[
+        list[str] | None, typer.Option("--load", metavar="FILE", help="Objects to begin with; may be repeated.")
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", min=0, max=50_000, help="Nodes to make; 3 unless something is loaded.")
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0 takes a free one.")] = 0,
+    kubeconfig_out: Annotated[
+        Path | None, typer.Option("--kubeconfig-out", metavar="FILE", help="Where to write the kubeconfig.")
+    ] = None,
+) -> int:
+    """Serve a small Kubernetes API on this machine, with the policy resource installed, until Ctrl-C.
+
+    There is no authentication and nothing is kept: it is for one user on one machine.
+    """
+    options = SandboxOptions(tuple(load or ()), nodes, port, kubeconfig_out)
+
+    async def until_stopped() -> None:
+        await serve_sandbox(options, stop_on_signals(), _announce)
+
+    asyncio.run(until_stopped())
+    return 0
+
+
+def _announce(url: str, kubeconfig: Path) -> None:
+    typer.echo(f"the sandbox listens on {url}, for this machine only; Ctrl-C ends it")
+    typer.echo(f"  kubectl --kubeconfig {kubeconfig} get nodes")
+    typer.echo(f"  policysched run --kubeconfig {kubeconfig}")

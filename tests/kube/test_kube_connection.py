@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from policysched.errors import ConnectionProblemError
+from policysched.framework import ApiError
+from policysched.kube.connection import Connection
+from policysched.kube.transport import Transport
+from tests.kube.fake_server import Kube, Ticking, answer, refuse
+
+
+def kubeconfig(server: str, user: dict[str, Any] | None = None, **cluster: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [
+            {"name": "here", "context": {"cluster": "c", "user": "u"}},
+            {"name": "there", "context": {"cluster": "c", "user": "u"}},
+        ],
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "u", "user": user or {}}],
+    }
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without a kubeconfig, outside of any pod."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def write(folder: Path, content: Any, name: str = "config") -> str:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    return str(path)
+
+
+async def authorization(kube: Kube, path: str | None, clock: Ticking | None = None, **options: Any) -> str | None:
+    """Open a connection, make a request and give the Authorization header that arrived."""
+    kube.server.on("GET", "/a", answer({}))
+    connection = await Connection.open(clock or Ticking(), kubeconfig=path, **options)
+    try:
+        await Transport(connection).request("GET", "/a")
+    finally:
+        await connection.close()
+    return kube.server.asked[-1].headers.get("Authorization")
+
+
+@pytest.mark.parametrize("way", ["argument", "variable", "home"])
+async def test_kubeconfig_is_found(kube: Kube, home: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = kubeconfig(kube.server.url, {"token": "secret"})
+    path = write(home, content, ".kube/config" if way == "home" else "elsewhere")
+    if way == "variable":
+        monkeypatch.setenv("KUBECONFIG", f"/nowhere:{path}")
+    assert await authorization(kube, path if way == "argument" else None) == "Bearer secret"
+
+
+async def test_context_chooses_another_user(kube: Kube, home: Path) -> None:
+    content = kubeconfig(kube.server.url, {"token": "secret"})
+    content["contexts"][1]["context"]["user"] = "v"
+    content["users"].append({"name": "v", "user": {"username": "me", "password": "pass"}})
+    path = write(home, content)
+    assert await authorization(kube, path, context="there") == "Basic bWU6cGFzcw=="
+
+
+@pytest.mark.parametrize(
+    ("content", "context", "message"),
+    [
+        (None, None, r"no kubeconfig at .*/config: name one with --kubeconfig or the variable KUBECONFIG"),
+        ("{", None, r"kubeconfig .*/config is not YAML: "),
+        ("just text", None, r"kubeconfig .*/config is not a kubeconfig: it holds no mapping"),
+        ({}, None, r"kubeconfig .*/config has no current-context: name one with --context \(none\)"),
+        (kubeconfig("http://x"), "moon", r'kubeconfig .*/config has no context "moon": it has here, there'),
+        (kubeconfig("http://x") | {"clusters": []}, None, r"kubeconfig .*/config cannot be used: .*name c.*"),
+        (
+            kubeconfig("https://x", **{"certificate-authority": "/nowhere/ca.crt"}),
+            None,
+            r"kubeconfig .*/config cannot be used: .*/nowhere/ca.crt",
+        ),
+        (
+            kubeconfig("https://x", **{"certificate-authority-data": "bm90IGEgY2VydA=="}),
+            None,
+            r"the kubeconfig's certificate authority cannot be used: ",
+        ),
+        (
+            kubeconfig("https://x", {"client-certificate-data": "bm8=", "client-key-data": "bm8="}),
+            None,
+            r"the client certificate cannot be used: ",
+        ),
+        (
+            kubeconfig("http://x", {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/no/such"}}),
+            None,
+            r'kubeconfig .*/config: the exec plugin "/no/such" of user "u" gave no credentials',
+        ),
+    ],
+)
+async def test_mistake_in_a_kubeconfig_is_one_line(home: Path, content: Any, context: str | None, message: str) -> None:
+    path = str(home / "config") if content is None else write(home, content)
+    with pytest.raises(ConnectionProblemError, match=message) as caught:
+        await Connection.open(Ticking(), kubeconfig=path, context=context)
+    assert "\n" not in str(caught.value)
+
+
+async def test_unreadable_kubeconfig_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(home, {})
+
+    def denied(*_: Any) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", denied)
+    with pytest.raises(ConnectionProblemError, match="cannot be read: Permission denied"):
+        await Connection.open(Ticking(), kubeconfig=path)
+
+
+def plugin(home: Path, **status: str) -> dict[str, Any]:
+    """A user whose exec plugin counts its calls and gives a token with the number."""
+    calls = home / "calls"
+    script = f"""
+import json, pathlib
+calls = pathlib.Path({str(calls)!r})
+calls.write_text(calls.read_text() + "x" if calls.exists() else "x")
+status = {{"token": "token-%d" % len(calls.read_text()), **{status!r}}}
+print(json.dumps({{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}}))
+"""
+    code = write(home, script, "plugin.py")
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [code]}}
+
+
+async def test_exec_plugin_is_asked_again_when_its_token_is_refused(kube: Kube, home: Path) -> None:
+    path = write(home, kubeconfig(kube.server.url, plugin(home)))
+    connection = await Connection.open(Ticking(), kubeconfig=path)
+    transport = Transport(connection)
+    kube.server.on("GET", "/a", refuse(401, "Unauthorized"), refuse(401, "Unauthorized"), answer({}))
+    await asyncio.gather(*(transport.request("GET", "/a") for _ in range(2)))
+    kube.server.on("WATCH", "/a", refuse(401, "Unauthorized"))
+    with pytest.raises(ApiError):
+        await anext(transport.lines("/a?watch=1", 5))
+    await transport.request("GET", "/a")
+    seen = [asked.headers["Authorization"] for asked in kube.server.asked]
+    await connection.close()
+    first, second, third = (f"Bearer token-{number}" for number in (1, 2, 3))
+    assert seen == [first, first, second, second, second, third]
+
+
+async def test_exec_plugin_is_asked_again_when_its_token_expires(kube: Kube, home: Path) -> None:
+    user = plugin(home, expirationTimestamp="2020-01-01T00:00:00Z")
+    clock = Ticking()
+    connection = await Connection.open(clock, kubeconfig=write(home, kubeconfig(kube.server.url, user)))
+    before = dict(await connection.headers())
+    clock.at += 61
+    assert before != await connection.headers()
+    await connection.close()
+
+
+async def test_token_file_is_read_again(kube: Kube, home: Path) -> None:
+    token = home / "token"
+    token.write_text("one\n")
+    path = write(home, kubeconfig(kube.server.url, {"tokenFile": str(token)}))
+    clock = Ticking()
+    connection = await Connection.open(clock, kubeconfig=path)
+    seen = []
+    for content, at in (("one\n", 100), ("two\n", 120), ("two\n", 161)):
+        token.write_text(content)
+        clock.at = at
+        seen.append((await connection.headers())["Authorization"])
+    token.unlink()
+    clock.at = 300
+    with pytest.raises(ConnectionProblemError, match="the kubeconfig gives no credentials any more"):
+        await connection.headers()
+    assert seen == ["Bearer one", "Bearer one", "Bearer two"]
+
+
+async def test_service_account_is_used_inside_a_pod(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    with pytest.raises(ConnectionProblemError, match="the pod's service account cannot be used: Service token file"):
+        await Connection.open(Ticking())
+    path = write(home, kubeconfig("http://elsewhere"))
+    connection = await Connection.open(Ticking(), kubeconfig=path)
+    assert connection.url == "http://elsewhere"
+
+
+@pytest.mark.parametrize("name", ["", "api.example"])
+async def test_way_to_the_server_is_taken_from_the_kubeconfig(home: Path, name: str) -> None:
+    cluster = {"proxy-url": "http://proxy:3128", "insecure-skip-tls-verify": True}
+    if name:
+        cluster["tls-server-name"] = name
+    connection = await Connection.open(Ticking(), kubeconfig=write(home, kubeconfig("https://x:6443/", **cluster)))
+    assert connection.url == "https://x:6443"
+    expected = {"proxy": "http://proxy:3128"} | ({"server_hostname": name} if name else {})
+    assert connection.routing == expected
+
+
+async def test_check_tells_a_wrong_user_from_a_missing_server(kube: Kube) -> None:
+    kube.server.on("GET", "/version", refuse(401, "Unauthorized", "Unauthorized"))
+    with pytest.raises(ConnectionProblemError, match="does not accept the credentials: Unauthorized"):
+        await kube.transport.check()
+    kube.server.on("GET", "/version", refuse(403, "Forbidden"))
+    await kube.transport.check()
+    await kube.server.stop()
+    with pytest.raises(ConnectionProblemError, match=r"http://127\.0\.0\.1:\d+ cannot be reached"):
+        await kube.transport.check()
+    await kube.server.start()

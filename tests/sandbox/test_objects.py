@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.sandbox.objects import PODS, config_map, deployment, pod
+
+if TYPE_CHECKING:
+    from tests.sandbox.conftest import Api
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+async def test_create_fills_in_metadata(quiet_api: Api) -> None:
+    code, found = await quiet_api.post(PODS, pod("web"))
+    metadata = found["metadata"]
+    assert code == 201
+    assert (metadata["namespace"], metadata["generation"], metadata["name"]) == ("default", 1, "web")
+    assert len(metadata["uid"]) == 36
+    assert metadata["creationTimestamp"].endswith("Z")
+    assert int(metadata["resourceVersion"]) > 1
+
+
+async def test_generate_name_adds_a_suffix(quiet_api: Api) -> None:
+    made = pod()
+    made["metadata"] = {"generateName": "web-"}
+    names = [(await quiet_api.post(PODS, made))[1]["metadata"]["name"] for _ in range(3)]
+    assert len(set(names)) == 3
+    assert all(name.startswith("web-") and len(name) == 9 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code", "reason", "message"),
+    [
+        (PODS, pod("web"), 409, "AlreadyExists", 'pods "web" already exists'),
+        ("/api/v1/namespaces/no/pods", pod("x"), 404, "NotFound", 'namespaces "no" not found'),
+        (PODS, {"metadata": {}, "spec": {}}, 422, "", "name or generateName is required"),
+        (PODS, pod("x", containers=[]), 422, "Invalid", "spec.containers: Required value"),
+        (PODS, pod("Upper"), 422, "Invalid", 'metadata.name: Invalid value: "Upper"'),
+        (PODS, pod("x", labels={"a b": ""}), 422, "Invalid", "metadata.labels: Invalid value"),
+        (PODS, {"kind": "Node"}, 400, "BadRequest", "cannot be handled as a Pod"),
+        (PODS, pod("x", nodeName=5), 400, "BadRequest", "PodSpec.spec.nodeName of type string"),
+        (PODS, pod("x", restartPolicy="Maybe"), 422, "Invalid", "supported values"),
+        (PODS, pod("x", priorityClassName="no"), 403, "Forbidden", "no PriorityClass with name no was found"),
+        (PODS, pod("x", priority=7), 403, "Forbidden", "must not be provided in pod spec"),
+        (PODS, pod("x", serviceAccountName="no"), 403, "Forbidden", "error looking up service account"),
+        ("/api/v1/nope", {}, 404, "NotFound", "could not find the requested resource"),
+    ],
+)
+async def test_create_refuses(
+    quiet_api: Api, path: str, body: dict[str, Any], code: int, reason: str, message: str
+) -> None:
+    await quiet_api.post(PODS, pod("web"))
+    status, found = await quiet_api.post(path, body)
+    assert status == code, found
+    assert found["kind"] == "Status"
+    assert found["code"] == code
+    assert message in found["message"]
+    assert reason in found["reason"]
+
+
+async def test_invalid_objects_list_every_cause(quiet_api: Api) -> None:
+    _, found = await quiet_api.post(PODS, pod("web", containers=[{"name": "c"}, {"image": "i"}]))
+    causes = {cause["field"]: cause["reason"] for cause in found["details"]["causes"]}
+    assert causes == {
+        "spec.containers[0].image": "FieldValueRequired",
+        "spec.containers[1].name": "FieldValueRequired",
+    }
+
+
+async def test_unknown_fields_are_an_error_a_warning_or_nothing(quiet_api: Api) -> None:
+    code, found = await quiet_api.post(PODS, pod("a", nodName="n"), fieldValidation="Strict")
+    assert (code, found["message"]) == (
+        400,
+        'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.nodName"',
+    )
+    async with quiet_api.session.post(quiet_api.url + PODS, json=pod("b", nodName="n")) as response:
+        assert response.headers["Warning"] == '299 - "unknown field \\"spec.nodName\\""'
+        assert "nodName" not in (await response.json())["spec"]
+    async with quiet_api.session.post(
+        quiet_api.url + PODS, json=pod("c", nodName="n"), params={"fieldValidation": "Ignore"}
+    ) as response:
+        assert "Warning" not in response.headers
+
+
+async def test_put_with_an_old_version_is_a_conflict(quiet_api: Api) -> None:
+    _, old = await quiet_api.post(MAPS, config_map("c", a="1"))
+    assert (await quiet_api.put(f"{MAPS}/c", old | {"data": {"a": "2"}}))[0] == 200
+    code, found = await quiet_api.put(f"{MAPS}/c", old | {"data": {"a": "3"}})
+    assert code == 409
+    assert found["message"].startswith(
+        'Operation cannot be fulfilled on configmaps "c": the object has been modified; please apply'
+    )
+    patch = {"metadata": {"resourceVersion": old["metadata"]["resourceVersion"]}, "data": {"a": "4"}}
+    assert (await quiet_api.merge(f"{MAPS}/c", patch))[0] == 409
+
+
+async def test_update_for_another_uid_is_a_conflict(quiet_api: Api) -> None:
+    await quiet_api.post(MAPS, config_map("c"))
+    code, found = await quiet_api.merge(f"{MAPS}/c", {"metadata": {"uid": "other"}})
+    assert code == 409
+    assert "UID in precondition: other" in found["message"]
+
+
+async def test_an_update_without_change_keeps_the_version(quiet_api: Api) -> None:
+    _, old = await quiet_api.post(MAPS, config_map("c", a="1"))
+    _, new = await quiet_api.merge(f"{MAPS}/c", {"data": {"a": "1"}})
+    assert new["metadata"]["resourceVersion"] == old["metadata"]["resourceVersion"]
+
+
+async def test_generation_counts_changes_of_the_spec(quiet_api: Api) -> None:
+    await quiet_api.post(DEPLOYMENTS, deployment("d", 1))
+    _, labelled = await quiet_api.merge(f"{DEPLOYMENTS}/d", {"metadata": {"labels": {"a": "b"}}})
+    _, scaled = await quiet_api.merge(f"{DEPLOYMENTS}/d", {"spec": {"replicas": 2}})
+    assert (labelled["metadata"]["generation"], scaled["metadata"]["generation"]) == (1, 2)
+
+
+async def test_status_is_written_apart_from_the_rest(quiet_api: Api) -> None:
+    await quiet_api.post(PODS, pod("web"))
+    _, found = await quiet_api.merge(f"{PODS}/web", {"status": {"phase": "Failed"}})
+    assert found["status"]["phase"] == "Pending"
+    change = {"status": {"phase": "Running", "nominatedNodeName": "n"}, "spec": {"nodeName": "n"}}
+    code, found = await quiet_api.merge(f"{PODS}/web/status", change)
+    assert (code, found["status"]["phase"], found["status"]["nominatedNodeName"]) == (200, "Running", "n")
+    assert "nodeName" not in found["spec"]
+    assert found["metadata"]["generation"] == 1
+
+
+async def test_status_conditions_merge_by_type(quiet_api: Api) -> None:
+    await quiet_api.post(PODS, pod("web"))
+    for kind in ("PodScheduled", "Ready"):
+        condition = {"type": kind, "status": "False", "lastProbeTime": None}
+        await quiet_api.strategic(f"{PODS}/web/status", {"status": {"conditions": [condition]}})
+    _, found = await quiet_api.get(f"{PODS}/web")
+    assert [each["type"] for each in found["status"]["conditions"]] == ["PodScheduled", "Ready"]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"spec": {"nodeName": "n"}}, "pod updates may not change fields other than"),
+        ({"spec": {"schedulerName": "n"}}, "pod updates may not change fields other than"),
+        ({"spec": {"tolerations": []}}, "existing toleration can not be modified"),
+        ({"spec": {"schedulingGates": [{"name": "new"}]}}, "only deletion is allowed"),
+    ],
+)
+async def test_pods_keep_their_spec(quiet_api: Api, change: dict[str, Any], why: str) -> None:
+    await quiet_api.post(PODS, pod("web"))
+    code, found = await quiet_api.merge(f"{PODS}/web", change)
+    assert code == 422
+    assert why in found["message"]
+
+
+async def test_a_gated_pod_may_be_directed_and_released(quiet_api: Api) -> None:
+    gated = pod("web", schedulingGates=[{"name": "a"}, {"name": "b"}])
+    _, found = await quiet_api.post(PODS, gated)
+    condition = found["status"]["conditions"][0]
+    assert (condition["type"], condition["status"], condition["reason"]) == (
+        "PodScheduled",
+        "False",
+        "SchedulingGated",
+    )
+    assert condition["message"] == "Scheduling is blocked due to non-empty scheduling gates"
+    change = {"spec": {"schedulingGates": [{"name": "b"}], "nodeSelector": {"disk": "ssd"}}}
+    code, found = await quiet_api.merge(f"{PODS}/web", change)
+    assert (code, found["spec"]["nodeSelector"]) == (200, {"disk": "ssd"})
+    assert (await quiet_api.merge(f"{PODS}/web", {"spec": {"schedulingGates": None}}))[0] == 200
+
+
+async def test_immutable_fields_are_named(quiet_api: Api) -> None:
+    await quiet_api.post(DEPLOYMENTS, deployment("d", 1))
+    change = {"spec": {"selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}}}}
+    code, found = await quiet_api.merge(f"{DEPLOYMENTS}/d", change)
+    assert code == 422
+    assert found["details"]["causes"][0]["field"] == "spec.selector"
+
+
+async def test_a_finalizer_keeps_a_deleted_object(quiet_api: Api) -> None:
+    made = config_map("c")
+    made["metadata"]["finalizers"] = ["example.com/wait"]
+    await quiet_api.post(MAPS, made)
+    code, found = await quiet_api.delete(f"{MAPS}/c")
+    assert (code, found["kind"]) == (200, "ConfigMap")
+    assert found["metadata"]["deletionTimestamp"]
+    assert (await quiet_api.merge(f"{MAPS}/c", {"metadata": {"finalizers": None}}))[0] == 200
+    assert (await quiet_api.get(f"{MAPS}/c"))[0] == 404
+
+
+async def test_delete_answers_with_a_status(quiet_api: Api) -> None:
+    _, made = await quiet_api.post(MAPS, config_map("c"))
+    code, found = await quiet_api.delete(f"{MAPS}/c")
+    details = {"name": "c", "kind": "configmaps", "uid": made["metadata"]["uid"]}
+    assert (code, found["status"], found["details"]) == (200, "Success", details)
+    code, found = await quiet_api.delete(f"{MAPS}/c")
+    assert (code, found["reason"], found["details"]) == (404, "NotFound", {"name": "c", "kind": "configmaps"})
+
+
+@pytest.mark.parametrize("condition", [{"uid": "other"}, {"resourceVersion": "1"}])
+async def test_delete_checks_preconditions(quiet_api: Api, condition: dict[str, str]) -> None:
+    await quiet_api.post(MAPS, config_map("c"))
+    code, found = await quiet_api.delete(f"{MAPS}/c", {"preconditions": condition})
+    assert code == 409
+    assert "Precondition failed" in found["message"]
+
+
+async def test_delete_of_a_collection_takes_what_is_selected(quiet_api: Api) -> None:
+    for name, team in (("a", "x"), ("b", "y"), ("c", "x")):
+        await quiet_api.post(PODS, pod(name, labels={"team": team}))
+    code, found = await quiet_api.delete(PODS, labelSelector="team=x")
+    assert (code, [item["metadata"]["name"] for item in found["items"]]) == (200, ["a", "c"])
+    _, left = await quiet_api.get(PODS)
+    assert [item["metadata"]["name"] for item in left["items"]] == ["b"]
+
+
+async def test_dry_run_stores_nothing(quiet_api: Api) -> None:
+    assert (await quiet_api.post(PODS, pod("web"), dryRun="All"))[0] == 201
+    assert (await quiet_api.get(f"{PODS}/web"))[0] == 404
+    await quiet_api.post(PODS, pod("web"))
+    _, found = await quiet_api.merge(f"{PODS}/web", {"metadata": {"labels": {"a": "b"}}}, dryRun="All")
+    assert found["metadata"]["labels"] == {"a": "b"}
+    assert "labels" not in (await quiet_api.get(f"{PODS}/web"))[1]["metadata"]
+    await quiet_api.delete(f"{PODS}/web", dryRun="All")
+    assert (await quiet_api.get(f"{PODS}/web"))[0] == 200
+
+
+async def test_methods_that_make_no_sense_are_refused(quiet_api: Api) -> None:
+    await quiet_api.post(PODS, pod("web"))
+    assert (await quiet_api.post(f"{PODS}/web", pod("web")))[0] == 405
+    assert (await quiet_api.put(PODS, pod("web")))[0] == 405
+    assert (await quiet_api.get("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"))[0] == 405
+    assert (await quiet_api.post("/version", {}))[0] == 404
+
+
+async def test_reviews_allow_everything(quiet_api: Api) -> None:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    code, found = await quiet_api.post(path, {"spec": {"resourceAttributes": {"verb": "get"}}})
+    assert (code, found["status"]["allowed"], found["kind"]) == (201, True, "SelfSubjectAccessReview")
+
+
+async def test_a_broken_body_is_a_bad_request(quiet_api: Api) -> None:
+    async with quiet_api.session.post(quiet_api.url + PODS, data="{nope") as response:
+        assert response.status == 400
+        assert (await response.json())["reason"] == "BadRequest"
+    yaml = "kind: Pod\nmetadata: {name: y}\nspec: {containers: [{name: c, image: i}]}"
+    async with quiet_api.session.post(
+        quiet_api.url + PODS, data=yaml, headers={"Content-Type": "application/yaml"}
+    ) as response:
+        assert response.status == 201
