@@ -21,8 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from policysched.app.profiles import default_profile
-from policysched.model.decode import decode_node, decode_pod, decode_policy
+from policysched.model.decode import decode_node, decode_pod
 from policysched.model.objects import Pod
+from policysched.model.policy import decode_policy
 from policysched.rules.compile import compile_policy
 from policysched.rules.policyset import PolicySet
 from policysched.schedule.engine import Engine

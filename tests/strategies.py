@@ -177,16 +177,14 @@ ROW: Mapping[str, st.SearchStrategy[Any]] = {
     "node.zone": _MAYBE,
     "node.arch": _MAYBE,
     **{f'node.labels["{key}"]': _MAYBE for key in ("x", "y", "a", "b", "ab")},
-    **{name: _COUNT for name in ("node.free.pods", "node.free.cpu", "node.requested.cpu", "node.free.memory",
-                                 "node.cached_image_bytes", 'node.free["gpu"]', "node.allocatable.cpu",
-                                 'node.allocatable["gpu"]')},
+    **dict.fromkeys(("node.free.pods", "node.free.cpu", "node.requested.cpu", "node.free.memory", "node.cached_image_bytes", 'node.free["gpu"]', "node.allocatable.cpu", 'node.allocatable["gpu"]'), _COUNT),
     **{name: st.booleans() for name in ("node.ready", "node.cordoned", 'node.taints.has("k")', 'node.taints.has("a")')},
 }  # fmt: skip
 POD: Mapping[str, st.SearchStrategy[Any]] = {
     "pod.name": _TEXT,
     'pod.labels["x"]': _MAYBE,
     'pod.annotations["x"]': _MAYBE,
-    **{name: _COUNT for name in ("pod.requests.cpu", "pod.image_bytes", "pod.priority", "cluster.nodes")},
+    **dict.fromkeys(("pod.requests.cpu", "pod.image_bytes", "pod.priority", "cluster.nodes"), _COUNT),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from policysched.app.check import Finding, findings
 from policysched.app.dry_run import Report, dry_run
 from policysched.app.files import Document, Object, load
+from policysched.app.in_force import compiles, in_force
 from policysched.app.live import read_cluster
 from policysched.app.templates import Wanted, pod_of
 from policysched.errors import UsageError
@@ -42,7 +43,8 @@ class Inputs:
         """Make the decision.
 
         Args:
-            found: What checking found; a policy with errors takes no part.
+            found: What checking found. A policy with errors takes no part, but for one of the cluster's whose status
+                remembers its last good generation.
             seed: What draws among equally good nodes.
 
         Raises:
@@ -50,10 +52,10 @@ class Inputs:
         """
         broken = {one.policy for one in found if one.is_error}
         others = [one for one in self.objects if one["kind"] != KIND]
-        policies = [*self._standing(), *(one.object for one in self.policies)]
-        usable = [one for one in policies if _name(one) not in broken]
+        standing = [one for one in map(in_force, self._standing()) if compiles(one)]
+        tried = [one.object for one in self.policies if _name(one.object) not in broken]
         try:
-            return dry_run(others, self.wanted.object, usable, config=self.config, seed=seed)
+            return dry_run(others, self.wanted.object, [*standing, *tried], config=self.config, seed=seed)
         except ObjectError as error:
             raise _located(error, self.wanted, self.documents) from error
 

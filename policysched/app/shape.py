@@ -1,4 +1,4 @@
-"""Whether an object has the shape of a SchedulingPolicy: what `kubectl apply` would refuse, and what YAML did to a text.
+"""Whether an object has the shape of a SchedulingPolicy: what `kubectl apply` would refuse, and YAML's own traps.
 
 It asks the resource's own schema and knows no expressions. All of it is one code, because the API server has none.
 """

@@ -81,7 +81,9 @@ def _rejections(rejected: Mapping[str, Any]) -> Table:
     ]
     table = plain_table("Rejected", ["node", "plugin", "reason", "code"], rows)
     if len(names) > LIMIT:
-        counts = Counter(f"{rejected[node]['plugin']}: {'; '.join(rejected[node]['reasons'])}" for node in names[LIMIT:])
+        counts = Counter(
+            f"{rejected[node]['plugin']}: {'; '.join(rejected[node]['reasons'])}" for node in names[LIMIT:]
+        )
         said = ", ".join(f"{count} by {reason}" for reason, count in counts.most_common())
         table.caption = Text(f"… and {len(names) - LIMIT} nodes: {said}")
         table.caption_justify = "left"

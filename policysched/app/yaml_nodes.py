@@ -32,7 +32,7 @@ _MERGE: Final = re.compile(r"<<\Z")
 class _Loader(yaml.CSafeLoader):
     """Composes and constructs; keys are the texts they were written as."""
 
-    yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}  # type: ignore[misc]  # the stubs call it an instance's
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
         self.flatten_mapping(node)
@@ -77,6 +77,7 @@ def _documents(text: str, file: str) -> Iterator[tuple[Any, Node]]:
     try:
         while loader.check_node():
             node = loader.get_node()
+            assert node is not None  # noqa: S101 - check_node said so
             _Inspection(file).size(node)
             made = loader.construct_document(node)
             if made is not None:
@@ -95,7 +96,8 @@ def _check_depth(text: str, file: str) -> None:
             depth -= 1
         if depth > MAX_DEPTH:
             mark = event.start_mark
-            raise UsageError(f"{file}:{mark.line + 1}:{mark.column + 1}: nested deeper than {MAX_DEPTH} levels")
+            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+            raise UsageError(f"{file}:{line}:{column}: nested deeper than {MAX_DEPTH} levels")
 
 
 class _Inspection:

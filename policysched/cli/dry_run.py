@@ -14,7 +14,7 @@ from policysched.cli.options import Context, Kubeconfig, TableFormat
 from policysched.cli.output import print_parts
 
 
-def dry_run(  # noqa: PLR0913 - one parameter a flag
+def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     cluster: Annotated[
         list[str],
         typer.Option("--cluster", metavar="FILE|DIR|live", help="The cluster's objects, or live; may be repeated."),
@@ -36,9 +36,7 @@ def dry_run(  # noqa: PLR0913 - one parameter a flag
     Exit codes: 0 there is an answer, whatever it is; 1 a policy has errors and took no part; 2 a file or a flag cannot
     be used.
     """
-    inputs = asyncio.run(
-        gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context)
-    )
+    inputs = asyncio.run(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
     found = inputs.findings()
     record = inputs.evaluate(found, seed).to_dict()
     for note in (inputs.wanted.note, *(one.text() + "\n" for one in found)):

@@ -67,8 +67,8 @@ def _tokens(text: str) -> tuple[list[Token], int | None]:
     try:
         # Not Lark.lex: beside a parser it builds a lexer for every text.
         session = _lark().parse_interactive(text, start=STARTS[0])
-        for token in session.lexer_thread.lex(session.parser_state):
-            tokens.append(token)  # noqa: PERF402 the tokens before the bad character are wanted
+        for token in session.lexer_thread.lex(session.parser_state):  # type: ignore[no-untyped-call]
+            tokens.append(token)  # noqa: PERF402 the tokens before a bad character are wanted
     except UnexpectedCharacters as error:
         return tokens, error.pos_in_stream
     return tokens, None

@@ -30,11 +30,11 @@ KEYS = {"name", "expr", "cases", "place", "type", "in", "value", "missing", "unk
 
 
 def _load() -> list[Any]:
-    loaded = []
-    for path in sorted(FOLDER.glob("*.yaml")):
-        for case in yaml.safe_load(path.read_text("utf-8")):
-            loaded.append(pytest.param(case, id=f"{path.stem}-{case['name']}"))
-    return loaded
+    return [
+        pytest.param(case, id=f"{path.stem}-{case['name']}")
+        for path in sorted(FOLDER.glob("*.yaml"))
+        for case in yaml.safe_load(path.read_text("utf-8"))
+    ]
 
 
 CASES = _load()
