@@ -11,7 +11,7 @@ test: $(VENV)/.dev check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not kubectl and not oracle"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not kubectl and not oracle and not controlplane"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

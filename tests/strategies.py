@@ -172,14 +172,19 @@ def expressions(depth: int = 3) -> Texts:
 _TEXT = st.sampled_from(WORDS)
 _MAYBE = st.one_of(st.none(), _TEXT)
 _COUNT = st.integers(-3, 5000).map(float)
+_COUNTS = (
+    "node.free.pods", "node.free.cpu", "node.requested.cpu", "node.free.memory", "node.cached_image_bytes",
+    'node.free["gpu"]', "node.allocatable.cpu", 'node.allocatable["gpu"]',
+)  # fmt: skip
+_FLAGS = ("node.ready", "node.cordoned", 'node.taints.has("k")', 'node.taints.has("a")')
 ROW: Mapping[str, st.SearchStrategy[Any]] = {
     "node.name": _TEXT,
     "node.zone": _MAYBE,
     "node.arch": _MAYBE,
     **{f'node.labels["{key}"]': _MAYBE for key in ("x", "y", "a", "b", "ab")},
-    **dict.fromkeys(("node.free.pods", "node.free.cpu", "node.requested.cpu", "node.free.memory", "node.cached_image_bytes", 'node.free["gpu"]', "node.allocatable.cpu", 'node.allocatable["gpu"]'), _COUNT),
-    **{name: st.booleans() for name in ("node.ready", "node.cordoned", 'node.taints.has("k")', 'node.taints.has("a")')},
-}  # fmt: skip
+    **dict.fromkeys(_COUNTS, _COUNT),
+    **dict.fromkeys(_FLAGS, st.booleans()),
+}
 POD: Mapping[str, st.SearchStrategy[Any]] = {
     "pod.name": _TEXT,
     'pod.labels["x"]': _MAYBE,

@@ -30,18 +30,27 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
         yield _rules(record["rules"])
 
 
-def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = False) -> Table:
+def plain_table(
+    title: str | None, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: range = range(0)
+) -> Table:
     """Make a table of texts.
 
     Args:
         title: The line above it.
         columns: The headings.
         rows: The cells.
-        numbers: Whether all columns but the first hold numbers.
+        numbers: The columns that hold numbers, counted from 0.
     """
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for index, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if numbers and index else "left", overflow="fold")
+        table.add_column(Text(column), justify="right" if index in numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
@@ -66,7 +75,7 @@ def _scores(record: Record) -> Table:
     plugins = list(next(iter(scores.values())))
     ranked = sorted(scores, key=lambda node: (-total[node], node))
     rows = [[node, *(str(scores[node][plugin]) for plugin in plugins), str(total[node])] for node in ranked[:LIMIT]]
-    table = plain_table("Scores", ["node", *plugins, "total"], rows, numbers=True)
+    table = plain_table("Scores", ["node", *plugins, "total"], rows, range(1, len(plugins) + 2))
     if len(ranked) > LIMIT:
         table.caption = f"… and {len(ranked) - LIMIT} nodes with {total[ranked[LIMIT]]} or less"
         table.caption_justify = "left"

@@ -25,7 +25,13 @@ class TableFormat(enum.StrEnum):
 
 Kubeconfig: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--kubeconfig", metavar="FILE", help="The kubeconfig; absent, the one kubectl would use."),
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="The kubeconfig; absent, the one kubectl would use.",
+    ),
 ]
 Context: TypeAlias = Annotated[
     str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context; absent, its current one.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from policysched.sandbox import reviews
 from policysched.sandbox.binding import bind
-from policysched.sandbox.decoding import StrictError
+from policysched.sandbox.decoding import StrictError, check_kind
 from policysched.sandbox.deletion import DeleteOptions, delete
 from policysched.sandbox.failures import ApiError, success, unreadable_patch
 from policysched.sandbox.fieldtypes import type_of
@@ -37,7 +37,11 @@ _STRATEGIC, _APPLY = "application/strategic-merge-patch+json", "application/appl
 
 def options_of(query: Mapping[str, str]) -> Options:
     """Read the options of a write."""
-    return Options(dry_run=query.get("dryRun") == "All", field_validation=query.get("fieldValidation") or "Warn")
+    return Options(
+        dry_run=query.get("dryRun") == "All",
+        field_validation=query.get("fieldValidation") or "Warn",
+        manager=query.get("fieldManager", ""),
+    )
 
 
 def post(cluster: Cluster, target: Target, body: Any, query: Mapping[str, str], options: Options) -> Answer:
@@ -79,6 +83,8 @@ def fresh(target: Target, entry: Entry) -> Json:
 
 def patch(cluster: Cluster, target: Target, body: Any, media: str, options: Options) -> Answer:
     """Patch an object, its status or its scale."""
+    if media.partition(";")[0].strip() == _APPLY:
+        return _apply(cluster, target, body, options)
     old = fetch(cluster, target.resource, target.namespace, target.name)
     before = scale_of(fresh(target, old)) if target.subresource == "scale" else fresh(target, old)
     patched = _patched(target, before, body, media)
@@ -87,6 +93,24 @@ def patch(cluster: Cluster, target: Target, body: Any, media: str, options: Opti
         return _replace(cluster, target, old, patched, options)
     except StrictError as error:
         raise unreadable_patch(shown.decode(), error.why) from error
+
+
+def _apply(cluster: Cluster, target: Target, body: Any, options: Options) -> Answer:
+    """Merge a manager's configuration into an object, or create the object from it."""
+    applied = check_kind(target.resource, body)
+    present = cluster.store.get(target.resource.key, target.namespace, target.name)
+    if present is None and not target.subresource:
+        made = decode(encode(applied))
+        made["metadata"] = made["metadata"] | {"name": target.name}
+        code, entry = 201, create(cluster, target.resource, target.namespace, made, options)
+    else:
+        old = fetch(cluster, target.resource, target.namespace, target.name)
+        merged = cluster.appliers.merged(target.resource, fresh(target, old), applied, options.manager)
+        entry = update(cluster, target.resource, old, decode(encode(merged)), target.subresource, options)
+        code = 200
+    if not options.dry_run:
+        cluster.appliers.remember(entry.object["metadata"]["uid"], options.manager, applied)
+    return code, entry
 
 
 def _patched(target: Target, before: Json, body: Any, media: str) -> Any:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from policysched.sandbox.apply import Appliers
 from policysched.sandbox.resources import Registry
 from policysched.sandbox.store import Store
 
@@ -30,6 +31,7 @@ class Cluster:
     random: random.Random
     history: int = 20_000
     registry: Registry = field(default_factory=Registry)
+    appliers: Appliers = field(default_factory=Appliers)
     store: Store = field(init=False)
 
     def __post_init__(self) -> None:

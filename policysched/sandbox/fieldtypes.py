@@ -1,8 +1,9 @@
 """The fields of the built-in kinds: names, types, protobuf numbers and patch keys, read from `fields/*.txt`.
 
-A line there is a type and its fields, `name=number:type` (`*type` where absent and empty differ), with `/key` where lists merge by that key, `/` where
-they merge as sets, and `+number:type` for fields that JSON writes inline. It knows no object's meaning. One
-table serves strict decoding, strategic merge, OpenAPI and protobuf, so that they cannot disagree.
+A line there is a type and its fields, `name=number:type`: `*type` where absent and empty differ, `/key` where
+lists merge by that key, `/` where they merge as sets, `+number:type` for fields that JSON writes inline. It knows
+no object's meaning. One table serves strict decoding, strategic merge, OpenAPI and protobuf, so that they cannot
+disagree.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ it may do everything.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -22,10 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
 
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.http_parser import RawRequestMessage
+    from aiohttp.streams import StreamReader
+    from aiohttp.web_protocol import RequestHandler
+
     from policysched.sandbox.resources import Resource
     from policysched.sandbox.watch import Watch
 
 Json = dict[str, Any]
+_LARGEST_BODY = 3 * 1024 * 1024
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -92,7 +99,8 @@ class Sandbox:
     async def start(self, port: int = 0) -> None:
         """Listen on loopback; port 0 takes a free one."""
         server = Server(self._cluster, self.faults, self._watches)
-        self._runner = web.ServerRunner(web.Server(server.handle, access_log=None, max_line_size=65536), shutdown_timeout=1.0)
+        handler = web.Server(server.handle, request_factory=_request, access_log=None)
+        self._runner = web.ServerRunner(handler, shutdown_timeout=1.0)
         await self._runner.setup()
         self._site = web.TCPSite(self._runner, "127.0.0.1", port)
         await self._site.start()
@@ -146,6 +154,18 @@ class Sandbox:
         """Return the present objects of a kind, by namespace and name; they must not be changed."""
         resource = self._of_kind(kind, "")
         return [entry.object for entry in self._cluster.store.entries(resource.key)]
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    """Make a request that takes a body as large as the API server does."""
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_BODY)
 
 
 _ORDER = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 2, "StorageClass": 3, "Node": 4}

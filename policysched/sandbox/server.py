@@ -104,7 +104,11 @@ class Server:
 
     async def _change(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         media = request.headers.get("Content-Type", "")
-        body = body_of(await request.read(), media)
+        try:
+            raw = await request.read()
+        except web.HTTPRequestEntityTooLarge as error:
+            raise ApiError(413, "Request entity too large: limit is 3145728", "RequestEntityTooLarge") from error
+        body = body_of(raw, media)
         options = changes.options_of(request.query)
         code, found = self._changed(request, target, body, options)
         headers = {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?")
 _QUANTITY_TEXT = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 _INDEX = re.compile(r"\[\d+\]")
-_CONTAINERS: dict[str, type] = {"struct": dict, "map": dict, "list": list}
+_CONTAINERS: dict[str, Any] = {"struct": dict, "map": dict, "list": list}
 _ACCEPTED: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "bool": (bool,),

@@ -30,6 +30,7 @@ class Options:
     dry_run: bool = False
     field_validation: str = "Warn"
     loaded: bool = False
+    manager: str = ""
     warnings: list[str] = field(default_factory=list)
 
 

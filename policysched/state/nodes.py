@@ -7,6 +7,7 @@ A row may hold pods without a node (its node was deleted before its pods, or is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 

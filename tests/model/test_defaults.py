@@ -58,7 +58,7 @@ def test_ports_get_a_protocol_and_on_the_host_network_a_host_port() -> None:
         ({"limits": {"cpu": "4"}, "requests": {"cpu": "2"}}, {"cpu": "1"}, {"cpu": "2"}),
         ({"limits": {"cpu": "4"}}, {"memory": "5"}, {"cpu": "4", "memory": "5"}),
         ({"requests": {"cpu": "2"}}, {"memory": "5"}, {"cpu": "2"}),
-        ({"requests": {"cpu": "2"}}, {"hugepages-2Mi": "2Mi"}, {"cpu": "2", "hugepages-2Mi": "2097152"}),
+        ({"requests": {"cpu": "2"}}, {"hugepages-2Mi": "2Mi"}, {"cpu": "2"}),
         ({"limits": {"hugepages-2Mi": "4Mi"}}, {"hugepages-2Mi": "2Mi"}, {"hugepages-2Mi": "4Mi"}),
         ({}, {"cpu": "1"}, {}),
     ],

@@ -9,7 +9,6 @@ from policysched.model.requests import (
     Requests,
     allocatable,
     incoming_amount,
-    incoming_nonzero,
     incoming_requests,
     placed_nonzero,
     placed_requests,
@@ -145,11 +144,11 @@ def test_placed_pod_counts_the_largest_amount_of_a_resize(parts: dict[str, Any],
     assert placed_nonzero(pod(**parts)) == (cpu, DEFAULT_MEMORY)
 
 
-def test_incoming_requests_overlook_the_status_and_scores_do_not() -> None:
+def test_incoming_requests_and_least_allocated_overlook_the_status_and_balanced_allocation_does_not() -> None:
     one = pod(**resized("1", "2", "3"))
     assert incoming_requests(one) == Requests(1000)
-    assert incoming_nonzero(one) == (3000, DEFAULT_MEMORY)
     assert incoming_amount(one, "cpu") == 3000
+    assert incoming_amount(one, "cpu", nonzero=True) == 1000
 
 
 @pytest.mark.parametrize(("always", "cpu"), [(True, 6000), (False, 2000)])
@@ -197,17 +196,18 @@ def test_placed_pod_counts_the_resize_of_the_pod_as_a_whole(status: dict[str, An
             (1100, DEFAULT_MEMORY + 1),
             (1100, DEFAULT_MEMORY + 1),
         ),
-        # a pod with requests of its own: only what neither it nor a container names
-        (spec(container(), resources={"requests": {"cpu": "1"}}), (1000, DEFAULT_MEMORY), (1000, DEFAULT_MEMORY)),
+        # requests of the pod as a whole: placed, they leave defaults only for what neither it nor a container names;
+        # looking for a node, LeastAllocated overlooks them
+        (spec(container(), resources={"requests": {"cpu": "1"}}), (100, DEFAULT_MEMORY), (1000, DEFAULT_MEMORY)),
         (
             spec(container(memory="1"), container(), resources={"requests": {"cpu": "1"}}),
-            (1000, DEFAULT_MEMORY + 1),
+            (200, DEFAULT_MEMORY + 1),
             (1000, 1),
         ),
-        (spec(container(), resources={"requests": {"cpu": "1", "memory": "2"}}), (1000, 2), (1000, 2)),
+        (spec(container(), resources={"requests": {"cpu": "1", "memory": "2"}}), (100, DEFAULT_MEMORY), (1000, 2)),
         (
             spec(container(), resources={"requests": {"cpu": "1"}}, overhead={"memory": "5"}),
-            (1000, DEFAULT_MEMORY + 5),
+            (100, DEFAULT_MEMORY + 5),
             (1000, 5),
         ),
     ],
@@ -215,7 +215,8 @@ def test_placed_pod_counts_the_resize_of_the_pod_as_a_whole(status: dict[str, An
 def test_pods_without_requests_weigh_something_in_scores(
     one: dict[str, Any], incoming: tuple[int, int], placed: tuple[int, int]
 ) -> None:
-    assert incoming_nonzero(pod(one)) == incoming
+    amounts = [incoming_amount(pod(one), name, nonzero=True) for name in ("cpu", "memory")]
+    assert tuple(amounts) == incoming
     assert placed_nonzero(pod(one)) == placed
 
 

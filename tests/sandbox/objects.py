@@ -10,9 +10,7 @@ import yaml
 Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 POLICIES = "/apis/policysched.io/v1alpha1/schedulingpolicies"
-DEFINITION: Json = yaml.safe_load(
-    (Path(__file__).parents[2] / "crds" / "schedulingpolicies.yaml").read_text("utf-8")
-)
+DEFINITION: Json = yaml.safe_load((Path(__file__).parents[2] / "crds" / "schedulingpolicies.yaml").read_text("utf-8"))
 
 
 def pod(name: str = "web", *, labels: Json | None = None, **spec: Any) -> Json:

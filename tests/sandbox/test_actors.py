@@ -66,9 +66,7 @@ async def test_the_kubelet_ends_terminating_pods(api: Api, sandbox: Sandbox) -> 
     ("status", "key"),
     [("False", "node.kubernetes.io/not-ready"), ("Unknown", "node.kubernetes.io/unreachable")],
 )
-async def test_nodes_are_tainted_by_their_conditions(
-    api: Api, sandbox: Sandbox, status: str, key: str
-) -> None:
+async def test_nodes_are_tainted_by_their_conditions(api: Api, sandbox: Sandbox, status: str, key: str) -> None:
     sandbox.load(sandbox_nodes(1))
     path = "/api/v1/nodes/node-1"
     for value, taints in ((status, [key]), ("True", [])):
@@ -125,9 +123,7 @@ async def test_a_deployment_reports_what_is_available(api: Api, sandbox: Sandbox
 
 
 def _condition(found: dict[str, Any], kind: str) -> tuple[str, str]:
-    return next(
-        (each["status"], each["reason"]) for each in found["status"]["conditions"] if each["type"] == kind
-    )
+    return next((each["status"], each["reason"]) for each in found["status"]["conditions"] if each["type"] == kind)
 
 
 async def test_a_rollout_keeps_the_old_pods_until_new_ones_are_ready(api: Api, sandbox: Sandbox) -> None:

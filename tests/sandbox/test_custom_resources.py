@@ -100,7 +100,7 @@ async def test_the_schema_refuses_wrong_shapes(served: Api, spec: dict[str, Any]
 
 
 async def test_a_wrong_expression_is_accepted(served: Api) -> None:
-    spec = {
+    spec: dict[str, Any] = {
         "filters": [RULE | {"require": 'node.labels["cores"] > 10 ))'}],
         "scores": [{"name": "s", "value": 80}, {"name": "t", "value": "1 +", "cases": ["nonsense"]}],
         "let": [{"name": "Bad Name", "value": 1}, {"name": "Bad Name", "value": 2}],

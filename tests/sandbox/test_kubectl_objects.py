@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from policysched.sandbox import Sandbox, sandbox_nodes
 from tests.sandbox.objects import DEFINITION, config_map, deployment, pod, policy
@@ -153,6 +154,5 @@ _ACTIVE = '{"status": {"conditions": [{"type": "Active", "status": "True"}]}}'
 
 
 def _yaml(obj: object) -> str:
-    import yaml
-
-    return yaml.safe_dump(obj)
+    text: str = yaml.safe_dump(obj)
+    return text

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -248,3 +250,11 @@ async def test_a_broken_body_is_a_bad_request(quiet_api: Api) -> None:
         quiet_api.url + PODS, data=yaml, headers={"Content-Type": "application/yaml"}
     ) as response:
         assert response.status == 201
+
+
+async def test_bodies_are_limited(quiet_api: Api) -> None:
+    for size, code in ((2_000_000, 201), (4_000_000, 413)):
+        body = io.BytesIO(json.dumps(config_map(f"c{size}", a="x" * size)).encode())
+        async with quiet_api.session.post(quiet_api.url + MAPS, data=body) as response:
+            assert response.status == code
+            assert (await response.json())["kind"] == ("ConfigMap" if code == 201 else "Status")

@@ -164,9 +164,7 @@ async def test_events_are_one_store_with_two_forms(quiet_api: Api, path: str) ->
 async def test_table_watches_send_rows(quiet_api: Api) -> None:
     await quiet_api.post(PODS, pod("a"))
     headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-    async with quiet_api.session.get(
-        quiet_api.url + PODS, params={"watch": "true"}, headers=headers
-    ) as response:
+    async with quiet_api.session.get(quiet_api.url + PODS, params={"watch": "true"}, headers=headers) as response:
         line = await response.content.readline()
     assert b'"kind":"Table"' in line
     assert b'"cells":["a","0/1","Pending"' in line

@@ -1,0 +1,43 @@
+"""`policysched demo`: a policy at work, in one process and without a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from rich.console import Console, RenderableType
+from rich.status import Status
+
+from policysched.app.demo import play
+from policysched.cli.output import console
+
+
+class _Terminal:
+    """Tells the demo on stdout, with a moving line while something is awaited where that is a terminal."""
+
+    def __init__(self, out: Console, status: Status | None) -> None:
+        self._out = out
+        self._status = status
+        self.width = out.width
+
+    def say(self, text: str) -> None:
+        self._out.print(text)
+
+    def show(self, part: RenderableType) -> None:
+        self._out.print(part)
+
+    def working(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(text)
+
+
+def demo() -> int:
+    """Show a policy at work: applied, edited, broken and deleted while pods arrive. Needs no cluster and no kubectl."""
+    logging.getLogger("policysched").setLevel(logging.WARNING)
+    out = console()
+    if not out.is_terminal:
+        asyncio.run(play(_Terminal(out, None)))
+        return 0
+    with out.status("starting") as status:
+        asyncio.run(play(_Terminal(out, status)))
+    return 0

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from lark import Lark
+
+from policysched.language import Diagnostic, compile_expression, parse, reserved_names
+from policysched.language.environment import Environment
+from policysched.language.functions import AGGREGATES, FUNCTIONS
+from policysched.language.mistakes import OPERATORS, TERMINALS, VALUES
+from policysched.language.parse import STARTS, grammar_text
+from policysched.language.syntax import Case, Keyword, Literal, Path
+
+
+def strict() -> Lark:
+    return Lark(grammar_text(), start=list(STARTS), parser="lalr", lexer="basic", strict=True)
+
+
+def test_grammar_has_no_conflict_and_no_collision() -> None:
+    names = {terminal.name for terminal in strict().terminals}
+    assert names - {"SPACE", "COMMENT"} == set(TERMINALS) - {"$END"}
+    assert set(TERMINALS) >= OPERATORS | VALUES
+
+
+@pytest.mark.parametrize("name", ["android", "orange", "notx", "inside", "byte", "elsewhere", "missing_", "true1"])
+def test_words_begin_names(name: str) -> None:
+    tree = parse(name)
+    assert isinstance(tree, Path)
+    assert tree.names == (name,)
+
+
+@pytest.mark.parametrize(("text", "guard"), [("else → 1", Keyword.ELSE), ("missing -> 1", Keyword.MISSING)])
+def test_case_has_a_keyword_guard(text: str, guard: Keyword) -> None:
+    tree = parse(text, "case")
+    assert isinstance(tree, Case)
+    assert tree.guard is guard
+    assert isinstance(tree.value, Literal)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "a value"),
+        ("abs(1", "an operator, `)` or `,`"),
+        ("[1", "`]` or `,`"),
+        ("node.", "a name"),
+        ("(1", "an operator or `)`"),
+        ("1 not", "`in`"),
+    ],
+)
+def test_expectation_names_what_could_follow(text: str, expected: str) -> None:
+    found = parse(text)
+    assert isinstance(found, Diagnostic)
+    assert found.message == f"unexpected end, expected {expected}"
+
+
+def test_case_expects_else_and_missing() -> None:
+    found = parse("", "case")
+    assert isinstance(found, Diagnostic)
+    assert found.message == "unexpected end, expected a value, `else` or `missing`"
+
+
+def test_the_error_does_not_depend_on_reductions_of_the_parser() -> None:
+    found = parse("1 < 2 )")
+    assert isinstance(found, Diagnostic)
+    assert found.message == "unexpected `)`, expected the end or an operator"
+
+
+def test_every_word_of_the_grammar_is_reserved() -> None:
+    words = set(re.findall(r'^[A-Z]+: "([a-z]+)"$', grammar_text(), re.MULTILINE))
+    assert words
+    assert words | set(FUNCTIONS) | AGGREGATES | {"node", "pod", "peer", "cluster", "metrics"} <= reserved_names()
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 4096, "not " * 1000, "\0" * 50, "\u202e" * 50, "-" * 4096, "[" * 1000, '"' * 4096]
+)
+def test_hostile_texts_get_one_diagnostic(text: str) -> None:
+    assert len(compile_expression(text, Environment()).diagnostics) == 1
+
+
+def test_the_deepest_text_with_every_level_compiles() -> None:
+    text = "node.ready"
+    for _ in range(15):
+        text = f"not (true or true and 1 == -(2 + 3 * if({text}, 1, 2)))" if text.count("(") < 28 else text
+    assert compile_expression(text, Environment()).diagnostics == ()
+
+
+def test_long_chains_are_not_deep() -> None:
+    assert compile_expression("+".join(["1"] * 512), Environment()).diagnostics == ()
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_list_of_mistakes_stops_at_fifty(start: int) -> None:
+    text = " and ".join(["node.nme"] * (100 + start))
+    assert len(compile_expression(text, Environment()).diagnostics) == 50

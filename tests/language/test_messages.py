@@ -1,0 +1,146 @@
+"""Every sentence, word for word. UPDATE_MESSAGES=1 writes the files anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from policysched.language import (
+    Diagnostic,
+    Environment,
+    Span,
+    Unit,
+    Want,
+    check_cost,
+    code_table,
+    compile_cases,
+    compile_expression,
+    compile_lets,
+    diagnose,
+    render,
+)
+from policysched.language.costs import Cost
+
+FOLDER = Path(__file__).parent / "messages"
+PHASES = {"appliesTo": "pod", "cases": "score"}
+VARIANTS = [
+    ("E0100", "filter", "1 2"),
+    ("E0100", "filter", "nöde"),
+    ("E0100", "filter", "\0"),
+    ("E0100", "filter", '"a\\n"'),
+    ("E0101", "filter", "2 ** 3"),
+    ("E0101", "filter", "10%3"),
+    ("E0102", "filter", "10cores"),
+    ("E0105", "filter", "node.instanceType"),
+    ("E0105", "filter", "true AND false"),
+    ("E0107", "filter", "1 " * 1100),
+    ("E0201", "filter", "has"),
+    ("E0201", "let", "a = 1\nb = a.x"),
+    ("E0202", "filter", "node.labels"),
+    ("E0202", "filter", 'node.name["a"]'),
+    ("E0202", "filter", "node.taints"),
+    ("E0202", "filter", "node.taints.has"),
+    ("E0202", "filter", "node.labels.team"),
+    ("E0202", "filter", "metrics"),
+    ("E0203", "score", "metrics.laod"),
+    ("E0206", "filter", "min(1, 2)"),
+    ("E0206", "filter", "least()"),
+    ("E0207", "let", "a = 1\na = 2"),
+    ("E0208", "let", "Free = 1"),
+    ("E0209", "score", "metrics.cpu_load"),
+    ("E0301", "filter", "node.free.memory + 1 > 1Gi"),
+    ("E0301", "filter", "node.free.cpu - cluster.nodes > 1"),
+    ("E0301", "filter", "cluster.nodes < 1 ?? true"),
+    ("E0301", "filter", 'cluster.nodes in ["1"]'),
+    ("E0301", "filter", 'node.labels["a"] in [1]'),
+    ("E0301", "filter", "least(1min, 2) > 1min"),
+    ("E0301", "filter", 'cluster.nodes == "3"'),
+    ("E0301", "filter", '["a"] == ["a"]'),
+    ("E0301", "filter", 'pod.namespace_labels["a"] == 3'),
+    ("E0303", "filter", "-node.ready > 1"),
+    ("E0303", "filter", 'abs(split("a", ",")) > 1'),
+    ("E0307", "filter", 'has(split("a", pod.name))'),
+    ("E0310", "filter", "1 / node.free.cpu > 1"),
+    ("E0312", "score", "scale(node.free.cpu, 1, 1)"),
+    ("E0312", "score", "clamp(cluster.nodes, 2, 1)"),
+    ("E0312", "filter", 'glob(node.name, "")'),
+    ("E0501", "score", 'node.labels["a"]'),
+    ("E0501", "cases", "node.ready → 1\nmissing → cluster.nodes"),
+    ("E0503", "cases", "else → 1\nnode.ready → 2"),
+    ("E0504", "cases", "false → 1\nelse → 2"),
+    ("E0504", "cases", "node.ready → 1\nnode.ready → 2"),
+    ("E0505", "score", "node.ready"),
+    ("W0701", "score", 'number(node.labels["a"])'),
+    ("W0703", "cases", "node.ready → 1\ntrue → 2"),
+]
+
+
+def diagnostics(place: str, text: str) -> list[tuple[Diagnostic, str]]:
+    """Return what a text gets where it stands, each with the line it is about."""
+    environment = Environment(PHASES.get(place, place), metrics={"cpu_load": Unit.NUMBER})  # type: ignore[arg-type]
+    if place == "let":
+        lets = [tuple(line.split(" = ")) for line in text.split("\n")]
+        compiled, _ = compile_lets(lets, environment)  # type: ignore[arg-type]
+        names = [(item, let.name) for let in compiled for item in let.name_diagnostics]
+        return names + [
+            (item, value) for let, (_, value) in zip(compiled, lets, strict=True) for item in let.value.diagnostics
+        ]
+    if place == "cases":
+        lines = text.split("\n")
+        return [(item, lines[item.case or 0]) for item in compile_cases(lines, environment).diagnostics]
+    want = Want.NUMBER if place == "score" else Want.CONDITION
+    return [(item, text) for item in compile_expression(text, environment, want).diagnostics]
+
+
+EXAMPLES = [(code, entry.place, entry.example) for code, entry in code_table().items() if entry.place != "policy"]
+
+
+@pytest.mark.parametrize("code", [*code_table()])
+def test_messages_are_these(code: str) -> None:
+    texts = [example for example in (*EXAMPLES, *VARIANTS) if example[0] == code]
+    shown = [
+        render(item, text if len(text) < 200 else text[:20], place)
+        for _, place, whole in texts
+        for item, text in diagnostics(place, whole)
+    ]
+    if code == "E0601":
+        shown = [
+            render(item, "", "policy") for item in (check_cost(Cost(0, 300, 0)), check_cost(Cost(0, 0, 25))) if item
+        ]
+    if code == "W0705":
+        shown = [render(diagnose(code, "node.zone", Span(0, 9), input="node.zone"), "node.zone", "policy")]
+    if code == "E0100":
+        shown += [render(item, "", "cases") for item in compile_cases([], Environment("score")).diagnostics]
+    path = FOLDER / f"{code}.txt"
+    text = "\n\n".join(shown) + "\n"
+    if os.environ.get("UPDATE_MESSAGES"):
+        path.write_text(text, "utf-8")
+    assert path.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize(("code", "place", "text"), [*EXAMPLES, *VARIANTS])
+def test_an_example_gets_its_code_alone(code: str, place: str, text: str) -> None:
+    found = [item.code for item, _ in diagnostics(place, text)]
+    assert found == [code]
+
+
+def test_there_is_a_file_for_each_code() -> None:
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(code_table())
+
+
+@pytest.mark.parametrize("code", [*code_table()])
+def test_every_sentence_of_a_code_is_shown(code: str) -> None:
+    shown = (FOLDER / f"{code}.txt").read_text("utf-8")
+    for message, _ in code_table()[code].sentences.values():
+        start = message.split("{")[0]
+        assert f"[{code}]: {start}" in shown
+
+
+@pytest.mark.parametrize("code", [*code_table()])
+def test_sentences_are_lower_case_without_full_stop(code: str) -> None:
+    entry = code_table()[code]
+    for sentence in (entry.title, *(text for pair in entry.sentences.values() for text in pair)):
+        assert not sentence.endswith(".")
+        assert sentence[:1] == sentence[:1].lower()

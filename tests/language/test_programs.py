@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import gc
+import warnings
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+from policysched.language import (
+    Compiled,
+    Cost,
+    Environment,
+    Input,
+    Program,
+    Truth,
+    Want,
+    check_cost,
+    compile_cases,
+    compile_expression,
+    interpret,
+    policy_cost,
+)
+from tests.language.frames import Interner, TableFrame, at_row
+
+
+def program(text: str, phase: Any = "score", want: Want = Want.ANY) -> Program:
+    compiled = compile_expression(text, Environment(phase), want)
+    assert compiled.program is not None, compiled.diagnostics
+    return compiled.program
+
+
+def warnings_of(compiled: Compiled) -> list[str]:
+    assert compiled.program is not None
+    return [item.code for item in compiled.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("1", Cost(0, 0, 0)),
+        ('node.name == "a"', Cost(0, 1, 0)),
+        ("cluster.nodes > 3", Cost(1, 0, 0)),
+        ("node.free.cpu > pod.requests.cpu * 2", Cost(1, 1, 0)),
+        ("node.ready and node.cordoned and has(node.zone)", Cost(0, 3, 0)),
+        ("node.free.cpu * 2 + node.free.cpu * 2", Cost(0, 2, 0)),
+        ("scale(node.free.cpu, 0, 4)", Cost(0, 4, 0)),
+        ('has(node.labels[concat("a", pod.name)])', Cost(1, 2, 0)),
+        ("has(node.zone)", Cost(0, 1, 0)),
+    ],
+)
+def test_cost_counts_operations_once(text: str, cost: Cost) -> None:
+    assert program(text).cost == cost
+
+
+def test_policy_cost_counts_shared_parts_once() -> None:
+    one, two = program("node.free.cpu * 2 > 1"), program("node.free.cpu * 2 > 3")
+    assert policy_cost([one, two]) == Cost(0, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("cost", "over"), [(Cost(9999, 256, 24), False), (Cost(0, 257, 0), True), (Cost(0, 0, 25), True)]
+)
+def test_check_cost_has_the_limits_of_a_policy(cost: Cost, over: bool) -> None:
+    found = check_cost(cost)
+    assert (found is not None and found.code == "E0601") == over
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1 + 1", 2.0), ("2 > 1", True), ('"a"', "a"), ("1 / 0", None), ("cluster.nodes", None), ("normalize(1)", None)],
+)
+def test_constant_is_the_value_of_what_reads_nothing(text: str, value: Any) -> None:
+    assert program(text).constant == value
+
+
+@pytest.mark.parametrize(("text", "local"), [("node.free.cpu", True), ("1 + normalize(node.free.cpu)", False)])
+def test_normalize_makes_a_program_depend_on_other_rows(text: str, local: bool) -> None:
+    assert program(text).is_local is local
+
+
+def test_equal_expressions_are_equal_programs() -> None:
+    assert program("(node.free.cpu)  > 1") == program("node.free.cpu > 1")
+    assert program("node.free.cpu > 1").root is program("1 < 2 and node.free.cpu > 1").root.args[1]
+    assert program("node.free.cpu > 1") != program("node.free.cpu > 2")
+    assert program("1") != program("true")
+    assert program("-0 * cluster.nodes") != program("0 * cluster.nodes")
+
+
+def test_programs_on_a_frame_share_their_parts() -> None:
+    frame = TableFrame([{"node.zone": "a"}])
+    program('node.zone == "a"').run(frame)
+    program('node.zone == "b" or node.zone == "a"').run(frame)
+    assert [item.text for item in frame.reads] == ["node.zone"]
+
+
+def test_values_have_the_shape_of_their_type() -> None:
+    frame = TableFrame([{}, {}])
+    condition = program("true or node.ready").run(frame)
+    assert isinstance(condition, Truth)
+    assert condition.true.tolist() == [True, True]  # type: ignore[union-attr]
+    assert condition.unknown.tolist() == [False, False]  # type: ignore[union-attr]
+    assert program('pod.name == "a"').run(frame) == Truth(False, False)
+    assert program("if(true, 3, node.free.pods)").run(frame).tolist() == [3.0, 3.0]  # type: ignore[union-attr]
+    assert program('node.labels[pod.labels["x"]]').run(frame).tolist() == [-1, -1]  # type: ignore[union-attr]
+    assert program("if(true, pod.name, node.name)").run(frame).dtype == np.int32  # type: ignore[union-attr]
+    assert type(program("round(2.5)").run(frame)) is float
+
+
+def test_no_rows_give_no_values() -> None:
+    frame = TableFrame([])
+    for text in ('node.name == "a"', 'number(node.zone) > 1', 'glob(node.name, "a*")', "normalize(node.free.cpu)",
+                 "starts_with(node.name, node.zone)", 'concat(node.name, "a")', "concat(node.name, node.zone)"):  # fmt: skip
+        value = program(text).run(frame)
+        assert len(value.true if isinstance(value, Truth) else value) == 0  # type: ignore[arg-type]
+
+
+def test_running_never_warns() -> None:
+    rows = [{"node.free.cpu": 1, 'node.labels["a"]': "9" * 19}, {}]
+    text = 'scale(number(node.labels["a"]) / node.free.cpu, node.free.memory / node.free.cpu, node.free.pods)'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program(text).run(TableFrame(rows))
+
+
+def test_products_beyond_all_bounds_stay_numbers() -> None:
+    factors = " * ".join(["node.free.pods"] * 20)
+    found = program(f"{factors} - {factors} == 0").run(TableFrame([{"node.free.pods": 2.0**60}]))
+    assert isinstance(found, Truth)
+    assert found.true.tolist() == [True]  # type: ignore[union-attr]
+    grown = program(factors)
+    frame = TableFrame([{"node.free.pods": 2.0**60}])
+    assert at_row(grown, grown.run(frame), frame, 0) == interpret(grown, frame.at(0)) == 2.0**1000
+
+
+@pytest.mark.parametrize(
+    ("values", "feasible", "wanted"),
+    [
+        ([1, 2, 4], None, [25.0, 50.0, 100.0]),
+        ([1, 2, 4], [True, True, False], [50.0, 100.0, 200.0]),
+        ([0, 0, 0], None, [0.0, 0.0, 0.0]),
+        ([-1, -2, -4], None, [0.0, 0.0, 0.0]),
+        ([1, 2, 4], [False, False, False], [0.0, 0.0, 0.0]),
+        (["x", 2, 4], None, [None, 50.0, 100.0]),
+    ],
+)
+def test_normalize_takes_the_maximum_of_the_feasible(values: list[Any], feasible: Any, wanted: list[Any]) -> None:
+    frame = TableFrame([{'node.labels["a"]': str(value)} for value in values])
+    frame.feasible = None if feasible is None else np.array(feasible)
+    compiled = program('normalize(number(node.labels["a"]))')
+    assert [at_row(compiled, compiled.run(frame), frame, row) for row in range(3)] == wanted
+    assert [interpret(compiled, frame.at(row)) for row in range(3)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "wanted"),
+    [
+        ('number(node.labels["a"]) > 1', {}, 'node.labels["a"]'),
+        ('number(node.labels["a"]) > 1', {'node.labels["a"]': "x"}, None),
+        ('number(node.labels["a"]) > 1', {'node.labels["a"]': "2"}, None),
+        ('has(node.labels["a"]) or number(node.labels["b"]) > 1', {}, 'node.labels["b"]'),
+        ('(node.labels["a"] ?? "x") == "y" or number(node.labels["b"]) > 1', {}, 'node.labels["b"]'),
+        ('number(node.labels["a"]) + number(node.labels["b"]) > 1', {'node.labels["a"]': "1"}, 'node.labels["b"]'),
+        ('number(node.labels[concat("a", pod.name)]) > 1', {}, 'node.labels["a"]'),
+        ('number(node.labels[pod.labels["x"]]) > 1', {}, 'pod.labels["x"]'),
+        ('if(node.ready, number(node.labels["a"]), number(node.labels["b"])) > 1', {}, 'node.labels["b"]'),
+        ('if(number(node.labels["a"]) > 1, 1, 2) > 1', {}, 'node.labels["a"]'),
+        ("node.free.cpu / node.requested.cpu > 1", {}, None),
+        ('number(pod.labels["x"]) > 1', {}, 'pod.labels["x"]'),
+        ("only(node.ready, 1) > 0", {}, None),
+    ],
+)
+def test_missing_input_is_the_cause(text: str, row: dict[str, Any], wanted: str | None) -> None:
+    frame = TableFrame([{'node.labels["a"]': "5", 'node.labels["b"]': "5", "node.requested.cpu": 1}, row])
+    found = program(text).missing_input(frame, 1)
+    assert (found and found.text) == wanted
+
+
+def test_tables_follow_a_growing_interner() -> None:
+    strings = Interner()
+    texts = ["number(node.name)", 'glob(node.name, "1*")', 'concat("<", node.name, ">")', "concat(node.name, node.zone)",
+             'node.name in ["10", "20", "30", "40", "50"]', "starts_with(node.name, node.zone)"]  # fmt: skip
+    for size in (1, 3, 40, 200):
+        frame = TableFrame([{"node.name": str(i), "node.zone": str(i % 7)} for i in range(size)], strings=strings)
+        for text in texts:
+            compiled = program(text)
+            values = compiled.run(frame)
+            for row in range(size):
+                assert at_row(compiled, values, frame, row) == interpret(compiled, frame.at(row))
+
+
+def test_tables_are_filled_only_for_what_occurs() -> None:
+    strings = Interner()
+    for _ in range(3):
+        frame = TableFrame([{"node.name": "n"}], strings=strings)
+        program('concat("a", concat("b", node.name))').run(frame)
+    assert [strings.text(code) for code in range(len(strings))] == ["n", "bn", "abn"]
+
+
+def test_tables_let_go_of_an_interner() -> None:
+    strings = Interner()
+    gone = weakref.ref(strings)
+    frame = TableFrame([{"node.name": "n"}], strings=strings)
+    for text in ('concat("a", node.name)', "concat(node.name, node.zone)", 'node.name in ["1", "2", "3", "4"]'):
+        program(text).run(frame)
+    del strings, frame
+    gc.collect()
+    assert gone() is None
+
+
+def test_many_different_constants_do_not_pile_up() -> None:
+    strings = Interner()
+    for number in range(600):
+        frame = TableFrame([{"node.name": "x1"}], {"pod.name": f"x{number}"}, strings)
+        found = program("starts_with(node.name, pod.name)").run(frame)
+        assert isinstance(found, Truth)
+        assert found.true.tolist() == [number == 1]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "phase", "want", "codes"),
+    [
+        ('number(node.labels["a"]) > 1', "filter", Want.CONDITION, ["W0701"]),
+        ('(number(node.labels["a"]) > 1) ?? false', "filter", Want.CONDITION, []),
+        ("node.free.cpu / node.allocatable.cpu > 50%", "filter", Want.CONDITION, []),
+        ('node.labels["a"] == "x"', "filter", Want.CONDITION, []),
+        ('number(pod.labels["a"]) > 1', "pod", Want.CONDITION, ["W0701"]),
+        ('number(node.labels["a"])', "score", Want.NUMBER, ["W0701"]),
+        ('number(node.labels["a"]) ?? 0', "score", Want.NUMBER, []),
+        ('number(node.labels["a"])', "let", Want.ANY, []),
+        ("true", "filter", Want.CONDITION, ["W0703"]),
+        ("1 / 0 > 1", "filter", Want.CONDITION, []),
+        ("80%", "score", Want.NUMBER, ["W0704"]),
+        ("if(node.ready, 80%, 20)", "score", Want.NUMBER, ["W0704"]),
+        ("clamp(node.free.pods, 0%, 100%)", "score", Want.NUMBER, ["W0704"]),
+        ("only(node.ready, 3) ?? 80%", "score", Want.NUMBER, ["W0704"]),
+        ("scale(80%, 0%, 100%)", "score", Want.NUMBER, []),
+        ("50", "score", Want.NUMBER, []),
+    ],
+)
+def test_warnings_are_these(text: str, phase: Any, want: Want, codes: list[str]) -> None:
+    assert warnings_of(compile_expression(text, Environment(phase), want)) == codes
+
+
+@pytest.mark.parametrize(
+    ("lines", "codes"),
+    [
+        (['number(node.labels["a"]) > 1 → 5', "else → 1"], ["W0701"]),
+        (['number(node.labels["a"]) > 1 → 5', "else → 1", "missing → 2"], []),
+        (['node.ready → number(node.labels["a"])'], ["W0701"]),
+        (["node.ready → 5"], []),
+        (["node.ready → 5", "else → 1", "missing → 2"], ["W0702"]),
+        (["node.ready → 5", "missing → 2"], []),
+        (["node.ready → 80%", "else → 2"], ["W0704"]),
+        (["node.ready → 80", "true → 2"], ["W0703"]),
+    ],
+)
+def test_warnings_of_cases_are_these(lines: list[str], codes: list[str]) -> None:
+    assert warnings_of(compile_cases(lines, Environment("score"))) == codes
+
+
+def test_missing_arm_stands_beside_the_program() -> None:
+    compiled = compile_cases(["node.ready → 5", "missing → 2 + 1"], Environment("score"))
+    assert compiled.program is not None
+    assert compiled.program.missing_arm == 3.0
+    assert compiled.program.text == "node.ready → 5\nmissing → 2 + 1"
+    assert program("5").missing_arm is None
+
+
+def test_normalised_scores_may_have_any_constant() -> None:
+    environment = Environment("score", normalized=True)
+    assert compile_expression("500", environment, Want.NUMBER).diagnostics == ()
+    assert compile_cases(["node.ready → 500", "else → 2"], environment).diagnostics == ()
+    assert [item.code for item in compile_cases(["node.ready → 500", "missing → 500"], environment).errors] == ["E0502"]
+
+
+def test_errors_of_several_cases_are_collected_in_order() -> None:
+    found = compile_cases(["node.nme → 1", "= → 2", "node.ready → node.zone"], Environment("score")).diagnostics
+    assert [(item.case, item.code) for item in found] == [(0, "E0202"), (1, "E0101"), (2, "E0501")]
+
+
+def test_the_same_constant_is_interned_once() -> None:
+    class Counting(Interner):
+        asked = 0
+
+        def code(self, text: str) -> int:
+            self.asked += text == "constant"
+            return super().code(text)
+
+    strings = Counting()
+    for _ in range(5):
+        program('node.name == "constant"').run(TableFrame([{}], strings=strings))
+    assert strings.asked == 1
+
+
+def test_inputs_are_texts_of_the_language() -> None:
+    assert Input("node", ("labels",), 'a"b').text == 'node.labels["a\\"b"]'
+    assert Input("node", ("taints", "has"), "k").text == 'node.taints.has("k")'
+    assert Input("node", ("free", "cpu")).text == "node.free.cpu"
+    assert Input("node", ("labels",), "*").text == "node.labels[*]"
