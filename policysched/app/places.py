@@ -59,9 +59,9 @@ def inside(node: Node, source: list[str], line: int, column: int) -> Place:
         return start(node)
     solid = sum(not one.isspace() for one in before)
     if solid < len(marks) and (solid == 0 or (not current[column - 1 : column].isspace() and column <= len(current))):
-        return marks[solid]
-    last = marks[min(solid, len(marks)) - 1]
-    return Place(last.line, last.column + 1 + len(before) - len(before.rstrip()))
+        return marks[solid][0]
+    last, end = marks[min(solid, len(marks)) - 1]
+    return Place(last.line, end + len(before) - len(before.rstrip()))
 
 
 def comment_after(node: Node, source: list[str]) -> bool:
@@ -88,28 +88,31 @@ def _key(node: Node, path: str) -> tuple[Node, str] | None:
     return None
 
 
-def _solid(node: ScalarNode, source: list[str]) -> Iterator[Place]:
-    """Give the places of the characters of a scalar that are no white space, in order."""
+def _solid(node: ScalarNode, source: list[str]) -> Iterator[tuple[Place, int]]:
+    """Give the places of the characters of a scalar that are no white space, in order, each with the column behind."""
     first, last = node.start_mark, node.end_mark
     block = node.style in ("|", ">")
+    quote = node.style in ("'", '"')
     for number in range(first.line + block, min(last.line + 1, len(source))):
-        begin = first.column + (node.style in ("'", '"')) if number == first.line else 0
-        end = last.column - (node.style in ("'", '"')) if number == last.line else len(source[number])
-        for column in _columns(source[number], begin, end, node.style):
-            yield Place(number + 1, column + 1)
+        begin = first.column + quote if number == first.line else 0
+        end = last.column - quote if number == last.line else len(source[number])
+        for column, behind in _columns(source[number], begin, end, node.style):
+            yield Place(number + 1, column + 1), behind + 1
 
 
-def _columns(line: str, begin: int, end: int, style: str | None) -> Iterator[int]:
+def _columns(line: str, begin: int, end: int, style: str | None) -> Iterator[tuple[int, int]]:
     column = begin
     while column < end:
-        if style == '"' and line[column] == "\\":
-            escape = _ESCAPE.match(line, column)
-            if escape is None:
-                return
-            if line[column + 1] not in _BLANK_ESCAPES:
-                yield column
-            column = escape.end()
-            continue
-        if not line[column].isspace():
-            yield column
-        column += 2 if style == "'" and line[column] == "'" else 1
+        behind = _behind(line, column, style)
+        blank = line[column + 1 : column + 2] in _BLANK_ESCAPES if behind > column + 1 and style == '"' else False
+        if not blank and not line[column].isspace():
+            yield column, behind
+        column = behind
+
+
+def _behind(line: str, column: int, style: str | None) -> int:
+    """Give the column behind a character of a scalar: an escape has several."""
+    if style == "'" and line[column] == "'":
+        return column + 2
+    escape = _ESCAPE.match(line, column) if style == '"' else None
+    return escape.end() if escape else column + 1

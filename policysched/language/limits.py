@@ -1,7 +1,8 @@
 """How large a text may be, measured before anything recursive or slow sees it.
 
-Only tokens are looked at. The depth counts every open bracket and every `not` or `-` still waiting for its operand,
-which bounds the height of the tree because chains of operators are flat.
+Nothing here recurses. The depth is counted twice, with one limit: over the tokens (open brackets, and every `not` or
+`-` that waits for its operand), which also sees brackets that mean nothing, and over the tree, where every level of
+operators counts and which bounds how deep the checker and the formatter recurse.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from lark import Token
 
 from policysched.language.diagnostics import Diagnostic, diagnose
-from policysched.language.syntax import Span
+from policysched.language.syntax import Case, Expr, Keyword, Span, children
 
 MAX_CHARACTERS = 4096
 MAX_TOKENS = 1024
@@ -36,6 +37,23 @@ def measure(tokens: Sequence[Token], text: str) -> Diagnostic | None:
             start = token.start_pos or 0
             return diagnose("E0108", text, Span(start, start + len(token)), limit=MAX_DEPTH)
     return None
+
+
+def measure_tree(tree: Expr | Case, text: str) -> Diagnostic | None:
+    """Return the diagnostic of a tree that is too high."""
+    waiting = [(root, 0) for root in _roots(tree)]
+    while waiting:
+        expr, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            return diagnose("E0108", text, expr.span, limit=MAX_DEPTH)
+        waiting.extend((child, depth + 1) for child in reversed(children(expr)))
+    return None
+
+
+def _roots(tree: Expr | Case) -> list[Expr]:
+    if not isinstance(tree, Case):
+        return [tree]
+    return [tree.value] if isinstance(tree.guard, Keyword) else [tree.value, tree.guard]
 
 
 def depths(tokens: Sequence[Token]) -> list[int]:

@@ -1,8 +1,8 @@
 """From text to syntax tree, or to one diagnostic.
 
-The steps are length, tokens, number of tokens, depth, grammar, in that order, so that nothing that costs more than
-linear time or any recursion sees a text that has not been measured. Tokens are fed to Lark's parser one by one:
-it never raises past this module, and none of its sentences does.
+The steps are length, tokens, number of tokens, depth, grammar, depth of the tree, in that order: nothing that takes
+more than linear time, and no recursion, sees a text that has not been measured for it. Tokens are fed to Lark's
+parser one by one: it never raises past this module, and none of its sentences does.
 """
 
 from __future__ import annotations
@@ -87,11 +87,12 @@ def _parse_tokens(text: str, tokens: list[Token], start: str, stopped_at: int | 
         part = parser.feed_token(Token("$END", ""))
     except UnexpectedToken:
         return mistakes.unexpected_end(text, tokens, _accepted(tokens, start))
-    return _tree(part)
+    return _measured(text, part)
 
 
-def _tree(part: Case | Part) -> Expr | Case:
-    return part.node if isinstance(part, Part) else part
+def _measured(text: str, part: Case | Part) -> Parsed:
+    tree = part.node if isinstance(part, Part) else part
+    return limits.measure_tree(tree, text) or tree
 
 
 def _accepted(tokens: list[Token], start: str) -> frozenset[str]:

@@ -8,8 +8,9 @@ of a tree is bounded by the nesting that its writer can see and not by the lengt
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 
 class Span(NamedTuple):
@@ -145,3 +146,21 @@ class Case:
 
 
 Expr: TypeAlias = Literal | Path | Call | Listing | Negation | Inversion | Chain | Comparison | Logic
+
+
+_CHILDREN: Final[Mapping[type, Callable[[Any], tuple[Expr | None, ...]]]] = {
+    Literal: lambda _: (),
+    Path: lambda path: (path.key,),
+    Call: lambda call: (call.function, *call.arguments, call.by),
+    Listing: lambda listing: listing.items,
+    Negation: lambda negation: (negation.operand,),
+    Inversion: lambda inversion: (inversion.operand,),
+    Chain: lambda chain: (chain.first, *(step.operand for step in chain.steps)),
+    Comparison: lambda comparison: (comparison.left, comparison.right),
+    Logic: lambda logic: logic.operands,
+}
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Return the trees directly under a tree, in the order of the text."""
+    return tuple(child for child in _CHILDREN[type(expr)](expr) if child is not None)

@@ -110,8 +110,9 @@ class Typed:
         self.high, self.low = _magnitude(op, args)
 
     def __repr__(self) -> str:
-        inside = ", ".join([repr(self.data)] if not self.args else [repr(arg) for arg in self.args])
-        return f"{self.op.name}({inside})"
+        # Not the arguments: a graph may hold one of them exponentially often.
+        data = "" if self.data is None else f" {self.data!r}"
+        return f"<{self.op.value}{data}: {self.type}>"
 
 
 _NODES: weakref.WeakValueDictionary[object, Typed] = weakref.WeakValueDictionary()

@@ -7,9 +7,9 @@ from typing import Any
 
 from policysched.framework import SKIP, Cluster, Mask
 from policysched.model.objects import Pod
+from policysched.rules.compiled import CompiledFilter
 from policysched.rules.plugin import PolicyPlugin
-from policysched.rules.scoring import rule_values
-from policysched.rules.verdicts import FilterState, kept
+from policysched.rules.verdicts import kept
 
 
 def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -> dict[str, Any] | None:
@@ -28,20 +28,18 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
         "mode": plugin.policy.spec.mode,
     }
     if filters is not SKIP:
-        rejected = {rule.name: _not_kept(filters, cluster, position) for position, rule in enumerate(filters.rules)}
+        rejected = {rule.name: _not_kept(rule, pod, cluster) for rule, _ in filters.rules}
         said["filters"] = {name: nodes for name, nodes in rejected.items() if nodes}
     if scores is not SKIP and feasible.any():
-        if plugin.normalizes:
-            plugin.score(scores, slice(0, feasible.size))
         said["scores"] = {
             rule.name: _scored(rule.missing if rule.has_missing_arm else None, values, cluster, feasible)
-            for rule, values in rule_values(scores, feasible)
+            for rule, values in scores.normalized(feasible)
         }
     return {key: value for key, value in said.items() if value not in ({}, None)}
 
 
-def _not_kept(state: FilterState, cluster: Cluster, position: int) -> dict[str, str]:
-    true, unknown = kept(state, state.rules[position], slice(0, cluster.nodes.size))
+def _not_kept(rule: CompiledFilter, pod: Pod, cluster: Cluster) -> dict[str, str]:
+    true, unknown = kept(cluster, pod, rule)
     nodes = cluster.nodes
     return {
         nodes.names[row]: "missing" if unknown[row] else "false"

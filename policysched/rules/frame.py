@@ -33,7 +33,7 @@ class RuleFrame:
         self._pod = pod
         self._rows = rows
         self.strings: Strings = cluster.strings
-        self.rows: int = cluster.nodes.present.data[rows].size
+        self.rows: int = count_rows(cluster, rows)
         self.feasible = feasible
         self.memo: dict[Any, Any] = {}
 
@@ -44,6 +44,11 @@ class RuleFrame:
     def scalar(self, item: Input, /) -> Scalar:
         """Give a pod or cluster input's value."""
         return pod_value(self._pod, item, self._cluster)
+
+
+def count_rows(cluster: Cluster, rows: Rows) -> int:
+    """Count the rows selected."""
+    return len(range(*rows.indices(cluster.nodes.columns.capacity))) if isinstance(rows, slice) else rows.size
 
 
 def condition(program: Program, frame: RuleFrame) -> Truth:

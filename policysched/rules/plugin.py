@@ -9,8 +9,9 @@ Source: docs/language.md#the-object.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,11 +32,12 @@ from policysched.framework import (
 from policysched.language.program import Program
 from policysched.model.objects import Pod
 from policysched.model.priority import is_system
-from policysched.rules.compiled import CompiledFilter, CompiledPolicy, aspects_read
+from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore, aspects_read
 from policysched.rules.events import node_actions
-from policysched.rules.frame import RuleFrame, condition
-from policysched.rules.scoring import ScoreState, combine, raw_scores
-from policysched.rules.verdicts import FilterState, rule_codes, rule_reason
+from policysched.rules.frame import RuleFrame, condition, count_rows
+from policysched.rules.kept import Kept, is_shared, lasts
+from policysched.rules.scoring import Answer, ScoreState, Values, combine, rule_values
+from policysched.rules.verdicts import Details, FilterState, MissingInputs, all_hold, rule_details
 
 
 class PolicyPlugin:
@@ -47,6 +49,9 @@ class PolicyPlugin:
         self.filter_reads = aspects_read(tuple(item for rule in policy.filters for item in rule.require.inputs))
         self.score_reads = aspects_read(tuple(item for rule in policy.scores for item in rule.value.inputs))
         self.normalizes = not all(rule.is_local for rule in policy.scores)
+        self._missing = MissingInputs()
+        self._shared: WeakKeyDictionary[Cluster, dict[str, Kept]] = WeakKeyDictionary()
+        self._read = frozenset((item.root, item.path[0]) for item in policy.inputs)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Keep the filter rules that speak for the pod."""
@@ -56,35 +61,40 @@ class PolicyPlugin:
         frame = RuleFrame(cluster, pod)
         if not self.selects(pod, cluster) or not _holds(self.policy.applies_to, frame, unknown=True):
             return SKIP
-        rules = tuple(rule for rule in self.policy.filters if _holds(rule.when, frame, unknown=True))
-        return FilterState(cluster, pod, self.policy.name, rules) if rules else SKIP
+        rules = tuple(
+            (rule, self._details(rule, pod, cluster))
+            for rule in self.policy.filters
+            if _holds(rule.when, frame, unknown=True)
+        )
+        return FilterState(self.policy.name, rules, self._missing) if rules else SKIP
 
     def filter(self, state: FilterState, rows: Rows) -> Codes:
         """Reject rows where a rule's condition is not true; the first such rule gives the code."""
-        return rule_codes(state, rows)
+        return state.codes(rows)
 
     def reason(self, state: FilterState, code: int) -> Status:
         """Name the policy, the rule and what it says."""
-        return rule_reason(state, code)
+        return state.reason(code)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Keep the score rules that speak for the pod."""
         frame = RuleFrame(cluster, pod)
         if not self.selects(pod, cluster) or not _holds(self.policy.applies_to, frame, unknown=False):
             return SKIP
-        rules = tuple(rule for rule in self.policy.scores if _holds(rule.when, frame, unknown=False))
+        rules = tuple(
+            (rule, self._values(rule, pod, cluster))
+            for rule in self.policy.scores
+            if _holds(rule.when, frame, unknown=False)
+        )
         return ScoreState(cluster, pod, rules) if rules else SKIP
 
     def score(self, state: ScoreState, rows: Rows) -> Scores:
-        """Evaluate the rules on rows; where one normalises, the values are kept and the final scores come later."""
-        values = raw_scores(state, rows)
-        if self.normalizes:
-            return np.ones(values.shape[1], np.int64)
-        return combine(state, values)
+        """Score rows; where a rule normalises, the final scores come with `normalize` alone."""
+        return np.ones(count_rows(state.cluster, rows), np.int64) if self.normalizes else state.scores(rows)
 
-    def normalize(self, state: ScoreState, scores: Scores, feasible: Mask) -> Scores:
+    def normalize(self, state: ScoreState, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`
         """Normalise each rule's values over the feasible rows and combine them."""
-        return combine(state, state.normalized(feasible))[: scores.size]
+        return combine(state.normalized(feasible))
 
     def events(self) -> Sequence[Hint]:
         """Name the changes of what the filters read."""
@@ -99,7 +109,7 @@ class PolicyPlugin:
 
     def epoch(self, cluster: Cluster) -> Hashable:
         """Move with what is read beyond rows: namespace labels, cluster counts, images of the pod."""
-        read = {(item.root, item.path[0]) for item in self.policy.inputs}
+        read = self._read
         return (
             cluster.namespaces_epoch,
             cluster.nodes.count if ("cluster", "nodes") in read else 0,
@@ -121,7 +131,32 @@ class PolicyPlugin:
         if change.row < 0:
             return False
         state = self.prepare_filter(pod, cluster)
-        return state is SKIP or not self.filter(state, np.array([change.row], np.int32)).any()
+        if state is SKIP:
+            return True
+        return all_hold([rule for rule, _ in state.rules], RuleFrame(cluster, pod, np.array([change.row], np.int32)))
+
+    def _details(self, rule: CompiledFilter, pod: Pod, cluster: Cluster) -> Details:
+        def answer(rows: Rows) -> Codes:
+            return rule_details(rule, self._missing, RuleFrame(cluster, pod, rows))
+
+        inputs = rule.require.inputs
+        if is_shared(inputs):
+            return self._share(f"filter {rule.name}", cluster, Kept(cluster, inputs, np.int32, answer))
+        return Kept(cluster, inputs, np.int32, answer).at if lasts(inputs) else answer
+
+    def _values(self, rule: CompiledScore, pod: Pod, cluster: Cluster) -> Answer | None:
+        def answer(rows: Rows) -> Values:
+            return rule_values(rule, RuleFrame(cluster, pod, rows))
+
+        inputs = rule.value.inputs
+        if not rule.value.is_local:
+            return None
+        if is_shared(inputs):
+            return self._share(f"score {rule.name}", cluster, Kept(cluster, inputs, np.float64, answer))
+        return Kept(cluster, inputs, np.float64, answer).at if lasts(inputs) or self.normalizes else answer
+
+    def _share(self, name: str, cluster: Cluster, made: Kept) -> Callable[[Rows], Any]:
+        return self._shared.setdefault(cluster, {}).setdefault(name, made).at
 
 
 def _holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:

@@ -8,7 +8,8 @@ Shapes: S rules, R rows asked for, N rows in use.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,64 +20,56 @@ from policysched.rules.compiled import CompiledScore
 from policysched.rules.frame import RuleFrame, number
 
 Values = NDArray[np.float64]
+Answer = Callable[[Rows], Values]
 
 
+@dataclass(frozen=True, slots=True)
 class ScoreState:
-    """The score rules that speak for a pod class, and the values of those that normalise."""
+    """The score rules that speak for a pod class, with what answers for each; none for rules that read all rows."""
 
-    __slots__ = ("cluster", "pod", "rules", "values")
+    cluster: Cluster
+    pod: Pod
+    rules: tuple[tuple[CompiledScore, Answer | None], ...]
 
-    def __init__(self, cluster: Cluster, pod: Pod, rules: tuple[CompiledScore, ...]) -> None:
-        self.cluster = cluster
-        self.pod = pod
-        self.rules = rules
-        self.values: Values = np.zeros((len(rules), 0))
+    def scores(self, rows: Rows) -> Scores:
+        """Give the final scores of rows, where no rule looks beyond its row.
 
-    def keep(self, rows: Rows, values: Values) -> None:
-        """Remember values by row for the normalising that follows."""
-        capacity = self.cluster.nodes.columns.capacity
-        if self.values.shape[1] != capacity:
-            self.values = np.full((len(self.rules), capacity), np.nan)
-        self.values[:, rows] = values
-
-    def normalized(self, feasible: Mask) -> Values:
-        """Give all rows' values after each rule's normalising over the feasible ones.
-
-        Shapes: (S, N), NaN where a rule has no value.
+        Shapes: (R,).
         """
-        values = self.values[:, : feasible.size].copy()
-        frame = RuleFrame(self.cluster, self.pod, slice(0, feasible.size), feasible)
-        for position, rule in enumerate(self.rules):
-            if not rule.value.is_local:
-                values[position] = number(rule.value, frame)
-            if rule.takes_maximum:
-                values[position] = _scaled_by_maximum(values[position], feasible)
+        return combine([(rule, answer(rows)) for rule, answer in self.rules if answer is not None])
+
+    def normalized(self, feasible: Mask) -> list[tuple[CompiledScore, Values]]:
+        """Give each rule's values on all rows after its normalising over the feasible ones.
+
+        Shapes: (N,) each, NaN where a rule has no value.
+        """
+        rows = slice(0, feasible.size)
+        frame = RuleFrame(self.cluster, self.pod, rows, feasible)
+        values = []
+        for rule, answer in self.rules:
+            value = answer(rows) if answer is not None else _spread(number(rule.value, frame), frame.rows)
+            values.append((rule, _scaled_by_maximum(value, feasible) if rule.takes_maximum else value))
         return values
 
 
-def raw_scores(state: ScoreState, rows: Rows) -> Values:
-    """Evaluate the rules on rows before any normalising.
+def rule_values(rule: CompiledScore, frame: RuleFrame) -> Values:
+    """Evaluate one rule before any normalising.
 
-    Shapes: (S, R), NaN where a rule has no value.
+    Shapes: (R,), NaN where it has no value.
     """
-    frame = RuleFrame(state.cluster, state.pod, rows)
-    values = np.empty((len(state.rules), frame.rows))
-    for position, rule in enumerate(state.rules):
-        values[position] = number(rule.value, frame) if rule.value.is_local else np.nan
-    if not all(rule.is_local for rule in state.rules):
-        state.keep(rows, values)
-    return values
+    return _spread(number(rule.value, frame), frame.rows)
 
 
-def combine(state: ScoreState, values: Values) -> Scores:
+def combine(values: list[tuple[CompiledScore, Values]]) -> Scores:
     """Make one score a row of the rules' normalised values.
 
-    Shapes: (S, R) -> (R,) int64.
+    Shapes: (R,) each -> (R,) int64.
     """
-    total = np.zeros(values.shape[1])
-    for rule, column in zip(state.rules, values, strict=True):
+    total = np.zeros(values[0][1].size)
+    weights = 0
+    for rule, column in values:
         total += rule.weight * clipped(rule, column)
-    weights = sum(rule.weight for rule in state.rules)
+        weights += rule.weight
     return np.floor(total / weights + 0.5).astype(np.int64) if weights else np.zeros(total.size, np.int64)
 
 
@@ -89,15 +82,8 @@ def clipped(rule: CompiledScore, values: Values) -> Values:
     return np.minimum(np.maximum(filled, 0.0), 100.0)
 
 
-def rule_values(state: ScoreState, feasible: Mask) -> Sequence[tuple[CompiledScore, Values]]:
-    """Give each rule's own values after normalising, for decision records.
-
-    Shapes: (N,) each, NaN where the rule has none.
-    """
-    size = feasible.size
-    local = raw_scores(state, slice(0, size))
-    values = local if all(rule.is_local for rule in state.rules) else state.normalized(feasible)
-    return list(zip(state.rules, values, strict=True))
+def _spread(value: Values, rows: int) -> Values:
+    return value if value.shape else np.full(rows, value, np.float64)
 
 
 def _scaled_by_maximum(values: Values, feasible: Mask) -> Values:

@@ -1,11 +1,13 @@
 """The filter rules of a policy for one pod class: codes by row, and their texts.
 
-A code is 1 + rule · 64 + detail; detail 0 means that the condition was false, 1 to 62 that it was unknown because an
-input was missing (numbered as they are found), 63 that it was unknown without a missing input (a division by zero).
+A rule answers each row with a detail: 0 where its condition holds, 1 where it is false, 2 to 63 where it is unknown
+because an input was missing (numbered as they are found), 64 where it is unknown without one (a division by zero). A
+code is the place of the first rule that does not hold, times 64, plus its detail.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,89 +22,103 @@ from policysched.rules.frame import RuleFrame, condition
 from policysched.state.interner import MISSING
 
 DETAILS = 64
-NO_INPUT = 63
+FALSE = 1
+FIRST_MISSING = 2
+UNKNOWN = DETAILS
 LONGEST_TEXT = 80
+Details = Callable[[Rows], Codes]
 
 
 @dataclass(slots=True)
+class MissingInputs:
+    """The inputs that some condition of a policy lacked, numbered as they were found."""
+
+    found: list[Input] = field(default_factory=list)
+
+    def detail(self, item: Input | None) -> int:
+        """Give the detail of a missing input."""
+        if item is None:
+            return UNKNOWN
+        if item not in self.found:
+            if FIRST_MISSING + len(self.found) == UNKNOWN:
+                return UNKNOWN
+            self.found.append(item)
+        return FIRST_MISSING + self.found.index(item)
+
+
+@dataclass(frozen=True, slots=True)
 class FilterState:
-    """The filter rules that speak for a pod class, and the inputs that were found missing."""
+    """The filter rules that speak for a pod class, in order, with what answers for each of them."""
 
-    cluster: Cluster
-    pod: Pod
     policy: str
-    rules: tuple[CompiledFilter, ...]
-    missing: list[Input] = field(default_factory=list)
+    rules: tuple[tuple[CompiledFilter, Details], ...]
+    missing: MissingInputs
 
-    def number(self, item: Input) -> int:
-        """Give a missing input's detail."""
-        if item not in self.missing:
-            if len(self.missing) == NO_INPUT - 1:
-                return NO_INPUT
-            self.missing.append(item)
-        return self.missing.index(item) + 1
+    def codes(self, rows: Rows) -> Codes:
+        """Give each row the code of the first rule that does not hold there.
+
+        Shapes: (R,) int32, 0 where all hold.
+        """
+        codes: Codes | None = None
+        for position, (_, answer) in enumerate(self.rules):
+            details = answer(rows)
+            if codes is None:
+                codes = details.copy()
+                continue
+            failing = (codes == 0) & (details != 0)
+            if failing.any():
+                codes[failing] = details[failing] + position * DETAILS
+        return codes if codes is not None else np.zeros(0, np.int32)
+
+    def reason(self, code: int) -> Status:
+        """Translate a code into the policy's status."""
+        position, detail = divmod(code - 1, DETAILS)
+        rule = self.rules[position][0]
+        text = f"policy {self.policy}/{rule.name}: {self._explanation(rule, detail + 1)}"
+        return unschedulable(text) if rule.resolvable else unresolvable(text)
+
+    def _explanation(self, rule: CompiledFilter, detail: int) -> str:
+        if detail == FALSE:
+            return rule.message or _shortened(rule.require.text)
+        if detail == UNKNOWN:
+            return f"{_shortened(rule.require.text)} is unknown"
+        return f"{self.missing.found[detail - FIRST_MISSING].text} is missing"
 
 
-def rule_codes(state: FilterState, rows: Rows) -> Codes:
-    """Give each row the code of the first rule that does not hold there.
+def rule_details(rule: CompiledFilter, missing: MissingInputs, frame: RuleFrame) -> Codes:
+    """Answer for one rule.
 
-    Shapes: (R,) int32, 0 where all hold.
+    Shapes: (R,) int32.
     """
-    frame = RuleFrame(state.cluster, state.pod, rows)
-    codes = np.zeros(frame.rows, np.int32)
-    for position, rule in enumerate(state.rules):
-        value = condition(rule.require, frame)
-        failing = (codes == 0) & ~_column(value.true, frame.rows)
-        if not failing.any():
-            continue
-        codes[failing] = 1 + position * DETAILS
-        unknown = failing & _column(value.unknown, frame.rows)
-        if unknown.any():
-            codes[unknown] += _details(state, rule, frame, unknown)[unknown]
-    return codes
+    value = condition(rule.require, frame)
+    details = np.zeros(frame.rows, np.int32)
+    details[~_column(value.true, frame.rows)] = FALSE
+    unknown = _column(value.unknown, frame.rows)
+    if unknown.any():
+        _name_missing(rule, missing, frame, unknown, details)
+    return details
 
 
-def kept(state: FilterState, rule: CompiledFilter, rows: Rows) -> tuple[Mask, Mask]:
-    """Tell where one rule holds and where it is unknown, whatever the others say.
+def kept(cluster: Cluster, pod: Pod, rule: CompiledFilter) -> tuple[Mask, Mask]:
+    """Tell on which rows one rule holds and on which it is unknown, whatever the others say.
 
-    Shapes: (R,), (R,).
+    Shapes: (N,), (N,).
     """
-    frame = RuleFrame(state.cluster, state.pod, rows)
+    frame = RuleFrame(cluster, pod, slice(0, cluster.nodes.size))
     value = condition(rule.require, frame)
     return _column(value.true, frame.rows), _column(value.unknown, frame.rows)
 
 
-def rule_reason(state: FilterState, code: int) -> Status:
-    """Translate a code into the policy's status."""
-    position, detail = divmod(code - 1, DETAILS)
-    rule = state.rules[position]
-    text = f"policy {state.policy}/{rule.name}: {_explanation(state, rule, detail)}"
-    return unschedulable(text) if rule.resolvable else unresolvable(text)
-
-
-def _explanation(state: FilterState, rule: CompiledFilter, detail: int) -> str:
-    if detail == 0:
-        return rule.message or _shortened(rule.require.text)
-    if detail == NO_INPUT:
-        return f"{_shortened(rule.require.text)} is unknown"
-    return f"{state.missing[detail - 1].text} is missing"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
-
-
-def _details(state: FilterState, rule: CompiledFilter, frame: RuleFrame, unknown: Mask) -> Codes:
+def _name_missing(
+    rule: CompiledFilter, missing: MissingInputs, frame: RuleFrame, unknown: Mask, details: Codes
+) -> None:
     """Give unknown rows the detail of the input that they lack; rows that lack the same are asked about once."""
-    details = np.zeros(frame.rows, np.int32)
     lacking = np.zeros(frame.rows, np.int64)
-    for position, item in enumerate(rule.require.inputs[:NO_INPUT]):
+    for position, item in enumerate(rule.require.inputs[: DETAILS - 1]):
         lacking |= _missing(item, frame).astype(np.int64) << position
     for pattern in np.unique(lacking[unknown]).tolist():
         rows = unknown & (lacking == pattern)
-        missing = rule.require.missing_input(frame, int(np.flatnonzero(rows)[0]))
-        details[rows] = NO_INPUT if missing is None else state.number(missing)
-    return details
+        details[rows] = missing.detail(rule.require.missing_input(frame, int(np.flatnonzero(rows)[0])))
 
 
 def _missing(item: Input, frame: RuleFrame) -> Mask:
@@ -116,5 +132,14 @@ def _missing(item: Input, frame: RuleFrame) -> Mask:
     return np.isnan(column) if column.dtype == np.float64 else np.zeros(frame.rows, np.bool_)
 
 
-def _column(value: Any, rows: int) -> Mask:
-    return np.broadcast_to(value, rows)
+def _column(value: Mask | bool, rows: int) -> Mask:
+    return value if isinstance(value, np.ndarray) else np.full(rows, value, np.bool_)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def all_hold(state_rules: Sequence[CompiledFilter], frame: RuleFrame) -> bool:
+    """Tell whether every rule holds on every row of a frame."""
+    return all(bool(np.all(condition(rule.require, frame).true)) for rule in state_rules)

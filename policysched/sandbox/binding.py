@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from policysched.sandbox.failures import STALE, ApiError, conflict, invalid, required
+from policysched.sandbox.failures import ApiError, conflict, invalid, required, unlike
 from policysched.sandbox.resources import PODS
 from policysched.sandbox.writes import fetch
 
@@ -23,9 +23,13 @@ def bind(cluster: Cluster, namespace: str, name: str, binding: Any, *, dry_run: 
     """Assign the pod as the Binding says; a pod that has a node, gates or another uid is a conflict."""
     metadata, target = _read(name, binding)
     pod = fetch(cluster, PODS, namespace, name).object
-    why = _refusal(pod, metadata)
+    for field, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        wanted, found = metadata.get(field), pod["metadata"][field]
+        if wanted and wanted != found:
+            raise conflict("", "pods", name, unlike("pods", (namespace, name), word, wanted, found))
+    why = _refusal(pod)
     if why:
-        raise conflict("", "pods/binding" if "recondition" not in why and why != STALE else "pods", name, why)
+        raise conflict("", "pods/binding", name, why)
     bound = _bound(cluster, pod, metadata, target)
     if not dry_run:
         cluster.store.write(PODS.key, bound)
@@ -36,20 +40,16 @@ def _read(name: str, binding: Any) -> tuple[Json, str]:
     if not isinstance(binding, dict) or binding.get("kind", "Binding") != "Binding":
         raise ApiError(400, "not a Binding object")
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
-    if metadata.get("name", name) != name:
+    if metadata.get("name") != name:
         raise ApiError(400, "name in URL does not match name in Binding object")
     if not target.get("name"):
         raise invalid("", "Binding", name, [required("target.name")])
     return metadata, target["name"]
 
 
-def _refusal(pod: Json, metadata: Json) -> str:
+def _refusal(pod: Json) -> str:
     found, spec = pod["metadata"], pod["spec"]
-    name, uid = found["name"], metadata.get("uid")
-    if uid and uid != found["uid"]:
-        return f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found['uid']}"
-    if (metadata.get("resourceVersion") or found["resourceVersion"]) != found["resourceVersion"]:
-        return STALE
+    name = found["name"]
     if found.get("deletionTimestamp"):
         return f"pod {name} is being deleted, cannot be assigned to a host"
     if spec.get("nodeName"):

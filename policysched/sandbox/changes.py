@@ -12,7 +12,7 @@ from policysched.sandbox import reviews
 from policysched.sandbox.binding import bind
 from policysched.sandbox.decoding import StrictError, check_kind
 from policysched.sandbox.deletion import DeleteOptions, delete
-from policysched.sandbox.failures import ApiError, success, unreadable_patch
+from policysched.sandbox.failures import NOT_ALLOWED, ApiError, invalid, success, unreadable_patch, wrong
 from policysched.sandbox.fieldtypes import type_of
 from policysched.sandbox.patches import json_patch, merge_patch
 from policysched.sandbox.reading import encode_entry, selection
@@ -55,7 +55,7 @@ def post(cluster: Cluster, target: Target, body: Any, query: Mapping[str, str], 
         evict(cluster, target.namespace, target.name, found)
         return 201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     if target.name:
-        raise ApiError(405, "the server does not allow this method on the requested resource")
+        raise ApiError(405, NOT_ALLOWED, details={})
     if resource.plural.endswith("reviews"):
         return 201, reviews.answer(resource, body or {})
     return 201, create(cluster, resource, target.namespace, body, options)
@@ -88,11 +88,18 @@ def patch(cluster: Cluster, target: Target, body: Any, media: str, options: Opti
     old = fetch(cluster, target.resource, target.namespace, target.name)
     before = scale_of(fresh(target, old)) if target.subresource == "scale" else fresh(target, old)
     patched = _patched(target, before, body, media)
+    _same_uid(target, before, patched)
     shown = encode(patched) if options.field_validation == "Strict" else b""
     try:
         return _replace(cluster, target, old, patched, options)
     except StrictError as error:
         raise unreadable_patch(shown.decode(), error.why) from error
+
+
+def _same_uid(target: Target, before: Json, patched: Any) -> None:
+    resource, uid = target.resource, (patched.get("metadata") or {}).get("uid") if isinstance(patched, dict) else ""
+    if uid and uid != before["metadata"]["uid"]:
+        raise invalid(resource.group, resource.kind, target.name, [wrong("metadata.uid", uid, "field is immutable")])
 
 
 def _apply(cluster: Cluster, target: Target, body: Any, options: Options) -> Answer:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from policysched.sandbox.resources import Resource
 
 Json = dict[str, Any]
+_NODE_INFO = (
+    *("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion"),
+    *("kubeletVersion", "machineID", "operatingSystem", "osImage", "systemUUID"),
+)
 
 
 def fill(target: Json, **values: Any) -> None:
@@ -87,6 +91,8 @@ def _pod(obj: Json) -> None:
     spec = obj.setdefault("spec", {})
     pod_spec(spec)
     fill(spec, enableServiceLinks=True)
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        fill(condition, lastProbeTime=None, lastTransitionTime=None)
     for container in all_containers(spec):
         resources = container["resources"]
         if resources.get("limits"):
@@ -147,6 +153,10 @@ def _service(obj: Json) -> None:
 def _node(obj: Json) -> None:
     obj.setdefault("spec", {})
     status = obj.setdefault("status", {})
+    fill(status, daemonEndpoints={"kubeletEndpoint": {"Port": 0}})
+    fill(status.setdefault("nodeInfo", {}), **dict.fromkeys(_NODE_INFO, ""))
+    for condition in status.get("conditions") or ():
+        fill(condition, lastHeartbeatTime=None, lastTransitionTime=None)
     if "capacity" in status:
         status["allocatable"] = status["capacity"] | (status.get("allocatable") or {})
 
@@ -181,7 +191,7 @@ def _device_requests(obj: Json) -> None:
     devices = (spec.get("spec") or spec).get("devices") or {}
     for request in devices.get("requests") or ():
         exact = request.get("exactly")
-        for each in [exact] if exact else request.get("firstAvailable") or ():
+        for each in [exact] if exact is not None else request.get("firstAvailable") or ():
             fill(each, allocationMode="ExactCount")
             if each["allocationMode"] == "ExactCount":
                 fill(each, count=1)

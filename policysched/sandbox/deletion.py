@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from policysched.sandbox.store import Entry
 
 Json = dict[str, Any]
+_RECREATED = "The object might have been deleted and then recreated"
+_MODIFIED = "The object might have been modified"
 _PROPAGATION = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 
@@ -41,20 +43,28 @@ def delete(cluster: Cluster, resource: Resource, entry: Entry, options: DeleteOp
         return entry, not finalizers
     if grace == 0 and not finalizers:
         namespace, name = entry.key
-        return cluster.store.remove(resource.key, namespace, name), True
+        return cluster.store.remove(resource.key, namespace, name, _ended(entry.object)), True
     return _mark(cluster, resource, entry, grace, finalizers), False
+
+
+def _ended(obj: Json) -> Json:
+    """Return the last version of an object: one that was still terminating ends with no grace left."""
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in metadata:
+        return obj
+    return obj | {"metadata": metadata | {"deletionGracePeriodSeconds": 0}}
 
 
 def _check(resource: Resource, obj: Json, options: DeleteOptions) -> None:
     metadata = obj["metadata"]
     pairs = (
-        ("UID", options.uid, metadata["uid"]),
-        ("ResourceVersion", options.resource_version, metadata["resourceVersion"]),
+        ("UID", options.uid, metadata["uid"], _RECREATED),
+        ("ResourceVersion", options.resource_version, metadata["resourceVersion"], _MODIFIED),
     )
-    for word, wanted, found in pairs:
+    for word, wanted, found, after in pairs:
         if wanted and wanted != found:
-            why = f"Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}"
-            raise conflict(resource.group, resource.plural, metadata["name"], why)
+            why = f"the {word} in the precondition ({wanted}) does not match the {word} in record ({found}). "
+            raise conflict(resource.group, resource.kind, metadata["name"], why + after)
 
 
 def _grace(resource: Resource, obj: Json, options: DeleteOptions) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from policysched.sandbox.failures import ApiError
+from policysched.sandbox.failures import NO_SUCH, ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +101,7 @@ def group_of(registry: Registry, group: str) -> Json:
     """Describe one group."""
     versions = registry.groups().get(group)
     if not versions or not group:
-        raise ApiError(404, "the server could not find the requested resource")
+        raise ApiError(404, NO_SUCH, details={})
     return {"kind": "APIGroup", "apiVersion": "v1"} | _group(group, versions)
 
 
@@ -109,7 +109,7 @@ def resource_list(registry: Registry, group: str, version: str) -> Json:
     """Describe the resources of one group and version in the plain form."""
     rows = [row for row in registry if (row.group, row.version) == (group, version)]
     if not rows:
-        raise ApiError(404, "the server could not find the requested resource")
+        raise ApiError(404, NO_SUCH, details={})
     resources = [each for row in rows for each in _plain(row)]
     name = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources}

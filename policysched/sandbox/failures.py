@@ -40,18 +40,20 @@ class Cause:
 class ApiError(Exception):
     """A request that failed; `status` is the Status object that answers it."""
 
-    def __init__(self, code: int, message: str, reason: str = "", details: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, code: int, message: str, reason: str | None = None, details: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.headers: dict[str, str] = {}
-        self.status = failure(code, message, reason or REASONS.get(code, "Unknown"), details)
+        self.status = failure(code, message, REASONS.get(code, "Unknown") if reason is None else reason, details)
 
 
 def failure(code: int, message: str, reason: str, details: dict[str, Any] | None = None) -> dict[str, Any]:
     """Build a Status object of a failed request."""
     status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    status |= {"message": message, "reason": reason}
-    if details:
+    status |= {"message": message} | ({"reason": reason} if reason else {})
+    if details is not None:
         status["details"] = details
     return status | {"code": code}
 
@@ -84,6 +86,17 @@ def conflict(group: str, plural: str, name: str, why: str) -> ApiError:
     return ApiError(409, f'Operation cannot be fulfilled on {resource} "{name}": {why}', details=details)
 
 
+def unlike(resource: str, place: tuple[str, str], word: str, wanted: str, found: str) -> str:
+    """Say that a write was meant for another object: its UID or version is not the one asked for."""
+    key = "/".join(["/registry", resource, *filter(None, place)])
+    return (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}"
+    )
+
+
+NO_SUCH = "the server could not find the requested resource"
+NOT_ALLOWED = "the server does not allow this method on the requested resource"
 STALE = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -98,7 +111,8 @@ def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiErr
     texts = [f"{cause.field}: {cause.text}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     full = f"{kind}.{group}" if group else kind
-    details: dict[str, Any] = {"name": name} | ({"group": group} if group else {}) | {"kind": kind}
+    details: dict[str, Any] = {"name": name} if name else {}
+    details |= ({"group": group} if group else {}) | {"kind": kind}
     details["causes"] = [{"reason": cause.reason, "message": cause.text, "field": cause.field} for cause in causes]
     return ApiError(422, f'{full} "{name}" is invalid: {listed}', details=details)
 

@@ -10,6 +10,15 @@ from typing import Any
 
 Json = dict[str, Any]
 ZONES = ("zone-a", "zone-b", "zone-c")
+_INFO = {
+    "architecture": "amd64",
+    "operatingSystem": "linux",
+    "kubeletVersion": "v1.36.2",
+    "kubeProxyVersion": "",
+    "osImage": "sandbox",
+    "containerRuntimeVersion": "sandbox://1",
+    "kernelVersion": "0",
+}
 _CONDITIONS = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -42,18 +51,7 @@ def _node(name: str, zone: str) -> Json:
             "allocatable": dict(capacity),
             "conditions": [_condition(*row) for row in _CONDITIONS],
             "addresses": [{"type": "Hostname", "address": name}],
-            "nodeInfo": {
-                "machineID": name,
-                "systemUUID": name,
-                "bootID": name,
-                "kubeProxyVersion": "",
-                "architecture": "amd64",
-                "operatingSystem": "linux",
-                "kubeletVersion": "v1.36.2",
-                "osImage": "sandbox",
-                "containerRuntimeVersion": "sandbox://1",
-                "kernelVersion": "0",
-            },
+            "nodeInfo": _INFO | dict.fromkeys(("machineID", "systemUUID", "bootID"), name),
         },
     }
 

@@ -10,7 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from policysched.sandbox.decoding import schema_of
-from policysched.sandbox.failures import ApiError
+from policysched.sandbox.failures import NO_SUCH, ApiError
 from policysched.sandbox.fieldtypes import fields, type_of
 from policysched.sandbox.store import encode
 
@@ -55,7 +55,7 @@ def document(registry: Registry, group: str, version: str) -> Json:
     """Describe one group and version."""
     rows = [row for row in registry if (row.group, row.version) == (group, version)]
     if not rows:
-        raise ApiError(404, "the server could not find the requested resource")
+        raise ApiError(404, NO_SUCH, details={})
     schemas: dict[str, Json] = {}
     paths: dict[str, Json] = {}
     for row in rows:

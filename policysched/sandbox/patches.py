@@ -39,7 +39,7 @@ def json_patch(value: Json, operations: Any) -> Json:
         try:
             _OPERATIONS[operation["op"]](document, operation)
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ApiError(422, "the server rejected our request due to an error in our request") from error
+            raise ApiError(422, "the server rejected our request due to an error in our request", details={}) from error
     patched: Json = document[""]
     return patched
 

@@ -107,7 +107,9 @@ class Reader:
     def _check_version(self, query: Mapping[str, str], resource: Resource) -> None:
         asked, present = number(query, "resourceVersion"), self._cluster.store.revision
         if asked > present:
-            raise ApiError(504, f"Too large resource version: {asked}, current: {present}", "Timeout")
+            cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+            text = f"Timeout: Too large resource version: {asked}, current: {present}"
+            raise ApiError(504, text, details={"causes": [cause], "retryAfterSeconds": 1})
         if query.get("resourceVersionMatch") == "Exact" and asked < present:
             raise gone(asked, self._cluster.store.oldest(resource.key) or present)
 
@@ -191,7 +193,7 @@ def _read_token(token: str) -> tuple[str, int]:
     try:
         name, start = decode(base64.urlsafe_b64decode(token))
     except ValueError as error:
-        raise ApiError(400, f"continue key is not valid: {error}") from error
+        raise ApiError(400, f"invalid continue token: continue key is not valid: {error}") from error
     return name, start
 
 

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
+def _stamp(cluster: Cluster) -> int:
+    """Number events so that their names sort by time; the version keeps those of one moment apart."""
+    return int(cluster.now().timestamp() * 1000) * 1_000_000 + cluster.store.revision % 1_000_000
+
+
 def record(cluster: Cluster, about: tuple[str, str, Json], reason: str, message: str, source: str) -> None:
     """Write an event about an object, given as API version, kind and object."""
     api_version, kind, obj = about
@@ -24,7 +29,7 @@ def record(cluster: Cluster, about: tuple[str, str, Json], reason: str, message:
     involved = {"apiVersion": api_version, "kind": kind}
     involved |= {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in metadata}
     event = {
-        "metadata": {"generateName": f"{metadata['name']}."},
+        "metadata": {"name": f"{metadata['name']}.{_stamp(cluster):x}"},
         "involvedObject": involved,
         "reason": reason,
         "message": message,

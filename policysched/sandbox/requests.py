@@ -80,5 +80,5 @@ def number(query: Mapping[str, str], name: str) -> int:
     """Read a whole number of the query; absent is 0."""
     text = query.get(name, "") or "0"
     if not text.isdigit():
-        raise ApiError(400, f'Invalid value: "{text}": strconv.ParseInt: parsing "{text}": invalid syntax')
+        raise ApiError(400, f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from policysched.sandbox import changes, discovery, openapi
-from policysched.sandbox.failures import ApiError, failure
+from policysched.sandbox.failures import NO_SUCH, NOT_ALLOWED, ApiError, failure
 from policysched.sandbox.reading import Reader
 from policysched.sandbox.requests import body_of, flag, target_of
 from policysched.sandbox.store import Entry, encode
@@ -44,7 +44,6 @@ VERSION = {
     "platform": "",
 }
 _HEALTH = frozenset({"/healthz", "/readyz", "/livez"})
-_NO_SUCH = "the server could not find the requested resource"
 
 
 class Server:
@@ -95,7 +94,7 @@ class Server:
         accept, query = request.headers.get("Accept", ""), request.query
         if not target.name:
             if "list" not in target.resource.verbs:
-                raise ApiError(405, "the server does not allow this method on the requested resource")
+                raise ApiError(405, NOT_ALLOWED, details={})
             return self._reader.listed(target, query, accept)
         entry = fetch(self._cluster, target.resource, target.namespace, target.name)
         if target.subresource == "scale":
@@ -133,7 +132,7 @@ class Server:
                 return changes.remove(self._cluster, target, body, request.query)
             case "DELETE":
                 return 200, self._removed(target, body, request.query)
-        raise ApiError(405, "the server does not allow this method on the requested resource")
+        raise ApiError(405, NOT_ALLOWED, details={})
 
     def _removed(self, target: Target, body: Any, query: Mapping[str, str]) -> Json:
         entries = changes.remove_all(self._cluster, target, body, query)
@@ -172,7 +171,7 @@ class Server:
 
     def _document(self, request: web.BaseRequest) -> web.Response:
         if request.method != "GET":
-            raise ApiError(404, _NO_SUCH)
+            raise ApiError(404, NO_SUCH, details={})
         path = request.path.rstrip("/")
         if path in _HEALTH or path.startswith(("/readyz/", "/livez/", "/healthz/")):
             return web.Response(text="ok")
@@ -194,7 +193,7 @@ class Server:
                 return openapi.document(registry, "", version)
             case ["apis", group, version]:
                 return openapi.document(registry, group, version)
-        raise ApiError(404, _NO_SUCH)
+        raise ApiError(404, NO_SUCH, details={})
 
     def _discovery(self, parts: list[str], accept: str) -> web.Response:
         registry = self._cluster.registry
@@ -212,7 +211,7 @@ class Server:
                 return _json(encode(discovery.group_of(registry, group)))
             case ["apis", group, version]:
                 return _json(encode(discovery.resource_list(registry, group, version)))
-        raise ApiError(404, _NO_SUCH)
+        raise ApiError(404, NO_SUCH, details={})
 
 
 def _quoted(text: str) -> str:

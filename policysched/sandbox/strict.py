@@ -83,8 +83,13 @@ def _value(holder: Any, at: Any, kind: Type, path: str, walk: _Walk) -> None:
         _struct(value, kind.name, path, walk)
         return
     for key in range(len(value)) if isinstance(value, list) else value:
-        place = f"{path}[{key}]" if isinstance(value, list) else f"{path}.{key}"
+        place = f"{path}[{key}]" if isinstance(value, list) else _member(path, key, kind.item)
         _value(value, key, kind.item, place, walk)
+
+
+def _member(path: str, key: Any, item: Type) -> str:
+    """Name a map's value: scalars are reported under the map, as the Go decoder does."""
+    return f"{path}.{key}" if item.shape in _CONTAINERS else path
 
 
 def _scalar(holder: Any, at: Any, kind: Type, path: str, walk: _Walk) -> None:

@@ -110,7 +110,11 @@ def _fixed(old: Json, new: Json, path: tuple[str, ...]) -> list[Cause]:
     after: Any = new
     for step in path:
         before, after = (before or {}).get(step), (after or {}).get(step)
-    return [] if before == after else [wrong(".".join(path), after, _IMMUTABLE)]
+    if before == after:
+        return []
+    if path == ("value",):
+        return [Cause("value", "FieldValueForbidden", "Forbidden: may not be changed in an update.")]
+    return [wrong(".".join(path), after, _IMMUTABLE)]
 
 
 def _pod(old: Json, new: Json) -> list[Cause]:

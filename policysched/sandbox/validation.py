@@ -21,6 +21,7 @@ Json = dict[str, Any]
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_EVENT_LENGTHS = {"reportingController": 253, "reportingInstance": 128, "action": 128, "reason": 128, "note": 1024}
 _PATH_NAMES = frozenset({"roles", "rolebindings", "clusterroles", "clusterrolebindings"})
 _LABEL_TEXT = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
@@ -47,6 +48,8 @@ _KEY_TEXT = (
 def validate(resource: Resource, obj: Json) -> list[Cause]:
     """Check a new or changed object."""
     causes = [*_metadata(resource, obj["metadata"])]
+    if resource.group == "events.k8s.io":
+        causes += _event(obj)
     check = _CHECKS.get(resource.key)
     if check is not None and resource.custom is None:
         causes += check(obj)
@@ -75,6 +78,19 @@ def labels(found: Json, path: str) -> Iterator[Cause]:
             yield wrong(path, value, _VALUE_TEXT)
         elif len(value) > 63:
             yield wrong(path, value, "must be no more than 63 bytes")
+
+
+def _event(obj: Json) -> Iterator[Cause]:
+    for name, longest in _EVENT_LENGTHS.items():
+        if not obj.get(name) and name != "note" and obj.get("eventTime"):
+            yield required(name)
+        if len(obj.get(name) or "") > longest:
+            shown = "message" if name == "note" else name
+            yield wrong(shown, "", f"can have at most {longest} characters")
+    if not obj.get("eventTime"):
+        yield required("eventTime")
+    if obj.get("type") not in ("Normal", "Warning"):
+        yield wrong("type", "", f"has invalid value: {obj.get('type', '')}")
 
 
 def _pod(obj: Json) -> Iterator[Cause]:
@@ -122,7 +138,7 @@ def _toleration(toleration: Json, path: str) -> Iterator[Cause]:
 
 def _node(obj: Json) -> Iterator[Cause]:
     for index, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
-        path = f"spec.taints[{index}]"
+        path = f"metadata.taints[{index}]"
         if not taint.get("key"):
             yield required(f"{path}.key")
         if taint.get("effect") not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):

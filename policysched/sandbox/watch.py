@@ -125,7 +125,7 @@ def event_line(kind: str, encoded: bytes) -> bytes:
 
 def bookmark_line(api_version: str, kind: str, revision: int, initial_end: bool) -> bytes:
     """Write a bookmark; the one that ends the initial list carries an annotation."""
-    metadata: Json = {"resourceVersion": str(revision), "creationTimestamp": None}
+    metadata: Json = {"resourceVersion": str(revision)}
     if initial_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
     return event_line("BOOKMARK", encode({"kind": kind, "apiVersion": api_version, "metadata": metadata}))

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 from policysched.sandbox import updates
 from policysched.sandbox.admission import admit
 from policysched.sandbox.decoding import check_kind, clean, complete, validated
-from policysched.sandbox.failures import STALE, ApiError, already_exists, conflict, not_found
+from policysched.sandbox.failures import (
+    STALE,
+    ApiError,
+    already_exists,
+    conflict,
+    invalid,
+    not_found,
+    required,
+    unlike,
+)
 from policysched.sandbox.store import Entry
 from policysched.sandbox.views import inward
 
@@ -78,12 +87,12 @@ def _place(cluster: Cluster, resource: Resource, namespace: str, obj: Json) -> N
 def _new_metadata(cluster: Cluster, resource: Resource, obj: Json, options: Options) -> None:
     metadata = obj["metadata"]
     if metadata.get("resourceVersion") and not options.loaded:
-        raise ApiError(400, "resourceVersion should not be set on objects to be created")
+        raise ApiError(500, "resourceVersion should not be set on objects to be created", "")
     if not metadata.get("name"):
         prefix = metadata.get("generateName")
         if not prefix:
-            message = f'{resource.kind} "" is invalid: metadata.name: Required value: name or generateName is required'
-            raise ApiError(422, message)
+            cause = required("metadata.name", "name or generateName is required")
+            raise invalid(resource.group, resource.kind, "", [cause])
         metadata["name"] = prefix + cluster.suffix()
     for name in ("managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(name, None)
@@ -134,7 +143,7 @@ def _guard(resource: Resource, old: Json, obj: Json) -> None:
         raise ApiError(400, "the namespace of the provided object does not match the namespace sent on the request")
     uid = metadata.get("uid") or before["uid"]
     if uid != before["uid"]:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
+        why = unlike(resource.plural, (before.get("namespace", ""), name), "UID", uid, before["uid"])
         raise conflict(resource.group, resource.plural, name, why)
     if (metadata.get("resourceVersion") or before["resourceVersion"]) != before["resourceVersion"]:
         raise conflict(resource.group, resource.plural, name, STALE)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.columns import ColumnSet
-from policysched.state.differences import aspects_of, node_difference, pod_difference
+from policysched.state.differences import aspects_of, node_difference, pod_difference, weighs_differently
 from policysched.state.footprint import Footprint, footprint
 from policysched.state.images import ImageTable
 from policysched.state.interner import Strings
@@ -41,7 +41,8 @@ class Cluster:
         self.anti_affine: dict[str, PlacedPod] = {}
         """Placed pods with required anti-affinity terms, by identity."""
         self.mapped_resources: dict[str, str] = {}
-        """Extended resources that a device class stands for, by the class's name."""
+        """The device class that each mapped extended resource stands for."""
+        self._device_classes: dict[str, DeviceClass] = {}
         self.surroundings = 0
         """Moves when namespaces, anti-affine pods or device classes change."""
         self.namespaces_epoch = 0
@@ -135,15 +136,22 @@ class Cluster:
 
     def set_device_class(self, device_class: DeviceClass) -> None:
         """Remember which extended resources a device class stands for."""
-        self.remove_device_class(device_class.metadata.name)
-        name = device_class.metadata.name
-        self.mapped_resources[f"deviceclass.resource.kubernetes.io/{name}"] = name
-        if device_class.spec.extended_resource_name:
-            self.mapped_resources[device_class.spec.extended_resource_name] = name
+        self._device_classes[device_class.metadata.name] = device_class
+        self._map_resources()
 
     def remove_device_class(self, name: str) -> None:
         """Forget a device class."""
-        self.mapped_resources = {key: of for key, of in self.mapped_resources.items() if of != name}
+        if self._device_classes.pop(name, None) is not None:
+            self._map_resources()
+
+    def _map_resources(self) -> None:
+        """Map each resource to its class; of several the newest counts, then the first by name."""
+        classes = sorted(self._device_classes.values(), key=lambda one: one.metadata.name, reverse=True)
+        classes.sort(key=lambda one: one.metadata.creation_timestamp or "")
+        stated = {one.spec.extended_resource_name or "": one.metadata.name for one in classes}
+        stated.pop("", None)
+        implied = {f"deviceclass.resource.kubernetes.io/{name}": name for name in sorted(self._device_classes)}
+        self.mapped_resources = stated | implied
         self.surroundings += 1
 
     def _update_pod(self, identity: str, placed: PlacedPod, pod: Pod) -> Change:
@@ -152,15 +160,15 @@ class Cluster:
             self._displace(identity)
             row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
             return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
-        confirmed = placed.assumed
-        action = pod_difference(old, pod)
-        placed.pod, placed.assumed = pod, False
-        if action is not Action.NONE or old.status.container_statuses != pod.status.container_statuses:
+        confirmed, row = placed.assumed, placed.row
+        if weighs_differently(old, pod):
             self._displace(identity)
-            self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
+            row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
+        else:
+            placed.pod, placed.assumed = pod, False
         if confirmed:
-            action = Action.ADD
-        return Change(Resource.ASSIGNED_POD, action, old, pod, placed.row)
+            return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
+        return Change(Resource.ASSIGNED_POD, pod_difference(old, pod), old, pod, row)
 
     def _place(self, identity: str, pod: Pod, row: int, measured: Footprint | None, *, assumed: bool) -> int:
         placed = PlacedPod(pod, row, measured if measured is not None else footprint(pod), assumed)

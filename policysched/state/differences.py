@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/events.go (nodeSchedulingPropertiesChange, PodSc
 
 from __future__ import annotations
 
-from policysched.model.objects import Node, Pod
+from policysched.model.objects import Node, Pod, PodCondition
 from policysched.model.requests import Requests, placed_requests
 from policysched.state.changes import Action
 from policysched.state.journal import Aspect
@@ -59,9 +59,33 @@ def pod_difference(old: Pod, new: Pod) -> Action:
         action |= Action.UPDATE_POD_GATES_ELIMINATED
     if _resources_differ(old, new) and _scaled_down(placed_requests(old), placed_requests(new)):
         action |= Action.UPDATE_POD_SCALE_DOWN
-    if not action and (old.spec != new.spec or old.metadata.annotations != new.metadata.annotations):
+    if not action and _differs_otherwise(old, new):
         action = Action.UPDATE_OTHER
     return action
+
+
+def weighs_differently(old: Pod, new: Pod) -> bool:
+    """Tell whether a placed pod may take something else on its node than before, or mean something else to others."""
+    return (
+        _resources_differ(old, new)
+        or old.metadata.labels != new.metadata.labels
+        or old.spec.affinity != new.spec.affinity
+        or old.spec.overhead != new.spec.overhead
+        or old.status.allocated_resources != new.status.allocated_resources
+        or _pending_resizes(old) != _pending_resizes(new)
+    )
+
+
+def _pending_resizes(pod: Pod) -> list[PodCondition]:
+    return [condition for condition in pod.status.conditions if condition.type == "PodResizePending"]
+
+
+def _differs_otherwise(old: Pod, new: Pod) -> bool:
+    return (
+        old.spec != new.spec
+        or old.metadata.annotations != new.metadata.annotations
+        or old.metadata.owner_references != new.metadata.owner_references
+    )
 
 
 def _resources_differ(old: Pod, new: Pod) -> bool:

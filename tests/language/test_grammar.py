@@ -64,7 +64,7 @@ def test_case_expects_else_and_missing() -> None:
 def test_the_error_does_not_depend_on_reductions_of_the_parser() -> None:
     found = parse("1 < 2 )")
     assert isinstance(found, Diagnostic)
-    assert found.message == "unexpected `)`, expected the end or an operator"
+    assert found.message == "unexpected `)`, expected an operator or the end"
 
 
 def test_every_word_of_the_grammar_is_reserved() -> None:
@@ -80,11 +80,38 @@ def test_hostile_texts_get_one_diagnostic(text: str) -> None:
     assert len(compile_expression(text, Environment()).diagnostics) == 1
 
 
-def test_the_deepest_text_with_every_level_compiles() -> None:
-    text = "node.ready"
-    for _ in range(15):
-        text = f"not (true or true and 1 == -(2 + 3 * if({text}, 1, 2)))" if text.count("(") < 28 else text
+@pytest.mark.parametrize(
+    "level",
+    [
+        "least(true or true and 1 == 2 ?? 3 + 4 * {})",
+        "node.labels[true or true and 1 == 2 ?? 3 + 4 * {}]",
+        "node.taints.has(true or true and 1 == 2 ?? 3 + 4 * {})",
+        "(true or true and 1 == 2 ?? 3 + 4 * {})",
+        "not (true or -{})",
+        "if({}, 1, 2)",
+        "least({})",
+        "({})",
+        "-{}",
+        "not {}",
+    ],
+)
+def test_depth_is_bounded_whatever_nests(level: str) -> None:
+    text, found = "1", []
+    for _ in range(40):
+        text = level.format(text)
+        if len(text) < 4000:
+            found = [item.code for item in compile_expression(text, Environment()).diagnostics]
+    assert found == ["E0108"]
+
+
+@pytest.mark.parametrize("level", ["({})", "-{}", "abs({})", "(1 + {})"])
+def test_depth_of_the_limit_compiles(level: str) -> None:
+    text = "1"
+    for _ in range(32):
+        text = level.format(text)
     assert compile_expression(text, Environment()).diagnostics == ()
+    deeper = compile_expression(level.format(text), Environment()).diagnostics
+    assert [item.code for item in deeper] == ["E0108"]
 
 
 def test_long_chains_are_not_deep() -> None:

@@ -70,6 +70,13 @@ def test_requests_of_the_pod_as_a_whole_are_filled_in(
     assert spec["resources"].get("requests", {}) == requests
 
 
+def test_limits_of_huge_pages_become_requests_of_the_pod_as_a_whole() -> None:
+    pages = {"hugepages-2Mi": "2Mi"}
+    container = {"resources": {"limits": pages, "requests": pages}}
+    spec = filled_spec({"resources": {"requests": {"cpu": "2"}}, "containers": [container]})
+    assert spec["resources"]["requests"] == {"cpu": "2", "hugepages-2Mi": "2097152"}
+
+
 def test_amounts_are_rounded_to_thousandths_before_they_are_added() -> None:
     one = {"resources": {"requests": {"cpu": "1500u", "memory": "1Ki"}}}
     pod = filled({"containers": [one, one], "overhead": {"cpu": "1n"}})

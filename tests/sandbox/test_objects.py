@@ -99,11 +99,15 @@ async def test_put_with_an_old_version_is_a_conflict(quiet_api: Api) -> None:
     assert (await quiet_api.merge(f"{MAPS}/c", patch))[0] == 409
 
 
-async def test_update_for_another_uid_is_a_conflict(quiet_api: Api) -> None:
+async def test_a_uid_cannot_change(quiet_api: Api) -> None:
     await quiet_api.post(MAPS, config_map("c"))
+    made = config_map("c")
+    made["metadata"]["uid"] = "other"
+    code, found = await quiet_api.put(f"{MAPS}/c", made)
+    assert (code, found["reason"]) == (409, "Conflict")
+    assert "Precondition failed: UID in precondition: other, UID in object meta: " in found["message"]
     code, found = await quiet_api.merge(f"{MAPS}/c", {"metadata": {"uid": "other"}})
-    assert code == 409
-    assert "UID in precondition: other" in found["message"]
+    assert (code, found["details"]["causes"][0]["field"]) == (422, "metadata.uid")
 
 
 async def test_an_update_without_change_keeps_the_version(quiet_api: Api) -> None:
@@ -204,7 +208,7 @@ async def test_delete_checks_preconditions(quiet_api: Api, condition: dict[str, 
     await quiet_api.post(MAPS, config_map("c"))
     code, found = await quiet_api.delete(f"{MAPS}/c", {"preconditions": condition})
     assert code == 409
-    assert "Precondition failed" in found["message"]
+    assert f"in the precondition ({next(iter(condition.values()))}) does not match" in found["message"]
 
 
 async def test_delete_of_a_collection_takes_what_is_selected(quiet_api: Api) -> None:
@@ -214,6 +218,45 @@ async def test_delete_of_a_collection_takes_what_is_selected(quiet_api: Api) -> 
     assert (code, [item["metadata"]["name"] for item in found["items"]]) == (200, ["a", "c"])
     _, left = await quiet_api.get(PODS)
     assert [item["metadata"]["name"] for item in left["items"]] == ["b"]
+
+
+async def test_metadata_of_another_place_is_refused(quiet_api: Api) -> None:
+    elsewhere = config_map("c")
+    elsewhere["metadata"]["namespace"] = "kube-system"
+    assert (await quiet_api.post(MAPS, elsewhere))[0] == 400
+    await quiet_api.post(MAPS, config_map("c"))
+    assert (await quiet_api.put(f"{MAPS}/c", elsewhere))[0] == 400
+    assert (await quiet_api.put(f"{MAPS}/c", config_map("d")))[0] == 400
+    versioned = config_map("e")
+    versioned["metadata"]["resourceVersion"] = "5"
+    assert (await quiet_api.post(MAPS, versioned))[0] == 500
+
+
+async def test_a_namespace_that_ends_takes_nothing_new(quiet_api: Api) -> None:
+    await quiet_api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
+    await quiet_api.delete("/api/v1/namespaces/team")
+    code, found = await quiet_api.post("/api/v1/namespaces/team/pods", pod("web"))
+    assert code == 403
+    assert "unable to create new content in namespace team because it is being terminated" in found["message"]
+
+
+async def test_scale_is_a_view_of_a_workload(quiet_api: Api) -> None:
+    made = deployment("d", 2)
+    made["spec"]["selector"]["matchExpressions"] = [
+        {"key": "app", "operator": "In", "values": ["x", "d"]},
+        {"key": "app", "operator": "Exists"},
+        {"key": "no", "operator": "DoesNotExist"},
+        {"key": "app", "operator": "NotIn", "values": ["y"]},
+    ]
+    assert (await quiet_api.post(DEPLOYMENTS, made))[0] == 201
+    _, scale = await quiet_api.get(f"{DEPLOYMENTS}/d/scale")
+    assert (scale["kind"], scale["spec"]) == ("Scale", {"replicas": 2})
+    assert scale["status"]["selector"] == "app=d,app in (d,x),app,!no,app notin (y)"
+    code, found = await quiet_api.put(f"{DEPLOYMENTS}/d/scale", scale | {"spec": {"replicas": 5}})
+    assert (code, found["spec"]) == (200, {"replicas": 5})
+    assert (await quiet_api.put(f"{DEPLOYMENTS}/d/scale", scale | {"spec": {"replicas": 6}}))[0] == 409
+    code, found = await quiet_api.merge(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": -1}})
+    assert (code, found["details"]["kind"]) == (422, "Scale")
 
 
 async def test_dry_run_stores_nothing(quiet_api: Api) -> None:

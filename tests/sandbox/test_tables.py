@@ -121,3 +121,59 @@ async def test_rows_carry_what_the_request_wants(quiet_api: Api) -> None:
         ) as response:
             (row,) = (await response.json(content_type=None))["rows"]
         assert (row["object"] or {}).get("kind") == expected
+
+
+BASE = "/api/v1/namespaces/default"
+_ADDRESSES = [{"ip": f"10.0.0.{n}"} for n in range(5)]
+_TEMPLATE = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {"nodeSelector": {"x": "y"}, "containers": [{"name": "c", "image": "i"}]},
+}
+_ABOUT = {"kind": "Pod", "name": "w", "namespace": "default"}
+_DEFAULT = {"name": "x", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "cells"),
+    [
+        (
+            f"{BASE}/endpoints",
+            {"subsets": [{"addresses": _ADDRESSES, "ports": [{"port": 80}]}]},
+            {"Endpoints": "10.0.0.0:80,10.0.0.1:80,10.0.0.2:80 + 2 more..."},
+        ),
+        (
+            f"{BASE}/persistentvolumeclaims",
+            {"spec": {"accessModes": ["ReadWriteMany"]}},
+            {"Status": "Pending", "VolumeMode": "Filesystem"},
+        ),
+        (f"{BASE}/secrets", {"data": {"a": "eA=="}}, {"Type": "Opaque", "Data": 1}),
+        (
+            f"{BASE}/events",
+            {"involvedObject": _ABOUT, "message": " m "},
+            {"Object": "pod/w", "Message": "m", "Last Seen": "<unknown>"},
+        ),
+        (
+            "/apis/storage.k8s.io/v1/storageclasses",
+            {"provisioner": "p", "metadata": _DEFAULT},
+            {"Name": "x (default)", "VolumeBindingMode": "Immediate"},
+        ),
+        ("/apis/storage.k8s.io/v1/csinodes", {"spec": {"drivers": []}}, {"Drivers": 0}),
+        (
+            "/apis/apps/v1/namespaces/default/daemonsets",
+            {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE}},
+            {"Node Selector": "x=y", "Desired": 0},
+        ),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            {"spec": {"minAvailable": 1}},
+            {"Min Available": 1, "Max Unavailable": "N/A", "Allowed Disruptions": 0},
+        ),
+    ],
+)
+async def test_more_kinds_show_their_columns(
+    quiet_api: Api, path: str, body: dict[str, Any], cells: dict[str, Any]
+) -> None:
+    code, _ = await quiet_api.post(path, {"metadata": {"name": "x"}} | body)
+    assert code == 201
+    (row,) = await rows(quiet_api, path)
+    assert {name: row[name] for name in cells} == cells

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policysched.sandbox import Sandbox, sandbox_nodes
-from tests.sandbox.objects import PODS, config_map, pod
+from tests.sandbox.objects import PODS, binding, config_map, pod
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import Api
@@ -88,7 +88,7 @@ async def test_field_selectors_hold_in_watches(quiet_api: Api, quiet: Sandbox) -
     quiet.load(sandbox_nodes(1))
     await quiet_api.post(PODS, pod("a"))
     start = await version(quiet_api)
-    await quiet_api.post(f"{PODS}/a/binding", {"target": {"name": "node-1"}})
+    await quiet_api.post(f"{PODS}/a/binding", binding("a", "node-1"))
     query = {"resourceVersion": start, "fieldSelector": "spec.nodeName="}
     assert seen(await quiet_api.watch(PODS, 1, **query)) == [("DELETED", "a")]
     query["fieldSelector"] = "spec.nodeName!=,status.phase!=Failed"
@@ -159,6 +159,17 @@ async def test_events_are_one_store_with_two_forms(quiet_api: Api, path: str) ->
     side = "involvedObject" if core else "regarding"
     _, listed = await quiet_api.get(path, fieldSelector=f"{side}.name=web,{side}.uid=u,reason=Scheduled")
     assert len(listed["items"]) == 1
+
+
+async def test_new_events_are_whole_and_short_enough(quiet_api: Api) -> None:
+    path = "/apis/events.k8s.io/v1/namespaces/default/events"
+    event = {"metadata": {"name": "e"}, "note": "x" * 1025, "reason": "R", "eventTime": "2026-01-01T00:00:00.000000Z"}
+    code, found = await quiet_api.post(path, event)
+    assert code == 422
+    fields = {cause["field"] for cause in found["details"]["causes"]}
+    assert fields == {"reportingController", "reportingInstance", "action", "message", "type"}
+    code, found = await quiet_api.post(path, {"metadata": {"name": "e"}, "type": "Normal"})
+    assert [cause["field"] for cause in found["details"]["causes"]] == ["eventTime"]
 
 
 async def test_table_watches_send_rows(quiet_api: Api) -> None:

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from policysched.app.files import Document, load, read
+from policysched.app.yaml_nodes import MAX_DEPTH
+from policysched.errors import UsageError
+
+TRAP = '; a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'
+
+
+def _objects(text: str, file: str = "f.yaml") -> list[object]:
+    return [one.object for one in read(text, file)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("kind: A", [{"kind": "A"}]),
+        ("---\n# nothing\n---\nkind: A\n---\nkind: B\n", [{"kind": "A"}, {"kind": "B"}]),
+        ("\ufeffkind: A".removeprefix("\ufeff"), [{"kind": "A"}]),
+        ('{"kind": "A"}', [{"kind": "A"}]),
+        ('{"kind": "A"}\n {"kind": "B"}', [{"kind": "A"}, {"kind": "B"}]),
+        ("{kind: A}", [{"kind": "A"}]),
+        ("kind: List\nitems:\n- kind: A\n- kind: B", [{"kind": "A"}, {"kind": "B"}]),
+        ("kind: List\nitems:\n- kind: List\n  items: [{kind: A}]", [{"kind": "A"}]),
+        (
+            "kind: PodList\napiVersion: v1\nitems:\n- metadata: {name: x}",
+            [{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "x"}}],
+        ),
+        ("kind: A\nx: &x {a: 1}\ny:\n  <<: *x\n  b: 2", [{"kind": "A", "x": {"a": 1}, "y": {"a": 1, "b": 2}}]),
+    ],
+)
+def test_read_gives_every_object(text: str, expected: list[object]) -> None:
+    assert _objects(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("22:00", "22:00"),
+        ("2026-01-02", "2026-01-02"),
+        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+        ("1e3", 1000.0),
+        ("0644", 420),
+        ("yes", True),
+        ("off", False),
+        ("~", None),
+        ("", None),
+        ("-5", -5),
+        ("0.5", 0.5),
+        ('"1"', "1"),
+        ("1.5Gi", "1.5Gi"),
+    ],
+)
+def test_read_takes_plain_scalars_as_kubernetes_does(text: str, value: object) -> None:
+    assert _objects(f"kind: A\nx: {text}") == [{"kind": "A", "x": value}]
+
+
+def test_read_keeps_keys_as_written() -> None:
+    assert _objects("kind: A\n1: a\ntrue: b\n1.0: c") == [{"kind": "A", "1": "a", "true": "b", "1.0": "c"}]
+
+
+BAD = [
+    ("", "f.yaml: holds no object"),
+    ("# only this\n---\n", "f.yaml: holds no object"),
+    ("foo", "f.yaml:1:1: expected an object, got a text"),
+    ("kind: A\n---\n- b", "f.yaml:3:1: expected an object, got a list"),
+    ("3", "f.yaml:1:1: expected an object, got a number"),
+    ("a: 1", "f.yaml:1:1: the object has no kind"),
+    ("kind: 3", "f.yaml:1:1: the object has no kind"),
+    ("kind: List\nitems: 3", "f.yaml:1:1: items: expected a list, got a number"),
+    ("kind: List\nitems:\n- kind: A\n-", "f.yaml:4:2: expected an object, got nothing"),
+    ("kind: A\nkind: B", 'f.yaml:2:1: key "kind" is there twice'),
+    ("kind: A\nb: {c: 1, c: 2}", 'f.yaml:2:11: key "c" is there twice'),
+    ('{"kind": "A", "kind": "B"}', 'f.yaml:1:15: key "kind" is there twice'),
+    ("? [1]\n: 2", "f.yaml:1:3: a key has to be a text"),
+    ("kind: A\nb: &x [*x]", "f.yaml:2:4: an anchor holds itself"),
+    ("kind: A\nb: *x", "f.yaml:2:4: not valid YAML: found undefined alias"),
+    ("a: b\n\tc: d", "f.yaml:2:1: not valid YAML: found a tab character that violates indentation"),
+    ("a: 'x\n", "f.yaml:2:1: not valid YAML: found unexpected end of stream"),
+    ("a: [1, 2\nb: 3\n", "f.yaml:2:2: not valid YAML: did not find expected ',' or ']'"),
+    ("a:\n- b\n c: d", "f.yaml:3:3: not valid YAML: mapping values are not allowed in this context"),
+    ("a: \x07", "f.yaml: not a text file: control characters are not allowed"),
+    ("[" * 300, f"f.yaml:1:{MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
+    ("[" * 100_000, f"f.yaml:1:{MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
+    ("- " * 100_000, f"f.yaml:1:{2 * MAX_DEPTH + 1}: nested deeper than {MAX_DEPTH} levels"),
+    # what YAML makes of expressions that are not quoted
+    ('require: "a" == node.name', f"f.yaml:1:14: not valid YAML: did not find expected key{TRAP}"),
+    ('- "a" == node.name → 80', f"f.yaml:1:7: not valid YAML: did not find expected '-' indicator{TRAP}"),
+    ('require: ["a"] == b', f"f.yaml:1:16: not valid YAML: did not find expected key{TRAP}"),
+    ("require: !has(node.zone)", f"f.yaml:1:10: not valid YAML: unknown tag '!has(node.zone)'{TRAP}"),
+    (
+        'require: node.name == "x: y"',
+        f"f.yaml:1:25: not valid YAML: mapping values are not allowed in this context{TRAP}",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD)
+def test_read_says_where_a_text_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(text, "f.yaml")
+    assert str(caught.value) == message
+
+
+def test_read_refuses_aliases_that_explode() -> None:
+    levels = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10))
+    with pytest.raises(UsageError, match=r"^f.yaml:\d+:5: aliases make more than 20000000 values of it$"):
+        read(f"a0: &a0 [{', '.join('x' * 10)}]\n{levels}", "f.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"kind": }', "f.json:1:10: not valid JSON: expecting value"),
+        ('{"kind": "A"\n"b": 1}', "f.json:2:1: not valid JSON: expecting ',' delimiter"),
+        ('{"a":' * 5000, "f.json: nested too deep"),
+    ],
+)
+def test_read_explains_json_as_json(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(text, "f.json")
+    assert str(caught.value) == message
+
+
+PLACES = """\
+# a comment
+kind: List
+items:
+- kind: A
+  metadata:
+    labels: {app.kubernetes.io/name: x}
+  spec:
+    plain: node.zone == 1   # why
+    double: "has(\\"x\\") and \\u0041 b"
+    single: 'it''s a test'
+    literal: |
+      first line
+        second "x"
+    folded: >-
+      one two
+      three four
+    several: abc def
+      ghi jkl
+    wide: "😀 ä" # after
+"""
+LINES = PLACES.split("\n")
+
+
+def _spelled(document: Document, field: str) -> str:
+    """The characters of the file that a field's characters are said to be at, end included."""
+    node = document.node(field)
+    assert node is not None
+    found = []
+    for number, line in enumerate(node.value.split("\n"), 1):
+        for column in range(1, len(line) + 2):
+            place = document.place(field, number, column)
+            assert place is not None
+            found.append(LINES[place.line - 1][place.column - 1 : place.column] or "$")
+    return "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("field", "spelled"),
+    [
+        ("spec.plain", "node.zone == 1 "),
+        ("spec.double", 'has(\\x\\) and \\ b"'),
+        ("spec.single", "it's a test'"),
+        ("spec.literal", 'first line$$$second "x"$$'),
+        ("spec.folded", "one two$three four$"),
+        ("spec.several", "abc def$ghi jkl$"),
+        ("spec.wide", '😀 ä"'),
+        ("metadata.labels.app.kubernetes.io/name", "x}"),
+    ],
+)
+def test_place_finds_every_character_of_a_text(field: str, spelled: str) -> None:
+    (document,) = read(PLACES, "f.yaml")
+    assert _spelled(document, field) == spelled
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [("", (4, 3)), ("spec", (8, 5)), ("spec.none", (8, 5)), ("spec.none[3].x", (8, 5)), ("spec.plain", (8, 12))],
+)
+def test_place_of_what_is_not_there_is_the_nearest_around_it(field: str, place: tuple[int, int]) -> None:
+    (document,) = read(PLACES, "f.yaml")
+    assert document.place(field) == place
+    assert document.where == "f.yaml:4:3"
+
+
+def test_place_works_in_json() -> None:
+    text = '{"kind": "A"}\n  {"kind": "B", "spec": {"filters": [{"require": "node.zone"}]}}'
+    document = read(text, "f.json")[1]
+    place = document.place("spec.filters[0].require", 1, 6)
+    assert place is not None
+    assert text.split("\n")[place.line - 1][place.column - 1 :].startswith("zone")
+
+
+def test_place_is_unknown_where_json_is_no_yaml() -> None:
+    (document,) = read('{"kind": "A", "x": "\\ud83d\\ude00"}', "f.json")
+    assert document.place("x") is None
+    assert document.where == "f.json"
+
+
+def test_load_reads_folders_by_name_and_nothing_else(tmp_path: Path) -> None:
+    for name, kind in (("b.yaml", "B"), ("a.json", "A"), ("c.yml", "C"), ("d.txt", "D")):
+        (tmp_path / name).write_text(json.dumps({"kind": kind}), encoding="utf-8")
+    (tmp_path / "below").mkdir()
+    assert [one.object["kind"] for one in load([str(tmp_path)])] == ["A", "B", "C"]
+
+
+def test_load_reads_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("kind: A\nx: ä".encode()), "ascii"))
+    (document,) = load(["-"])
+    assert (document.object, document.file) == ({"kind": "A", "x": "ä"}, "<stdin>")
+
+
+def test_load_takes_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"\xef\xbb\xbfkind: A\r\nx: |\r\n  a\r\n  b\r\n")
+    assert load([str(path)])[0].object == {"kind": "A", "x": "a\nb\n"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x7fELF\x02\x01\x01\x00\xff\xfe", "{}: not a text file in UTF-8"),
+        (b"kind: A\x00", "{}: not a text file"),
+        (b"", "{}: holds no object"),
+    ],
+)
+def test_load_refuses_what_is_no_text(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        load([str(path)])
+    assert str(caught.value) == message.format(path)
+
+
+def test_load_names_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.yaml: there is no such file$"):
+        load([str(tmp_path / "none.yaml")])
+    with pytest.raises(UsageError, match=r": the folder has no \.yaml, \.yml or \.json file$"):
+        load([str(tmp_path)])

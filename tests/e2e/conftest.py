@@ -1,0 +1,126 @@
+"""A fresh API server for each test, the real kubectl pointed at it, and schedulers."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+import yaml
+
+from policysched.sandbox import Sandbox
+from tests.controlplane.build import binary
+from tests.e2e.objects import DEFINITION, Json
+from tests.e2e.schedulers import InProcess, Spawned, in_process, spawned
+from tests.e2e.server import Server
+from tests.e2e.waiting import DEADLINE
+
+
+class Running(Protocol):
+    """Runs a scheduler in this process against the test's server."""
+
+    def __call__(self, *names: str, wait: bool = True) -> AbstractAsyncContextManager[InProcess]: ...
+
+
+class Spawning(Protocol):
+    """Runs a scheduler as a process against the test's server."""
+
+    def __call__(self, *arguments: str, wait: bool = True) -> AbstractAsyncContextManager[Spawned]: ...
+
+
+@pytest.fixture
+async def bare_sandbox() -> AsyncIterator[Sandbox]:
+    """A sandbox that does not know policies yet."""
+    made = Sandbox(lambda: datetime.now(UTC), random.Random(7), kubelet_seconds=0.01)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+def sandbox(bare_sandbox: Sandbox) -> Sandbox:
+    """A sandbox that knows policies."""
+    bare_sandbox.load([DEFINITION])
+    return bare_sandbox
+
+
+def write_kubeconfig(sandbox: Sandbox, folder: Path) -> Path:
+    """Write the sandbox's kubeconfig."""
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(sandbox.kubeconfig()))
+    return path
+
+
+@pytest.fixture
+async def bare_server(bare_sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Server]:
+    """An API server that does not know policies yet."""
+    async with Server(bare_sandbox.url, write_kubeconfig(bare_sandbox, tmp_path)) as made:
+        yield made
+
+
+@pytest.fixture
+def server(sandbox: Sandbox, bare_server: Server) -> Server:
+    """An API server that knows policies, without nodes."""
+    return bare_server
+
+
+@pytest.fixture
+def running(bare_server: Server) -> Running:
+    def run(*names: str, wait: bool = True) -> AbstractAsyncContextManager[InProcess]:
+        return in_process(bare_server.kubeconfig, *names, wait=wait)
+
+    return run
+
+
+@pytest.fixture
+async def scheduler(server: Server, running: Running) -> AsyncIterator[InProcess]:
+    """A scheduler that runs for the whole test, in this process."""
+    async with running() as made:
+        yield made
+
+
+@pytest.fixture
+def spawning(bare_server: Server) -> Spawning:
+    def run(*arguments: str, wait: bool = True) -> AbstractAsyncContextManager[Spawned]:
+        return spawned(f"--kubeconfig={bare_server.kubeconfig}", *arguments, wait=wait)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def kubectl_program() -> Path:
+    return binary("kubectl")
+
+
+class Kubectl:
+    """The real kubectl, pointed at a server."""
+
+    def __init__(self, program: Path, kubeconfig: Path, cache: Path) -> None:
+        self._start = (str(program), f"--kubeconfig={kubeconfig}", f"--cache-dir={cache}")
+
+    async def run(self, *arguments: str, stdin: str = "") -> str:
+        """Run a command that must succeed, and give what it prints."""
+        process = await asyncio.create_subprocess_exec(
+            *self._start,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output, _ = await asyncio.wait_for(process.communicate(stdin.encode()), DEADLINE)
+        assert process.returncode == 0, output.decode()
+        return output.decode()
+
+    async def apply(self, *objects: Json) -> str:
+        """Apply objects from one stream of documents."""
+        return await self.run("apply", "-f", "-", stdin="\n---\n".join(map(yaml.safe_dump, objects)))
+
+
+@pytest.fixture
+def kubectl(kubectl_program: Path, bare_server: Server, tmp_path: Path) -> Kubectl:
+    return Kubectl(kubectl_program, bare_server.kubeconfig, tmp_path / "cache")

@@ -1,0 +1,91 @@
+"""Objects of the end-to-end tests, as a user would write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Json = dict[str, Any]
+DEFINITION: Json = yaml.safe_load((Path(__file__).parents[2] / "crds" / "schedulingpolicies.yaml").read_text("utf-8"))
+NAME = "policysched"
+"""The schedulerName of pods that are ours."""
+NO_CLAIMS = "no new claims to deallocate"
+"""What the default profile's PostFilter adds to every message."""
+
+
+def node(
+    name: str, *, labels: Json | None = None, taints: list[Json] | None = None, cpu: str = "4", **extended: str
+) -> Json:
+    """A node of 4 cores, 8Gi and 110 pods; `extended` are further resources."""
+    capacity = {"cpu": cpu, "memory": "8Gi", "pods": "110"} | extended
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | (labels or {})},
+        "spec": {"taints": taints} if taints else {},
+        "status": {
+            "capacity": capacity,
+            "allocatable": dict(capacity),
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+        },
+    }
+
+
+def pod(
+    name: str,
+    *,
+    requests: Json | None = None,
+    labels: Json | None = None,
+    scheduler: str = NAME,
+    namespace: str = "default",
+    **spec: Any,
+) -> Json:
+    """A pod of one container; `spec` is any other field of it."""
+    container: Json = {"name": "c", "image": "registry.k8s.io/pause:3.10"}
+    if requests:
+        # Extended resources must have limits; for others they do no harm.
+        container["resources"] = {"requests": requests, "limits": requests}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
+        "spec": {"schedulerName": scheduler, "containers": [container]} | spec,
+    }
+
+
+def policy(name: str, **spec: Any) -> Json:
+    """A SchedulingPolicy."""
+    return {
+        "apiVersion": "policysched.io/v1alpha1",
+        "kind": "SchedulingPolicy",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def only(name: str, wanted: str, **spec: Any) -> Json:
+    """A policy that lets pods land on one node alone; its rule is called `here`."""
+    return policy(name, filters=[{"name": "here", "require": f'node.name == "{wanted}"'}], **spec)
+
+
+def deployment(name: str, replicas: int, scheduler: str = NAME, **spec: Any) -> Json:
+    """A Deployment in the default namespace."""
+    labels = {"app": name}
+    template = pod(name, scheduler=scheduler, **spec)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": template["spec"]},
+        },
+    }
+
+
+def unfit(nodes: int, *reasons: str) -> str:
+    """The message of a pod that fits on none of so many nodes."""
+    return f"0/{nodes} nodes are available: {', '.join(reasons)}. {NO_CLAIMS}"

@@ -1,0 +1,128 @@
+"""The scheduler under test: in this process, which is fast, or as a process of its own, which is the real thing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from policysched.app.run import RunOptions, run_scheduler
+from tests.e2e.objects import NAME
+from tests.e2e.waiting import DEADLINE, until_true
+
+COMMAND = Path(sys.prefix) / "bin" / "policysched"
+STARTED = "scheduling"
+"""What a scheduler logs when it begins to try pods."""
+
+
+class Lines(logging.Handler):
+    """What a scheduler logged, one text a line: `LEVEL text`."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"{record.levelname} {record.getMessage()}")
+
+    def saying(self, text: str) -> list[str]:
+        """Give the lines that contain a text."""
+        return [line for line in self.lines if text in line]
+
+    async def said(self, text: str) -> None:
+        """Wait for a line that contains a text."""
+        try:
+            await until_true(lambda: bool(self.saying(text)))
+        except AssertionError as error:
+            raise AssertionError(f"no line says {text!r}: {self.lines}") from error
+
+
+class InProcess(Lines):
+    """A scheduler that runs as a task."""
+
+    def __init__(self, options: RunOptions) -> None:
+        super().__init__()
+        self._stop = asyncio.Event()
+        self.task = asyncio.create_task(run_scheduler(options, self._stop))
+
+    async def stop(self) -> None:
+        """End it as SIGTERM would."""
+        self._stop.set()
+        await asyncio.wait_for(self.task, DEADLINE)
+
+
+@contextlib.asynccontextmanager
+async def in_process(kubeconfig: Path | None, *names: str, wait: bool = True) -> AsyncIterator[InProcess]:
+    """Run a scheduler in this process; it must not have ended by itself."""
+    log = logging.getLogger("policysched")
+    before = log.level
+    log.setLevel(logging.DEBUG)
+    running = InProcess(RunOptions(kubeconfig=kubeconfig, scheduler_names=names or (NAME,)))
+    log.addHandler(running)
+    try:
+        if wait:
+            await running.said(STARTED)
+        yield running
+        assert not running.task.done(), running.lines
+    finally:
+        await running.stop()
+        log.removeHandler(running)
+        log.setLevel(before)
+
+
+class Spawned(Lines):
+    """A scheduler that runs as a process."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        super().__init__()
+        self.process = process
+        self._reader = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self.process.stderr is not None
+        async for line in self.process.stderr:
+            self.lines.append(line.decode().rstrip())
+
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and give the exit code."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+        return await self.exit_code()
+
+    async def exit_code(self) -> int:
+        """Wait for the end and give the exit code."""
+        code = await asyncio.wait_for(self.process.wait(), DEADLINE)
+        await self._reader
+        return code
+
+
+@contextlib.asynccontextmanager
+async def spawned(
+    *arguments: str, environment: Mapping[str, str] | None = None, wait: bool = True
+) -> AsyncIterator[Spawned]:
+    """Run `policysched run` as a process; if the test leaves it running, SIGTERM must end it with exit code 0."""
+    process = await asyncio.create_subprocess_exec(
+        str(COMMAND),
+        "run",
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | (environment or {}),
+    )
+    running = Spawned(process)
+    try:
+        if wait:
+            await running.said(STARTED)
+        yield running
+        if process.returncode is None:
+            assert await running.end() == 0, running.lines
+    finally:
+        if process.returncode is None:
+            await running.end(signal.SIGKILL)
+    assert not running.saying("Traceback"), running.lines

@@ -1,0 +1,85 @@
+"""What a user of kubectl sees: policies applied, edited, broken and deleted beside a scheduler of its own process."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.conftest import Kubectl, Spawning
+from tests.e2e.objects import node, only, pod, policy, unfit
+from tests.e2e.server import Server
+from tests.e2e.waiting import until
+
+pytestmark = pytest.mark.kubectl
+
+
+async def test_kubectl_user_applies_edits_breaks_and_deletes_a_policy(
+    server: Server, kubectl: Kubectl, spawning: Spawning
+) -> None:
+    await server.load(*(node(f"n{number}") for number in range(1, 4)))
+    async with spawning() as scheduler:
+        assert "schedulingpolicy.policysched.io/pin created" in await kubectl.apply(only("pin", "n2", weight=3))
+        table = await until(lambda: kubectl.run("get", "spol"), lambda text: "True" in text)
+        assert [line.split()[:4] for line in table.splitlines()] == [
+            ["NAME", "MODE", "WEIGHT", "ACTIVE"],
+            ["pin", "Enforce", "3", "True"],
+        ]
+        await kubectl.apply(pod("first"))
+        assert await server.placed("first") == {"first": "n2"}
+        assert "Successfully assigned default/first to n2" in await until(
+            lambda: kubectl.run("describe", "pod", "first"), lambda text: "Scheduled" in text.partition("Events:")[2]
+        )
+
+        assert "configured" in await kubectl.apply(only("pin", "n3"))
+        await server.policy_says("pin", 2, Compiled="Compiled", Active="Enforce")
+        await kubectl.apply(pod("second"))
+        assert await server.placed("second") == {"second": "n3"}
+
+        await kubectl.apply(policy("pin", filters=[{"name": "here", "require": 'node.labels["cores"] > 10'}]))
+        text = await until(lambda: kubectl.run("describe", "spol", "pin"), lambda text: "E0301" in text)
+        for words in ("cannot compare string with number", "spec.filters[0].require", "LastGoodGeneration"):
+            assert words in text
+        await kubectl.apply(pod("third"))
+        assert await server.placed("third") == {"third": "n3"}
+
+        await kubectl.apply(only("pin", "nowhere"))
+        await server.policy_says("pin", 4, Active="Enforce")
+        await kubectl.apply(pod("fourth"))
+        await server.turned_away("fourth", unfit(3, '3 policy pin/here: node.name == "nowhere"'))
+        await kubectl.run("delete", "spol", "pin")
+        await server.placed("fourth")
+        assert not scheduler.saying("ERROR")
+
+
+async def test_kubectl_user_switches_a_policy_off_and_on(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:
+    await server.load(node("n1"))
+    async with spawning():
+        await kubectl.apply(only("pin", "nowhere"))
+        await server.policy_says("pin", 1, Active="Enforce")
+        await kubectl.apply(pod("held"))
+        await server.turned_away("held", unfit(1, '1 policy pin/here: node.name == "nowhere"'))
+        await kubectl.run("patch", "spol", "pin", "--type=merge", '-p={"spec":{"mode":"Disabled"}}')
+        await server.placed("held")
+        await server.policy_says("pin", 2, Active="Disabled")
+        table = await kubectl.run("get", "spol")
+        assert table.splitlines()[1].split()[:4] == ["pin", "Disabled", "1", "False"]
+
+
+async def test_kubectl_user_helps_a_pending_pod(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:
+    await server.load(node("n1"), node("n2"))
+    async with spawning():
+        await kubectl.run("cordon", "n1")
+        await kubectl.run("taint", "node", "n2", "team=other:NoSchedule")
+        await kubectl.apply(pod("web"))
+        message = unfit(2, "1 node(s) had untolerated taint(s)", "1 node(s) were unschedulable")
+        await server.turned_away("web", message)
+        described = await kubectl.run("describe", "pod", "web")
+        assert message in described
+        assert "Warning  FailedScheduling" in described
+        assert "policysched" in described.partition("Events:")[2]
+        await kubectl.run("uncordon", "n1")
+        assert await server.placed("web") == {"web": "n1"}
+        await kubectl.apply(pod("second", nodeSelector={"kubernetes.io/hostname": "n2"}))
+        selector = "1 node(s) didn't match Pod's node affinity/selector"
+        await server.turned_away("second", unfit(2, selector, "1 node(s) had untolerated taint(s)"))
+        await kubectl.run("taint", "node", "n2", "team-")
+        assert await server.placed("second") == {"second": "n2"}

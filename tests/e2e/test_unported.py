@@ -1,0 +1,87 @@
+"""Pods that need what is not ported: they stay pending, and the event names what is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.objects import NO_CLAIMS, Json, node, pod
+from tests.e2e.schedulers import InProcess
+from tests.e2e.server import Server
+
+TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+AFFINITY = "policysched does not support pod affinity and anti-affinity yet"
+CLAIM = "policysched does not support persistent volume claims and ephemeral volumes yet"
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+TEMPLATE = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+PREFERRED = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]}}
+UNPORTED: dict[str, tuple[dict[str, Any], str]] = {
+    "pod affinity": (
+        {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}},
+        AFFINITY,
+    ),
+    "preferred anti-affinity": ({"affinity": PREFERRED}, AFFINITY),
+    "spread constraint": (
+        {"topologySpreadConstraints": [SPREAD]},
+        "policysched does not support topologySpreadConstraints yet",
+    ),
+    "claim": ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}, CLAIM),
+    "ephemeral volume": ({"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": TEMPLATE}}]}, CLAIM),
+    "resource claim": (
+        {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
+        "policysched does not support resource claims yet",
+    ),
+}
+
+
+def turned_away(missing: str, nodes: int = 1) -> str:
+    return f"0/{nodes} nodes are available: {missing}. {NO_CLAIMS}"
+
+
+@pytest.mark.parametrize(("spec", "missing"), UNPORTED.values(), ids=UNPORTED)
+async def test_unported_demand_keeps_a_pod_pending_and_is_named(
+    server: Server, scheduler: InProcess, spec: dict[str, Any], missing: str
+) -> None:
+    await server.load(node("n1"), pod("web", **spec))
+    await server.turned_away("web", turned_away(missing))
+    await server.load(node("n2"), pod("plain"))
+    await server.placed("plain")
+    assert (await server.nodes_of())["web"] == ""
+
+
+async def test_pod_that_a_placed_pods_anti_affinity_selects_waits_for_its_end(
+    server: Server, scheduler: InProcess
+) -> None:
+    required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
+    await server.load(node("n1"), node("n2"), pod("alone", affinity=required, nodeName="n1"))
+    await server.load(pod("db", labels={"app": "db"}), pod("web", labels={"app": "web"}))
+    missing = f"{AFFINITY}: a placed pod's anti-affinity (default/alone) selects this pod"
+    await server.turned_away("web", turned_away(missing, 2))
+    assert (await server.placed("db"))["db"]
+    await server.delete("Pod", "alone")
+    await server.placed("web")
+
+
+async def test_extended_resource_of_a_device_class_waits_until_the_class_is_gone(
+    server: Server, scheduler: InProcess
+) -> None:
+    device_class: Json = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpus"},
+        "spec": {"extendedResourceName": "example.com/gpu"},
+    }
+    await server.load(device_class, node("n1", **{"example.com/gpu": "2", "example.com/fpga": "1"}))
+    await server.load(pod("plain", requests={"example.com/fpga": "1"}))
+    await server.placed("plain")
+    await server.load(pod("web", requests={"example.com/gpu": "1"}))
+    missing = "policysched does not support extended resources of a device class yet"
+    await server.turned_away("web", turned_away(f"{missing}: example.com/gpu is one of device class gpus"))
+    await server.delete("DeviceClass", "gpus")
+    await server.placed("web")

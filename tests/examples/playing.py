@@ -1,0 +1,49 @@
+"""The examples' files, and a stage for them: a sandbox with the example's cluster and the real scheduler on it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from policysched.app.files import load
+from policysched.app.stage import Stage, stage
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+Object = dict[str, Any]
+
+
+def objects(example: str, *names: str) -> list[Object]:
+    return [one.object for name in names for one in load([str(EXAMPLES / example / name)])]
+
+
+@asynccontextmanager
+async def playing(example: str, scheduler_name: str) -> AsyncIterator[Stage]:
+    async with stage(objects(example, "cluster"), scheduler_names=(scheduler_name,), kubelet_seconds=0.01) as on:
+        yield on
+
+
+async def running(on: Stage, count: int) -> dict[str, str]:
+    """Wait until that many pods run; give their nodes by name."""
+
+    async def all_run() -> dict[str, str] | None:
+        pods = await on.api.list("Pod")
+        found = {
+            pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods if pod["status"]["phase"] == "Running"
+        }
+        return found if len(found) == count else None
+
+    return await on.until(all_run, f"{count} running pods")
+
+
+async def failure(on: Stage, pod: str) -> str:
+    """Wait for a pod's FailedScheduling event; give its message."""
+
+    async def reported() -> str | None:
+        for event in await on.api.list("Event"):
+            if event["reason"] == "FailedScheduling" and event["involvedObject"]["name"] == pod:
+                return str(event["message"])
+        return None
+
+    return await on.until(reported, f"an event about {pod}")

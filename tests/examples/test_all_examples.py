@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from policysched import check
+from policysched.app.files import load
+from policysched.app.sandbox import written_kubeconfig
+from tests.controlplane.build import binary
+from tests.examples.playing import EXAMPLES, playing
+
+FOLDERS = sorted(one.name for one in EXAMPLES.iterdir() if one.is_dir())
+PROFILES = {
+    "01-tonodename": "sample-scheduler",
+    "02-node-label-filter": "default-scheduler",
+    "03-namescore": "namescore-scheduler",
+    "04-gpu-models": "policysched",
+}
+
+
+def test_every_example_is_listed_here() -> None:
+    assert sorted(PROFILES) == FOLDERS
+
+
+@pytest.mark.parametrize("example", FOLDERS)
+def test_every_example_has_a_readme_a_policy_and_a_cluster(example: str) -> None:
+    for name in ("README.md", "policy.yaml", "cluster/nodes.yaml"):
+        assert (EXAMPLES / example / name).is_file()
+
+
+@pytest.mark.parametrize("example", FOLDERS)
+def test_every_policy_compiles_without_a_warning(example: str) -> None:
+    policies = [one.object for one in load([str(EXAMPLES / example / "policy.yaml")])]
+    assert policies
+    assert check(policies) == []
+
+
+async def _kubectl(kubeconfig: Path, *arguments: str) -> str:
+    program = await asyncio.to_thread(binary, "kubectl")
+    command = [
+        str(program),
+        "--kubeconfig",
+        str(kubeconfig),
+        "--cache-dir",
+        str(kubeconfig.parent / "cache"),
+        *arguments,
+    ]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, problem = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 0, problem.decode()
+    return out.decode()
+
+
+@pytest.mark.kubectl
+@pytest.mark.parametrize("example", FOLDERS)
+async def test_kubectl_applies_the_example_and_shows_the_policy_at_work(example: str, tmp_path: Path) -> None:
+    async with playing(example, PROFILES[example]) as on:
+        with written_kubeconfig(on.sandbox.kubeconfig(), tmp_path / "kubeconfig") as kubeconfig:
+            applied = await _kubectl(kubeconfig, "apply", "-f", str(EXAMPLES / example))
+            assert "created" in applied
+            assert "unchanged" in await _kubectl(kubeconfig, "apply", "-f", str(EXAMPLES / example / "policy.yaml"))
+            await _kubectl(kubeconfig, "wait", "spol", "--all", "--for=condition=Active", "--timeout=10s")
+            rows = (await _kubectl(kubeconfig, "get", "spol")).splitlines()
+            assert rows[0].split() == ["NAME", "MODE", "WEIGHT", "ACTIVE", "AGE"]
+            assert rows[1].split()[1] == "Enforce"
+            assert rows[1].split()[3] == "True"
+            pods = json.loads(await _kubectl(kubeconfig, "get", "pods", "-o", "json"))["items"]
+            assert {pod["spec"]["schedulerName"] for pod in pods} <= {PROFILES[example]}

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import pytest
+
+from policysched import dry_run
+from tests.examples.playing import objects, playing, running
+
+EXAMPLE = "01-tonodename"
+PROFILE = "sample-scheduler"
+
+
+async def test_deployment_runs_without_the_control_plane(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "policysched.schedule")
+    async with playing(EXAMPLE, PROFILE) as on:
+        await on.apply(*objects(EXAMPLE, "policy.yaml"))
+        await on.api.create(*objects(EXAMPLE, "deployment.yaml"))
+        nodes = Counter((await running(on, 10)).values())
+    assert nodes["master"] == 0
+    assert nodes["piworknode001"] == max(nodes.values())
+    assert len(nodes) > 1, "the default plugins' scores count too"
+    assumed = [record.getMessage() for record in caplog.records if record.getMessage().startswith("assumed")]
+    assert len(assumed) == 10
+    assert all(one.endswith(("evaluatedNodes=4 feasibleNodes=3", "feasibleNodes=2")) for one in assumed)
+    assert assumed[0].endswith("node=piworknode001 evaluatedNodes=4 feasibleNodes=3")
+
+
+def test_scores_are_100_25_25_for_three_feasible_of_four_nodes() -> None:
+    template = objects(EXAMPLE, "deployment.yaml")[0]["spec"]["template"]
+    pod = {"kind": "Pod", **template, "metadata": {**template["metadata"], "name": "test-scheduler"}}
+    record = dry_run(objects(EXAMPLE, "cluster"), pod, objects(EXAMPLE, "policy.yaml")).to_dict()
+    policy = {node: scores["SchedulingPolicy/tonodename"] for node, scores in record["scores"].items()}
+    assert policy == {"piworknode001": 100, "piworknode002": 25, "piworknode003": 25}
+    assert list(record["rejected"]) == ["master"]
+    assert record["rules"]["tonodename"]["scores"] == {"tonodename": policy}
+    assert record["selected"] == "piworknode001"
+
+
+async def test_pods_of_another_scheduler_name_are_left_alone() -> None:
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "other"},
+        "spec": {"schedulerName": "another", "containers": [{"name": "a", "image": "a"}]},
+    }
+    ours = {**pod, "metadata": {"name": "ours"}, "spec": {**pod["spec"], "schedulerName": PROFILE}}
+    async with playing(EXAMPLE, PROFILE) as on:
+        await on.api.create(pod)
+        await on.api.create(ours)
+        assert list(await running(on, 1)) == ["ours"]
+        assert (await on.api.get("Pod", "other"))["spec"].get("nodeName") is None
