@@ -15,6 +15,7 @@ import asyncio
 import csv
 import logging
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -36,6 +37,7 @@ ALLOWED = "gpu-spec"
 NODES_FILE, PODS_FILE = "nodes.csv", "pods_gpuspec33.csv"
 POLICY = Path(__file__).resolve().parent.parent / "examples" / "04-gpu-models" / "policy.yaml"
 VARIABLE = "POLICYSCHED_OPENB"
+_REASON = re.compile(r"(?:available: |, )\d+ ([^,]+?)(?=, \d|\. |\.$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,9 @@ class Outcome:
         return [pod for pod in self.pods if pod["spec"].get("nodeName")]
 
     def reasons(self) -> Counter[str]:
-        """Count what the other pods say."""
-        return Counter(_why(pod) for pod in self.pods if not pod["spec"].get("nodeName"))
+        """Count the sets of reasons that the other pods give."""
+        waiting = (_why(pod) for pod in self.pods if not pod["spec"].get("nodeName"))
+        return Counter(", ".join(sorted(set(_REASON.findall(message)))) or message for message in waiting)
 
     def faults(self) -> list[str]:
         """List the pods on a model that they do not allow, and those that wait and do not say why."""

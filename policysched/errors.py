@@ -2,14 +2,15 @@
 
     PolicyschedError            anything of ours that reaches the edge
     ├── UsageError              a wrong flag, file or object given by the user: exit code 2
-    └── ConnectionProblemError  the API server or its credentials cannot be used
+    ├── ConnectionProblemError  the API server or its credentials cannot be used
+    └── KubeconfigError         both: the kubeconfig or the context that the user gave
 
 Rejections and diagnostics are values, never exceptions. This module is a leaf: every layer may import it.
 """
 
 from __future__ import annotations
 
-__all__ = ["ConnectionProblemError", "PolicyschedError", "UsageError"]
+__all__ = ["ConnectionProblemError", "KubeconfigError", "PolicyschedError", "UsageError"]
 
 
 class PolicyschedError(Exception):
@@ -22,3 +23,7 @@ class UsageError(PolicyschedError):
 
 class ConnectionProblemError(PolicyschedError):
     """The API server cannot be reached or refuses the credentials."""
+
+
+class KubeconfigError(UsageError, ConnectionProblemError):
+    """The kubeconfig that the user gave, or the context in it, cannot be used."""

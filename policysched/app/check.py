@@ -66,7 +66,7 @@ class Finding:
             return f"{found.severity}[{found.code}]: {found.message}\n  --> {about}" + _help_line("  ", found.help)
         moved = replace(found, line=place.line, column=place.column, end_column=self._end(place), help=None)
         gutter = " " * (len(str(place.line)) + 2)
-        shown = render(moved, self.document.source.text, self.document.file)
+        shown = render(moved, "\n".join(self.document.source.lines), self.document.file)
         return f"{shown}\n{gutter}= in {about}{_help_line(gutter, found.help)}"
 
     def _end(self, begin: Place) -> int:

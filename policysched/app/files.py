@@ -8,6 +8,7 @@ hundred thousand objects and nothing to complain about.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from policysched.errors import UsageError
 
 STDIN: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+_LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 Object = dict[str, Any]
 
 
@@ -37,8 +39,8 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The text's lines."""
-        return self.text.split("\n")
+        """The text's lines, ended by what ends a line in YAML."""
+        return _LINE_END.split(self.text)
 
     @cached_property
     def root(self) -> Node | None:

@@ -14,7 +14,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 _ITEM: Final = re.compile(r"\[(\d+)\]")
 _ESCAPE: Final = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
-_BLANK_ESCAPES: Final = frozenset("\n tnrvf_NLP0abe")
+_BLANK_ESCAPES: Final = frozenset("\n tnrvf_NLP")
 
 
 class Place(NamedTuple):
@@ -104,8 +104,7 @@ def _columns(line: str, begin: int, end: int, style: str | None) -> Iterator[tup
     column = begin
     while column < end:
         behind = _behind(line, column, style)
-        blank = line[column + 1 : column + 2] in _BLANK_ESCAPES if behind > column + 1 and style == '"' else False
-        if not blank and not line[column].isspace():
+        if not _is_blank(line[column:behind], escaped=style == '"'):
             yield column, behind
         column = behind
 
@@ -116,3 +115,12 @@ def _behind(line: str, column: int, style: str | None) -> int:
         return column + 2
     escape = _ESCAPE.match(line, column) if style == '"' else None
     return escape.end() if escape else column + 1
+
+
+def _is_blank(written: str, *, escaped: bool) -> bool:
+    """Tell whether a character, as it is written, stands for white space; an escaped line end stands for nothing."""
+    if not escaped or not written.startswith("\\"):
+        return written.isspace()
+    if written[1:2] in ("x", "u", "U"):
+        return chr(int(written[2:], 16)).isspace()
+    return len(written) == 1 or written[1] in _BLANK_ESCAPES

@@ -54,7 +54,8 @@ def default_profile(scheduler_name: str = DEFAULT_NAME, choice: Choice = Choice(
             if _acts(plugin, "score", choice.no_score)
         ),
         post_filters=tuple(plugin for plugin in plugins if hasattr(plugin, "post_filter")),
-        takes_policies=not _is_off(POLICIES, choice.off),
+        policies_filter=not _is_off(POLICIES, choice.off | choice.no_filter),
+        policies_score=not _is_off(POLICIES, choice.off | choice.no_score),
     )
 
 

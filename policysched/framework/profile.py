@@ -30,8 +30,9 @@ class Profile:
     scores: tuple[tuple[ScorePlugin, int], ...] = ()
     """Score plugins with their weights."""
     post_filters: tuple[PostFilterPlugin, ...] = ()
-    takes_policies: bool = True
-    """Whether SchedulingPolicies act in this profile."""
+    policies_filter: bool = True
+    policies_score: bool = True
+    """Whether SchedulingPolicies act at these points."""
     extra_key: Callable[[Pod], Hashable] | None = None
     """What policies read of a pod beyond the fields that always make its class."""
 

@@ -16,7 +16,7 @@ from kubernetes.aio import config
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
 
-from policysched.errors import ConnectionProblemError
+from policysched.errors import ConnectionProblemError, KubeconfigError
 
 _LOADERS: Any = config
 """The loaders carry no types."""
@@ -73,9 +73,7 @@ async def find_credentials(path: str | None = None, context: str | None = None) 
     if path is None and not _existing(chosen) and SERVICE_HOST in os.environ:
         return _in_cluster()
     if not _existing(chosen):
-        raise ConnectionProblemError(
-            f"no kubeconfig at {chosen}: name one with --kubeconfig or the variable KUBECONFIG"
-        )
+        raise KubeconfigError(f"no kubeconfig at {chosen}: name one with --kubeconfig or the variable KUBECONFIG")
     return await _from_files(chosen, context)
 
 
@@ -101,7 +99,7 @@ async def _from_files(paths: str, context: str | None) -> Credentials:
             config_file=paths, context=context, client_configuration=configuration, persist_config=False
         )
     except Exception as error:  # the loader lets through whatever a malformed file makes it do
-        raise ConnectionProblemError(f"kubeconfig {paths} cannot be used: {_one_line(error)}") from error
+        raise KubeconfigError(f"kubeconfig {paths} cannot be used: {_one_line(error)}") from error
     credentials = Credentials(configuration, loader)
     _check_exec(loader, configuration, f"kubeconfig {paths}")
     return credentials
@@ -119,20 +117,20 @@ def _check_files(paths: str, context: str | None) -> None:
     wanted = context or current
     listed = ", ".join(sorted(names)) or "none"
     if not wanted:
-        raise ConnectionProblemError(f"kubeconfig {paths} has no current-context: name one with --context ({listed})")
+        raise KubeconfigError(f"kubeconfig {paths} has no current-context: name one with --context ({listed})")
     if wanted not in names:
-        raise ConnectionProblemError(f'kubeconfig {paths} has no context "{wanted}": it has {listed}')
+        raise KubeconfigError(f'kubeconfig {paths} has no context "{wanted}": it has {listed}')
 
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
         content = yaml.safe_load(file.read_text("utf-8"))
     except OSError as error:
-        raise ConnectionProblemError(f"kubeconfig {file} cannot be read: {error.strerror}") from error
+        raise KubeconfigError(f"kubeconfig {file} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConnectionProblemError(f"kubeconfig {file} is not YAML: {_one_line(error)}") from error
+        raise KubeconfigError(f"kubeconfig {file} is not YAML: {_one_line(error)}") from error
     if not isinstance(content, Mapping):
-        raise ConnectionProblemError(f"kubeconfig {file} is not a kubeconfig: it holds no mapping")
+        raise KubeconfigError(f"kubeconfig {file} is not a kubeconfig: it holds no mapping")
     return content
 
 

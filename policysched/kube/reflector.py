@@ -22,7 +22,7 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.items import HasMetadata, Items, OnBroken
 from policysched.kube.resources import Watched
-from policysched.kube.retry import LONGEST, Pacing, Retry
+from policysched.kube.retry import Pacing, Retry
 from policysched.kube.transport import Status, Transport
 from policysched.model.decode import ObjectError
 
@@ -33,6 +33,8 @@ PAGE = 500
 SHORTEST_WATCH = 300
 """The server ends a watch after this to twice this time, so that not all end together. Units: seconds."""
 GRACE = 30
+ABSENT = 5.0
+"""How often a resource that need not exist is asked for again: who installs it wants to see it work. Units: seconds."""
 GONE = 410
 STALE = frozenset((400, 404, GONE, 504))
 """Statuses after which only a new list helps: 504 is also said of a version that the server has not reached."""
@@ -195,7 +197,8 @@ class Reflector(Generic[T]):
             self.absent = True
             self._replace(())
         self._well()
-        await self._retry.pause(LONGEST)
+        self._retry.reset()
+        await self._retry.pause(ABSENT)
 
     def _trouble(self, problem: str) -> None:
         if problem != self.problem:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from policysched.language.check import Checker
 from policysched.language.compile import (
@@ -79,8 +80,8 @@ def _parse_lines(lines: Sequence[str], environment: Environment) -> tuple[list[_
         tree = parse(text, "case")
         if isinstance(tree, Diagnostic):
             found.append(dataclasses.replace(tree, case=index))
-        elif isinstance(tree, Case):
-            parsed.append(_Line(index, Checker(text, environment), tree))
+        else:
+            parsed.append(_Line(index, Checker(text, environment), cast("Case", tree)))
     return parsed, found
 
 
@@ -136,8 +137,8 @@ def _check_reached(arms: Sequence[_Line]) -> None:
 def _assemble(parsed: Sequence[_Line], arms: Sequence[_Line], rests: Sequence[_Line]) -> Program:
     result = constant(None, NUMBER.filled(Gap.OWN))
     for line in reversed(arms):
-        if line.value is not None:
-            result = line.value if line.guard is None else _choose(line.guard, line.value, result)
+        value = cast("Typed", line.value)
+        result = value if line.guard is None else _choose(line.guard, value, result)
     rest = constant_value(rests[0].value) if rests and rests[0].value else None
     return Program(
         result,

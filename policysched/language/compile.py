@@ -7,7 +7,6 @@ score in `cases`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -49,18 +48,8 @@ class Compiled:
         return tuple(item for item in self.diagnostics if item.severity == "error")
 
 
-class _NoFrame:
-    """A frame for constants, which read nothing."""
-
-    @property
-    def feasible(self) -> Sequence[ScalarFrame]:
-        return ()
-
-    def value(self, item: object) -> None:
-        raise AssertionError(f"a constant reads {item}")
-
-
-_NO_FRAME: ScalarFrame = cast("ScalarFrame", _NoFrame())
+# What reads nothing asks no frame.
+_NO_FRAME: ScalarFrame = cast("ScalarFrame", None)
 
 
 def compile_expression(text: str, environment: Environment, want: Want = Want.ANY) -> Compiled:
@@ -160,11 +149,7 @@ def _percentage(expr: Expr) -> Literal | None:
 
 def doubtful(node: Typed) -> str:
     """Return the input that a value may be missing for, as the text writes it."""
-    waiting = [node]
-    while waiting:
-        found = waiting.pop()
-        doubtful = [arg for arg in found.args if arg.type.gap is Gap.INPUT]
-        if not doubtful:
-            return found.inputs[0].text if found.inputs else "a value"
-        waiting.append(doubtful[0])
-    raise AssertionError("a loop that always returns has ended")
+    found = node
+    while causes := [arg for arg in found.args if arg.type.gap is Gap.INPUT]:
+        found = causes[0]
+    return found.inputs[0].text if found.inputs else "a value"

@@ -35,9 +35,8 @@ class Function:
     @property
     def expected(self) -> str:
         """The number of arguments in words."""
-        if self.most == self.least:
-            return "1 argument" if self.least == 1 else f"{self.least} arguments"
-        return f"{self.least} or more arguments"
+        number = "one argument" if self.least == 1 else f"{self.least} arguments"
+        return number if self.most == self.least else f"at least {number}"
 
 
 def _all(nodes: Sequence[Typed | None]) -> list[Typed] | None:
@@ -244,14 +243,14 @@ def _aggregate(checker: Checker, call: Call) -> Typed | None:
     if name in {"min", "max"} and number > 1:
         return checker.report("E0206", call.span, "pair", name=name, number=number)
     if number != 1:
-        return checker.report("E0206", call.span, name=name, expected="1 argument", number=number)
+        return checker.report("E0206", call.span, name=name, expected="one argument", number=number)
     return checker.report("E0209", call.function.span, name=name)
 
 
 def _method(checker: Checker, call: Call) -> Typed | None:
     name, number = call.function.dotted, len(call.arguments)
     if number != 1:
-        return checker.report("E0206", call.span, name=name, expected="1 argument", number=number)
+        return checker.report("E0206", call.span, name=name, expected="one argument", number=number)
     key = checker.check(call.arguments[0])
     if key is None or not lookup.check_key(checker, call.arguments[0].span, key):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final, TypeAlias, cast
 
 from policysched.language.frames import ScalarFrame
@@ -141,11 +141,8 @@ def _number(text: str) -> Scalar:
     parts = digits.split(".")
     if len(parts) > 2 or not all(part and set(part) <= set("0123456789") for part in parts):
         return None
-    try:
-        value = Decimal(digits)
-    except InvalidOperation:
-        return None
-    return sign * float(value) if float(value) < 2**64 else None
+    value = Decimal(digits)
+    return sign * float(value) if value < 2**64 else None
 
 
 def _glob(text: str, pattern: str) -> bool:

@@ -68,7 +68,7 @@ def literal_units(literal: Literal) -> frozenset[Unit] | None:
             return frozenset({Unit.NUMBER})
         case LiteralKind.NUMBER:
             return _NUMBER_OR_CPU if _split(literal)[0] else _ALL
-        case LiteralKind.QUANTITY:
+        case _:
             suffix = _split(literal)[1]
             if suffix == "m":
                 return _NUMBER_OR_CPU

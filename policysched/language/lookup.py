@@ -113,7 +113,7 @@ def _no_such(checker: Checker, path: Path, size: int) -> None:
     found = FIELDS.get(parent)
     suggestion = did_you_mean(name, GROUPS.get(parent, ()))
     if not suggestion and found is not None and found.keyed:
-        suggestion = f'write {".".join(parent)}["..."]'
+        suggestion = f'write `{".".join(parent)}["{name}"]`'
     checker.report("E0202", path.name_spans[size - 1], parent=".".join(parent), field=name, suggestion=suggestion)
 
 

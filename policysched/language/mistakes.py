@@ -198,11 +198,11 @@ def _unit(text: str, before: Token | None, token: Token) -> Diagnostic | None:
 
 def _unknown_unit(text: str, number: Token, end: int) -> Diagnostic:
     start = span_of(number).start
-    digits = re.match(r"[0-9.]*", str(number))
-    unit = text[start + (digits.end() if digits else 0) : end]
+    digits = str(number).rstrip("%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit = text[start + len(digits) : end]
     units = [suffix for suffix in FACTORS if suffix and suffix != "%"] + ["ms", "s", "min", "h", "d"]
     shortened = next((unit[:size] for size in (2, 1) if unit[:size] in units), "")
-    meant = f"did you mean `{shortened}`?" if shortened else did_you_mean(unit, units)
+    meant = f"did you mean `{digits}{shortened}`?" if shortened else did_you_mean(unit, units)
     known = "units are m k M G T P E Ki Mi Gi Ti Pi Ei, and ms s min h d"
     return diagnose("E0102", text, Span(start, end), unit=unit, instead=meant or known)
 

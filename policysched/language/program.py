@@ -7,7 +7,9 @@ share its evaluation. It never raises for a value and never warns.
 
 from __future__ import annotations
 
-import math
+import functools
+import operator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
@@ -116,41 +118,55 @@ class Program:
         It is the first one in the text that does; None where the value is there, or where what is missing is no
         input (a string that is no number, a division by zero).
         """
+        among = np.zeros(frame.rows, np.bool_)
+        among[row] = True
+        return next((item for item, _ in self.missing_inputs(frame, among)), None)
+
+    def missing_inputs(self, frame: Frame, among: Mask) -> Iterator[tuple[Input, Mask]]:
+        """Find the `missing_input` of many rows at once.
+
+        Returns:
+            Inputs with the rows where it is that one; a row without any is in none.
+        """
         self._evaluate(frame)
-        waiting = [self.root]
-        seen: set[Typed] = set()
+        memo = frame.memo
+        undecided = among.copy()
+        waiting: list[tuple[Typed, Mask]] = [(self.root, among)]
+        seen: dict[Typed, Mask] = {}
         while waiting:
-            node = waiting.pop()
-            if node in seen or not _missing_at(node.type.kind, frame.memo[node], row):
+            node, rows = waiting.pop()
+            rows = rows & undecided & _missing_rows(node, memo) & ~seen.get(node, np.False_)
+            if not rows.any():
                 continue
-            seen.add(node)
-            causes = _causes(node, frame.memo, row)
-            if isinstance(node.data, Input) and not any(
-                _missing_at(cause.type.kind, frame.memo[cause], row) for cause in causes
-            ):
-                return _concrete(node, frame.memo)
+            seen[node] = seen.get(node, np.False_) | rows
+            causes = _causes(node, memo, rows)
+            if isinstance(node.data, Input):
+                caused = [_missing_rows(cause, memo) for cause, _ in causes]
+                own = rows & ~functools.reduce(operator.or_, caused, np.False_)
+                if own.any():
+                    undecided &= ~own
+                    yield _concrete(node, memo), own
             waiting.extend(reversed(causes))
-        return None
 
 
-def _causes(node: Typed, memo: dict[Any, Any], row: int) -> tuple[Typed, ...]:
-    """Return the arguments that a missing value can come from."""
-    if node.op is not Op.IF or _missing_at(Kind.BOOL, memo[node.args[0]], row):
-        return node.args if node.op is not Op.IF else node.args[:1]
-    return (node.args[1] if _at(memo[node.args[0]][0], row) else node.args[2],)
+def _causes(node: Typed, memo: dict[Any, Any], rows: Mask) -> list[tuple[Typed, Mask]]:
+    """Return the arguments that a missing value can come from, each with the rows where it can."""
+    if node.op is not Op.IF:
+        return [(arg, rows) for arg in node.args]
+    guard, left, right = node.args
+    unknown = _missing_rows(guard, memo)
+    true = np.asarray(memo[guard][0])
+    return [(guard, rows & unknown), (left, rows & ~unknown & true), (right, rows & ~unknown & ~true)]
 
 
-def _at(value: Any, row: int) -> Any:
-    return value[row] if isinstance(value, np.ndarray) else value
-
-
-def _missing_at(kind: Kind, value: Any, row: int) -> bool:
+def _missing_rows(node: Typed, memo: dict[Any, Any]) -> Any:
+    """Return where a node's value is missing: rows, or one truth for all of them."""
+    kind, value = node.type.kind, memo[node]
     if kind is Kind.BOOL:
-        return bool(_at(value[1], row))
-    found = _at(value, row)
+        return np.asarray(value[1])
     if kind is Kind.QUANTITY:
-        return math.isnan(found)
-    return found is None or (isinstance(value, np.ndarray) and bool(found < 0))
+        return np.isnan(value)
+    return value < 0 if isinstance(value, np.ndarray) else np.bool_(value is None)
 
 
 def _concrete(node: Typed, memo: dict[Any, Any]) -> Input:

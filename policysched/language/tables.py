@@ -78,9 +78,12 @@ class Lookup:
 class PairLookup:
     """The results of a function of two strings, sorted by the pair."""
 
-    def __init__(self, content: Content, function: Callable[[str, str, Strings], float]) -> None:
+    def __init__(
+        self, content: Content, function: Callable[[str, str, Strings], float], most: int = _MOST_PAIRS
+    ) -> None:
         self._content = content
         self._function = function
+        self._most = most
         self._forget()
 
     def _forget(self) -> None:
@@ -94,16 +97,15 @@ class PairLookup:
         places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         unknown = self._keys[places] != keys
         if unknown.any():
+            if len(self._keys) > self._most:
+                self._forget()
+                unknown = keys >= 0
             self._learn(np.unique(keys[unknown]), strings)
             places = np.searchsorted(self._keys, keys)
         found: Array = self._values[places]
         return found
 
     def _learn(self, keys: npt.NDArray[np.int64], strings: Strings) -> None:
-        if len(self._keys) > _MOST_PAIRS:
-            known = self._keys, self._values
-            self._forget()
-            keys = np.unique(np.concatenate((keys, known[0][1:][: _MOST_PAIRS // 2])))
         results = [
             self._function(strings.text(key >> 32), strings.text(key & 0xFFFFFFFF), strings) for key in keys.tolist()
         ]
@@ -126,10 +128,7 @@ class Tables:
         """Return the code of a constant."""
         code = self._codes.get(text)
         if code is None:
-            code = strings.code(text)
-            if len(self._codes) >= _MOST_PAIRS:
-                self._codes.clear()
-            self._codes[text] = code
+            code = self._codes[text] = strings.code(text)
         return code
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:

@@ -1,10 +1,10 @@
-"""Which changes of a node can change what an input says."""
+"""Which changes can change what an input says of a row, or of all rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from policysched.framework import Action
+from policysched.framework import Action, Hint, Resource
 from policysched.language.typed import Input
 from policysched.rules.node_inputs import WELL_KNOWN_LABELS
 
@@ -29,3 +29,14 @@ def node_actions(inputs: Iterable[Input]) -> Action:
         name = item.path[0]
         actions |= Action.UPDATE_NODE_LABEL if name in WELL_KNOWN_LABELS else _ACTIONS.get(name, Action.NONE)
     return actions
+
+
+def beyond_rows(inputs: Iterable[Input]) -> list[Hint]:
+    """Name the changes that can change what the inputs say of every row, wherever they happen."""
+    hints = {
+        "cluster.nodes": Hint(Resource.NODE, Action.ADD | Action.DELETE),
+        "cluster.pods": Hint(Resource.ASSIGNED_POD, Action.ADD | Action.DELETE),
+        "pod.image_bytes": Hint(Resource.NODE, Action.ADD | Action.DELETE | Action.UPDATE_NODE_IMAGES),
+    }
+    read = {item.text for item in inputs}
+    return [hint for text, hint in hints.items() if text in read]

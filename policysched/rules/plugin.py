@@ -30,14 +30,16 @@ from policysched.framework import (
     Status,
 )
 from policysched.language.program import Program
+from policysched.language.typed import Input
 from policysched.model.objects import Pod
 from policysched.model.priority import is_system
 from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore, aspects_read
-from policysched.rules.events import node_actions
+from policysched.rules.events import beyond_rows, node_actions
 from policysched.rules.frame import RuleFrame, condition, count_rows
 from policysched.rules.kept import Kept, is_shared, lasts
 from policysched.rules.scoring import Answer, ScoreState, Values, combine, rule_values
-from policysched.rules.verdicts import Details, FilterState, MissingInputs, all_hold, rule_details
+from policysched.rules.verdicts import Details, FilterState, all_hold, rule_details
+from policysched.state.interner import Interner
 
 
 class PolicyPlugin:
@@ -49,7 +51,7 @@ class PolicyPlugin:
         self.filter_reads = aspects_read(tuple(item for rule in policy.filters for item in rule.require.inputs))
         self.score_reads = aspects_read(tuple(item for rule in policy.scores for item in rule.value.inputs))
         self.normalizes = not all(rule.is_local for rule in policy.scores)
-        self._missing = MissingInputs()
+        self._missing: Interner[Input] = Interner()
         self._shared: WeakKeyDictionary[Cluster, dict[str, Kept]] = WeakKeyDictionary()
         self._read = frozenset((item.root, item.path[0]) for item in policy.inputs)
 
@@ -101,11 +103,11 @@ class PolicyPlugin:
         inputs = tuple(item for rule in self.policy.filters for item in rule.require.inputs)
         hints = [Hint(Resource.NODE, Action.ADD | node_actions(inputs), self._row_passes)]
         if any(_counts_pods(rule) for rule in self.policy.filters):
-            actions = Action.ADD | Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
+            actions = Action.ADD | Action.DELETE | Action.UPDATE_POD_SCALE_DOWN | Action.UPDATE_OTHER
             hints.append(Hint(Resource.ASSIGNED_POD, actions, self._row_passes))
         hints.append(Hint(Resource.PENDING_POD, Action.UPDATE, _is_own))
         hints.append(Hint(Resource.NAMESPACE, Action.ALL))
-        return hints
+        return hints + beyond_rows(self.policy.inputs)
 
     def epoch(self, cluster: Cluster) -> Hashable:
         """Move with what is read beyond rows: namespace labels, cluster counts, images of the pod."""
@@ -167,7 +169,7 @@ def _holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:
 
 
 def _counts_pods(rule: CompiledFilter) -> bool:
-    return any(item.path[0] in {"requested", "free"} or item.text == "cluster.pods" for item in rule.require.inputs)
+    return any(item.path[0] in {"requested", "free"} for item in rule.require.inputs)
 
 
 def _is_own(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - the hint's shape

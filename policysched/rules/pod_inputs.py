@@ -18,7 +18,7 @@ from policysched.state.cluster import Cluster
 
 Scalar = str | float | bool | None
 
-BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name"))
+BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos"))
 """The fields of `pod.` that a pod class does not hold by itself."""
 _BUILT_IN = {"cpu": 0, "memory": 1, "ephemeral_storage": 2}
 

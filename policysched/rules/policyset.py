@@ -30,11 +30,15 @@ class PolicySet:
 
     def join(self, profile: Profile) -> Profile:
         """Give a profile with the enforced policies behind its own plugins."""
-        if not profile.takes_policies:
-            return profile
         enforced = [plugin for plugin in self.plugins if plugin.policy.spec.mode == "Enforce"]
+        filters = tuple(plugin for plugin in enforced if plugin.policy.filters and profile.policies_filter)
+        scores = tuple(plugin for plugin in enforced if plugin.policy.scores and profile.policies_score)
         return profile.with_policies(
-            tuple(plugin for plugin in enforced if plugin.policy.filters),
-            tuple((plugin, plugin.policy.spec.weight) for plugin in enforced if plugin.policy.scores),
-            class_values(item for plugin in enforced for item in plugin.policy.inputs),
+            filters,
+            tuple((plugin, plugin.policy.spec.weight) for plugin in scores),
+            class_values(item for plugin in (*filters, *scores) for item in plugin.policy.inputs),
         )
+
+    def acting(self, profile: Profile) -> tuple[PolicyPlugin, ...]:
+        """Give the policies that decision records of a profile tell about: none where it takes all away."""
+        return self.plugins if profile.policies_filter or profile.policies_score else ()

@@ -1,49 +1,31 @@
 """The filter rules of a policy for one pod class: codes by row, and their texts.
 
-A rule answers each row with a detail: 0 where its condition holds, 1 where it is false, 2 to 63 where it is unknown
-because an input was missing (numbered as they are found), 64 where it is unknown without one (a division by zero). A
-code is the place of the first rule that does not hold, times 64, plus its detail.
+A rule answers each row with a detail: 0 where its condition holds, 1 where it is false, 2 where it is unknown without a
+missing input (a division by zero), from 3 on where it is unknown because an input was missing (numbered as they are
+found). A code is the place of the first rule that does not hold, times DETAILS, plus its detail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Codes, Mask, Rows, Status, unresolvable, unschedulable
 from policysched.language.typed import Input
 from policysched.model.objects import Pod
 from policysched.rules.compiled import CompiledFilter
 from policysched.rules.frame import RuleFrame, condition
-from policysched.state.interner import MISSING
+from policysched.state.interner import Interner
 
-DETAILS = 64
+DETAILS = 1 << 24
+"""More than the inputs that a policy can find missing: keys computed from pods may be many."""
 FALSE = 1
-FIRST_MISSING = 2
-UNKNOWN = DETAILS
+UNKNOWN = 2
+FIRST_MISSING = 3
 LONGEST_TEXT = 80
 Details = Callable[[Rows], Codes]
-
-
-@dataclass(slots=True)
-class MissingInputs:
-    """The inputs that some condition of a policy lacked, numbered as they were found."""
-
-    found: list[Input] = field(default_factory=list)
-
-    def detail(self, item: Input | None) -> int:
-        """Give the detail of a missing input."""
-        if item is None:
-            return UNKNOWN
-        if item not in self.found:
-            if FIRST_MISSING + len(self.found) == UNKNOWN:
-                return UNKNOWN
-            self.found.append(item)
-        return FIRST_MISSING + self.found.index(item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +34,8 @@ class FilterState:
 
     policy: str
     rules: tuple[tuple[CompiledFilter, Details], ...]
-    missing: MissingInputs
+    missing: Interner[Input]
+    """The inputs that some condition of the policy lacked."""
 
     def codes(self, rows: Rows) -> Codes:
         """Give each row the code of the first rule that does not hold there.
@@ -82,10 +65,10 @@ class FilterState:
             return rule.message or _shortened(rule.require.text)
         if detail == UNKNOWN:
             return f"{_shortened(rule.require.text)} is unknown"
-        return f"{self.missing.found[detail - FIRST_MISSING].text} is missing"
+        return f"{self.missing.value(detail - FIRST_MISSING).text} is missing"
 
 
-def rule_details(rule: CompiledFilter, missing: MissingInputs, frame: RuleFrame) -> Codes:
+def rule_details(rule: CompiledFilter, missing: Interner[Input], frame: RuleFrame) -> Codes:
     """Answer for one rule.
 
     Shapes: (R,) int32.
@@ -95,7 +78,9 @@ def rule_details(rule: CompiledFilter, missing: MissingInputs, frame: RuleFrame)
     details[~_column(value.true, frame.rows)] = FALSE
     unknown = _column(value.unknown, frame.rows)
     if unknown.any():
-        _name_missing(rule, missing, frame, unknown, details)
+        details[unknown] = UNKNOWN
+        for item, rows in rule.require.missing_inputs(frame, unknown):
+            details[rows] = FIRST_MISSING + missing.code(item)
     return details
 
 
@@ -107,29 +92,6 @@ def kept(cluster: Cluster, pod: Pod, rule: CompiledFilter) -> tuple[Mask, Mask]:
     frame = RuleFrame(cluster, pod, slice(0, cluster.nodes.size))
     value = condition(rule.require, frame)
     return _column(value.true, frame.rows), _column(value.unknown, frame.rows)
-
-
-def _name_missing(
-    rule: CompiledFilter, missing: MissingInputs, frame: RuleFrame, unknown: Mask, details: Codes
-) -> None:
-    """Give unknown rows the detail of the input that they lack; rows that lack the same are asked about once."""
-    lacking = np.zeros(frame.rows, np.int64)
-    for position, item in enumerate(rule.require.inputs[: DETAILS - 1]):
-        lacking |= _missing(item, frame).astype(np.int64) << position
-    for pattern in np.unique(lacking[unknown]).tolist():
-        rows = unknown & (lacking == pattern)
-        details[rows] = missing.detail(rule.require.missing_input(frame, int(np.flatnonzero(rows)[0])))
-
-
-def _missing(item: Input, frame: RuleFrame) -> Mask:
-    if item.key == "*":
-        return np.zeros(frame.rows, np.bool_)
-    if item.root != "node":
-        return np.full(frame.rows, frame.scalar(item) is None)
-    column: NDArray[Any] = frame.column(item)
-    if column.dtype == np.int32:
-        return np.asarray(column == MISSING)
-    return np.isnan(column) if column.dtype == np.float64 else np.zeros(frame.rows, np.bool_)
 
 
 def _column(value: Mask | bool, rows: int) -> Mask:

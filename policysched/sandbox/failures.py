@@ -6,6 +6,7 @@ one of them ends the request it happens in: the server turns them into the respo
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +141,7 @@ def shown(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return f'"{value}"'
+            return json.dumps(value, ensure_ascii=False)
         case None:
             return "null"
         case dict():
@@ -152,7 +153,7 @@ def shown(value: object) -> str:
 
 def unreadable_patch(patched: str, why: str) -> ApiError:
     """422: the patched object has fields that its kind does not have."""
-    text = f'Invalid value: "{patched}": {why}'
+    text = f"Invalid value: {shown(patched)}: {why}"
     causes = [{"reason": "FieldValueInvalid", "message": text, "field": "patch"}]
     return ApiError(422, f' "" is invalid: patch: {text}', details={"causes": causes})
 

@@ -23,7 +23,7 @@ from policysched.sandbox.failures import (
     unlike,
 )
 from policysched.sandbox.store import Entry
-from policysched.sandbox.views import inward
+from policysched.sandbox.views import inward, outward
 
 if TYPE_CHECKING:
     from policysched.sandbox.cluster import Cluster
@@ -113,7 +113,8 @@ def update(cluster: Cluster, resource: Resource, old: Entry, body: Any, subresou
     obj = inward(resource, obj)
     _guard(resource, old.object, obj)
     obj = updates.carried(resource, old.object, obj, subresource)
-    validated(resource, obj, updates.immutable(resource, old.object, obj))
+    shown = outward(resource)
+    validated(resource, shown(obj) if shown else obj, updates.immutable(resource, old.object, obj))
     if same(old.object, obj) or options.dry_run:
         return old if same(old.object, obj) else Entry(obj, old.revision)
     return store_update(cluster, resource, obj)

@@ -2,6 +2,7 @@
 
 The key holds everything that any plugin reads of a pod, as bytes of its encoded parts: namespace, labels and the
 spec without what differs between siblings for no reason (container names, volumes that hold no claim, image or disk).
+Pods that wait have no resources in their status; one that does is told apart by them, and by the names they go by.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from policysched.model.objects import Container, Pod, Volume
+from policysched.model.objects import Container, Pod, PodSpec, Volume
 
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 _NO_VOLUME = Volume()
@@ -20,14 +21,16 @@ _NO_VOLUME = Volume()
 
 def class_key(pod: Pod, extra: Callable[[Pod], Hashable] | None = None) -> Hashable:
     """Give the key of the pod's class; `extra` adds what policies read."""
-    spec = pod.spec
-    plain = replace(
-        spec,
-        containers=[_nameless(container) for container in spec.containers],
-        init_containers=[_nameless(container) for container in spec.init_containers],
-        volumes=[kept for kept in map(_nameless_volume, spec.volumes) if kept != _NO_VOLUME],
-    )
-    parts: list[Any] = [pod.metadata.namespace, pod.metadata.labels, plain]
+    spec, status = pod.spec, pod.status
+    parts: list[Any] = [pod.metadata.namespace, pod.metadata.labels, replace(spec, volumes=_volumes(spec))]
+    if status.resources or status.allocated_resources or status.container_statuses or status.init_container_statuses:
+        parts.append(status)
+    else:
+        parts[-1] = replace(
+            parts[-1],
+            containers=[_nameless(container) for container in spec.containers],
+            init_containers=[_nameless(container) for container in spec.init_containers],
+        )
     key = _ENCODER.encode(parts)
     return (key, extra(pod)) if extra is not None else key
 
@@ -36,5 +39,5 @@ def _nameless(container: Container) -> Container:
     return replace(container, name="")
 
 
-def _nameless_volume(volume: Volume) -> Volume:
-    return replace(volume, name="")
+def _volumes(spec: PodSpec) -> list[Volume]:
+    return [volume for volume in spec.volumes if replace(volume, name="") != _NO_VOLUME]

@@ -55,8 +55,12 @@ class Decision:
 
     def rejectors(self) -> frozenset[str]:
         """Name the plugins that turned the pod away; changes they wait for bring it back."""
+        if self.cluster.nodes.count == 0:
+            return frozenset()
         if self.rejection is not None:
-            return frozenset({self.rejection.plugin} if self.rejection.plugin else self.evaluation.narrowing)
+            named = frozenset({self.rejection.plugin} if self.rejection.plugin else ())
+            narrowed = not named or self.rejection.code is Code.UNSCHEDULABLE
+            return named | frozenset(self.evaluation.narrowing) if narrowed else named
         names = {status.plugin for status, _ in self.evaluation.histogram()}
         names.discard(PRE_FILTER_RESULT)
         return frozenset(names | set(self.evaluation.narrowing))

@@ -47,7 +47,7 @@ class Engine:
     def evaluate(self, pod: Pod, key: Hashable = None) -> Evaluation:
         """Give the up-to-date evaluation of the pod's class."""
         key = self.key(pod) if key is None else key
-        epochs = self.profile.epochs(self.cluster)
+        epochs = (self.profile.epochs(self.cluster), self.cluster.nodes.columns.capacity)
         evaluation = self._evaluations.get(key)
         if evaluation is None or evaluation.epochs != epochs:
             evaluation = Evaluation(self.cluster, self.profile, pod, epochs)
@@ -55,7 +55,7 @@ class Engine:
             if _size(evaluation) <= CACHE_BYTES:
                 self._evaluations[key] = evaluation
         else:
-            evaluation.refresh()
+            self._refresh(key, evaluation)
         return evaluation
 
     def decide(self, pod: Pod, key: Hashable = None) -> Decision:
@@ -64,6 +64,8 @@ class Engine:
         Cost: a few operations over all rows, plus what the plugins ask for rows that changed.
         """
         evaluation = self.evaluate(pod, key)
+        if self.cluster.nodes.count == 0:
+            return Decision(self.cluster, pod, evaluation)
         if evaluation.rejection is not None:
             return Decision(self.cluster, pod, evaluation, rejection=evaluation.rejection)
         nominated = self._nominated_row(pod, evaluation)
@@ -81,6 +83,14 @@ class Engine:
             return Decision(self.cluster, pod, evaluation, failure=evaluation.score_failure)
         return Decision(self.cluster, pod, evaluation, row=self._draw(best), best=best, feasible_count=feasible_count)
 
+    def _refresh(self, key: Hashable, evaluation: Evaluation) -> None:
+        try:
+            evaluation.refresh()
+        except Exception:
+            # It is half up to date, and the next pod of its class must not find it.
+            del self._evaluations[key]
+            raise
+
     def _draw(self, best: list[int]) -> int:
         if len(best) == 1:
             return best[0]
@@ -94,8 +104,6 @@ class Engine:
 
 def _size(evaluation: Evaluation) -> int:
     """Estimate an evaluation's memory in bytes."""
-    if evaluation.rejection is not None:
-        return 1024
     tracks = sum(track.codes.nbytes for track in evaluation.filters)
     tracks += sum(track.values.nbytes for track in evaluation.scores)
     return 4096 + tracks + evaluation.first.nbytes + evaluation.ranked.nbytes

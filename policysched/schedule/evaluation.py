@@ -11,12 +11,10 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import SKIP, Code, FilterPlugin, Mask, Narrow, Rows, Scores, Status, unresolvable
+from policysched.framework import SKIP, Code, Mask, Narrow, Rows, Scores, Status, unresolvable
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.tracks import FilterTrack, Narrowing, ScoreTrack
@@ -39,6 +37,10 @@ class Evaluation:
         self.narrowing: tuple[str, ...] = ()
         """The plugins that narrowed the nodes, sorted."""
         self.filters: list[FilterTrack] = []
+        self.first: NDArray[np.int16] = np.zeros(0, np.int16)
+        """Each row's first rejecting filter, counted from 1; FEASIBLE or ABSENT where there is none."""
+        self.ranked: Scores = np.zeros(0, np.int64)
+        """Each row's sum of scores that need no normalising."""
         self.rejection = self._prepare_filters(profile, pod)
         self.scores: list[ScoreTrack] = []
         self.score_failure: Status | None = None
@@ -53,7 +55,7 @@ class Evaluation:
         if self.rejection is not None or journal.position == self._seen:
             return
         changed = journal.since(self._seen)
-        if changed is None or self.first.size != self.cluster.nodes.columns.capacity:
+        if changed is None:
             self._recompute()
             return
         rows, aspects = changed
@@ -131,13 +133,10 @@ class Evaluation:
                 if not allowed:
                     return unresolvable(_narrowed_to_nothing(self.narrowing))
                 state = state.state
-            self._add_filter(plugin, state)
+            self.filters.append(FilterTrack(plugin, state))
         if allowed is not None and rejection is None:
             self.filters.insert(0, FilterTrack(Narrowing(self.narrowing), Narrowing.prepare(allowed, self.cluster)))
         return rejection
-
-    def _add_filter(self, plugin: FilterPlugin, state: Any) -> None:
-        self.filters.append(FilterTrack(plugin, state))
 
     def _prepare_scores(self, profile: Profile, pod: Pod) -> None:
         for plugin, weight in profile.scores:
@@ -152,8 +151,8 @@ class Evaluation:
     def _recompute(self) -> None:
         nodes = self.cluster.nodes
         self._seen = self.cluster.journal.position
-        self.first: NDArray[np.int16] = np.full(nodes.columns.capacity, ABSENT, np.int16)
-        self.ranked: Scores = np.full(nodes.columns.capacity, INFEASIBLE_SCORE, np.int64)
+        self.first = np.full(nodes.columns.capacity, ABSENT, np.int16)
+        self.ranked = np.full(nodes.columns.capacity, INFEASIBLE_SCORE, np.int64)
         for track in self._tracks():
             track.recompute(nodes.columns.capacity, nodes.size)
         self._combine(slice(0, nodes.size))

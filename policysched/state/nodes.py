@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.model.features import declared_features
 from policysched.model.objects import Node, Taint
 from policysched.model.requests import allocatable
 from policysched.state.columns import Column, ColumnSet
@@ -43,6 +44,7 @@ class NodeTable:
         self._annotation_columns = TextColumns(columns, strings)
         self._allocatable: dict[str, Column] = {}
         self._requested: dict[str, Column] = {}
+        self._nothing = columns.new(np.int64)
         self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
         self.feature_sets: Interner[frozenset[str]] = Interner()
         self.taint_sets.code(())
@@ -68,17 +70,13 @@ class NodeTable:
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
         """Give what rows have of a resource, 0 where they do not know it."""
-        data: NDArray[np.int64] = self._amounts(self._allocatable, resource).data
+        data: NDArray[np.int64] = self._allocatable.get(resource, self._nothing).data
         return data
 
     def requested(self, resource: str) -> NDArray[np.int64]:
         """Give what placed and assumed pods request of a resource."""
-        data: NDArray[np.int64] = self._amounts(self._requested, resource).data
+        data: NDArray[np.int64] = self._requested.get(resource, self._nothing).data
         return data
-
-    def known_resources(self) -> set[str]:
-        """Name the resources that some column counts."""
-        return self._allocatable.keys() | self._requested.keys()
 
     def row_for(self, name: str) -> int:
         """Give the row of a node's name, taking a free one for a name that has none."""
@@ -105,7 +103,7 @@ class NodeTable:
         self.unschedulable.data[row] = node.spec.unschedulable
         self.ready.data[row] = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
         self.taints.data[row] = self.taint_sets.code(tuple(node.spec.taints))
-        self.features.data[row] = self.feature_sets.code(frozenset(node.status.declared_features))
+        self.features.data[row] = self.feature_sets.code(declared_features(node.status.declared_features))
         self._store_allocatable(row, node)
 
     def clear(self, row: int) -> None:

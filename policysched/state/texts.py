@@ -1,7 +1,7 @@
 """Label and annotation values as code columns, built for the keys that somebody reads.
 
 A key's column is made on its first use from the rows' maps and kept up to date from then on; keys that nobody
-asked for cost nothing.
+asked for cost nothing. Rules can compute keys from pods, so only the keys used last are kept.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import numpy as np
 
 from policysched.state.columns import Column, ColumnSet
 from policysched.state.interner import MISSING, Strings
+
+MAX_KEYS = 1024
 
 
 class TextColumns:
@@ -30,12 +32,19 @@ class TextColumns:
         Shapes: data (capacity,) int32 codes.
         Missing: -1.
         """
-        column = self._by_key.get(key)
+        column = self._by_key.pop(key, None)
         if column is None:
-            column = self._by_key[key] = self._columns.new(np.int32, MISSING)
-            for row, texts in enumerate(maps):
-                if key in texts:
-                    column.data[row] = self._strings.code(texts[key])
+            column = self._build(key, maps)
+        self._by_key[key] = column
+        return column
+
+    def _build(self, key: str, maps: Sequence[Mapping[str, str]]) -> Column:
+        if len(self._by_key) == MAX_KEYS:
+            self._columns.drop(self._by_key.pop(next(iter(self._by_key))))
+        column = self._columns.new(np.int32, MISSING)
+        for row, texts in enumerate(maps):
+            if key in texts:
+                column.data[row] = self._strings.code(texts[key])
         return column
 
     def store(self, row: int, texts: Mapping[str, str]) -> None:

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policysched.app.files import Document, load, read
 from policysched.app.yaml_nodes import MAX_DEPTH
@@ -248,3 +251,19 @@ def test_load_names_what_is_missing(tmp_path: Path) -> None:
         load([str(tmp_path / "none.yaml")])
     with pytest.raises(UsageError, match=r": the folder has no \.yaml, \.yml or \.json file$"):
         load([str(tmp_path)])
+
+
+@given(
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=60),
+    st.sampled_from(["|", ">", "'", '"', None]),
+)
+def test_place_stays_inside_the_file_and_on_the_character(text: str, style: str | None) -> None:
+    source = yaml.dump({"kind": "A", "x": text}, default_style=style, width=20, allow_unicode=True)
+    (document,) = read(source, "f.yaml")
+    lines = document.source.lines
+    for number, line in enumerate(str(document.object["x"]).split("\n"), 1):
+        for column, character in enumerate(line, 1):
+            place = document.place("x", number, column)
+            assert place is not None
+            shown = lines[place.line - 1][place.column - 1 : place.column]
+            assert character.isspace() or shown in (character, "\\")

@@ -182,7 +182,7 @@ async def test_condition_is_written_beside_the_others_and_only_for_the_same_pod(
     other = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid="other"))
     with pytest.raises(ApiError) as caught:
         await world.client.set_pod_condition(other, {"type": "PodScheduled", "status": "True"})
-    assert caught.value.status == 409
+    assert caught.value.status == 422
 
 
 async def test_events_are_stored_as_series(world: World) -> None:

