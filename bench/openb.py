@@ -133,6 +133,7 @@ def report(outcome: Outcome) -> None:
     print(f"{len(outcome.nodes)} nodes, {count} pods in order of arrival: {placed} placed, {count - placed} waiting")
     print(f"{outcome.seconds:.1f} s, {count / outcome.seconds:.0f} pods/s, sandbox and scheduler in one process")
     print_parts([plain_table(None, ("GPU model", "nodes", "GPUs", "used", "nodes in use"), _use(outcome), range(1, 5))])
+    print()
     with_models = sum(ALLOWED in pod["metadata"].get("annotations", {}) for pod in outcome.placed)
     faults = outcome.faults()
     print(f"{with_models} placed pods name their models; {len(faults)} are wrong")

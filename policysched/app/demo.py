@@ -89,6 +89,7 @@ class _Demo:
             pod = demo_pod(f"web-{self._count}")
             record = self._stage.explain(pod)
             decisions.append((pod["metadata"]["name"], await self._bound(pod), record))
+        self._narrator.say("")
         for part in decision_parts(decisions, self._narrator.width):
             self._narrator.show(part)
 

@@ -7,19 +7,20 @@ object of the dry-run pod's own name is taken out first.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
+from policysched.app.in_force import in_force
 from policysched.app.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.language.diagnostics import Diagnostic
 from policysched.model.decode import decode_device_class, decode_namespace, decode_node, decode_pod
-from policysched.model.defaults import PriorityClasses, fill, priority_classes
+from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
 from policysched.model.objects import Pod
 from policysched.model.policy import KIND, decode_policy
 from policysched.rules.compile import compile_policy
@@ -58,7 +59,8 @@ def dry_run(
     """Say where a pod would go and why.
 
     Args:
-        objects: The cluster as kubectl prints it: nodes, pods, namespaces, priority classes, policies.
+        objects: The cluster as kubectl prints it: nodes, pods, namespaces, priority classes, policies, lists of these.
+            A policy of the cluster that does not compile acts as its status remembers it.
         pod: The pod to place.
         policies: SchedulingPolicy objects; one replaces an object of its name.
         config: A KubeSchedulerConfiguration as text or dict; absent, the default plugins.
@@ -69,18 +71,18 @@ def dry_run(
         UsageError: an object is malformed, or the configuration does not fit the pod.
     """
     del now
-    given = list(objects)
+    given = list(_unlisted(objects))
     classes = priority_classes(given)
-    wanted = decode_pod(fill(pod, classes))
+    wanted = decode_pod(fill_pod(_of_kind(pod, "Pod"), classes))
     profile, wanted = _choose_profile(wanted, pod, config)
-    cluster = Cluster()
-    _fill_cluster(cluster, given, classes, wanted)
-    compiled, diagnostics = _compile(given, policies)
+    cluster = _cluster(given, classes, wanted)
+    standing = [in_force(one) for one in given if one["kind"] == KIND]
+    compiled, diagnostics = _compile([*standing, *(_of_kind(one, KIND) for one in policies)])
     policy_set = PolicySet.of(compiled)
     rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
     engine = Engine(cluster, policy_set.join(profile), rng)
     decision = _in_name_order(engine.decide(wanted), rng)
-    return Report(make_record(decision, policy_set.plugins), diagnostics)
+    return Report(make_record(decision, policy_set.acting(profile)), diagnostics)
 
 
 def _in_name_order(decision: Decision, rng: random.Random) -> Decision:
@@ -96,11 +98,13 @@ def _choose_profile(wanted: Pod, raw: Object, config: str | Object | None) -> tu
     if config is None:
         return _under(default_profile(stated or DEFAULT_NAME), wanted)
     profiles = configured_profiles(config)
-    if stated in profiles:
-        return _under(profiles[stated], wanted)
+    named = profiles.get(wanted.spec.scheduler_name)
+    if named is not None:
+        return _under(named, wanted)
     if len(profiles) == 1:
         return _under(next(iter(profiles.values())), wanted)
-    raise UsageError(f'no profile is named "{stated}": the pod has to name one of {", ".join(sorted(profiles))}')
+    names = ", ".join(sorted(profiles))
+    raise UsageError(f'no profile is named "{wanted.spec.scheduler_name}": the pod has to name one of {names}')
 
 
 def _under(profile: Profile, wanted: Pod) -> tuple[Profile, Pod]:
@@ -108,25 +112,56 @@ def _under(profile: Profile, wanted: Pod) -> tuple[Profile, Pod]:
     return profile, replace(wanted, spec=spec)
 
 
-def _fill_cluster(cluster: Cluster, objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -> None:
+def _of_kind(raw: Object, kind: str) -> Object:
+    """Give an object that may leave its kind open.
+
+    Raises:
+        UsageError: it is of another kind.
+    """
+    if not isinstance(raw, Mapping) or raw.get("kind", kind) != kind:
+        raise UsageError(f"expected a {kind}, got {raw.get('kind') if isinstance(raw, Mapping) else raw!r}")
+    return raw
+
+
+def _unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[dict[str, Any]]:
+    """Give each object; what a list holds stands for itself.
+
+    Raises:
+        UsageError: something is no object or has no kind.
+    """
     for raw in objects:
-        match raw.get("kind"):
+        if not isinstance(raw, Mapping) or not isinstance(raw.get("kind", kind or None), str):
+            raise UsageError(f"expected an object with a kind, got {raw!r:.80}")
+        whole = {"kind": kind, **raw}
+        if whole["kind"].endswith("List"):
+            yield from _unlisted(whole.get("items") or (), whole["kind"].removesuffix("List"))
+        else:
+            yield whole
+
+
+def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -> Cluster:
+    cluster = Cluster()
+    pods: dict[str, Pod] = {}
+    for raw in objects:
+        match raw["kind"]:
             case "Node":
                 cluster.set_node(decode_node(fill(raw, classes)))
             case "Namespace":
-                cluster.set_namespace(decode_namespace(raw))
+                cluster.set_namespace(decode_namespace(fill(raw, classes)))
             case "DeviceClass":
                 cluster.set_device_class(decode_device_class(raw))
             case "Pod":
-                placed = decode_pod(fill(raw, classes))
-                if placed.spec.node_name and placed.key != wanted.key:
-                    cluster.set_pod(placed)
+                pod = decode_pod(fill(raw, classes))
+                pods[pod.key] = pod
+    for pod in pods.values():
+        if pod.spec.node_name and pod.key != wanted.key:
+            cluster.set_pod(pod)
+    return cluster
 
 
-def _compile(
-    objects: Iterable[Object], policies: Iterable[Object]
-) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...]]:
-    named = {raw["metadata"]["name"]: raw for raw in (*objects, *policies) if raw.get("kind") == KIND}
-    results = [compile_policy(decode_policy(raw)) for raw in named.values()]
+def _compile(objects: Iterable[Object]) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...]]:
+    """Compile policies; the last of a name counts."""
+    named = {policy.name: policy for policy in map(decode_policy, objects)}
+    results = [compile_policy(policy) for policy in named.values()]
     compiled = [result.policy for result in results if result.policy is not None]
     return compiled, tuple(diagnostic for result in results for diagnostic in result.diagnostics)

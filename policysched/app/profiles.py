@@ -6,7 +6,7 @@ disable, and the plugins' arguments; every other field is refused by name, so th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,11 +76,13 @@ def configured_profiles(config: str | Mapping[str, Any] | None) -> dict[str, Pro
     if config is None:
         return {DEFAULT_NAME: default_profile()}
     raw = _load(config) if isinstance(config, str) else config
-    if raw.get("kind") != "KubeSchedulerConfiguration" or raw.get("apiVersion") != API_VERSION:
-        raise UsageError(f"config: expected kind KubeSchedulerConfiguration of {API_VERSION}")
-    _only(raw, {"kind", "apiVersion", "profiles", "percentageOfNodesToScore"}, "config")
+    if not isinstance(raw, Mapping) or raw.get("kind") != "KubeSchedulerConfiguration":
+        raise UsageError("config: expected an object of kind KubeSchedulerConfiguration")
+    if raw.get("apiVersion") != API_VERSION:
+        raise UsageError(f"config: apiVersion: expected {API_VERSION}")
+    _fields(raw, "", {"kind", "apiVersion", "profiles", "percentageOfNodesToScore"})
     profiles: dict[str, Profile] = {}
-    for index, profile in enumerate(raw.get("profiles") or [{}]):
+    for index, profile in enumerate(_items(raw, "profiles", "") or [{}]):
         made = _configured(profile, f"profiles[{index}]")
         if made.scheduler_name in profiles:
             raise UsageError(f'config: profiles[{index}].schedulerName: duplicate profile "{made.scheduler_name}"')
@@ -88,36 +90,77 @@ def configured_profiles(config: str | Mapping[str, Any] | None) -> dict[str, Pro
     return profiles
 
 
-def _configured(raw: Mapping[str, Any], place: str) -> Profile:
-    _only(raw, {"schedulerName", "plugins", "pluginConfig"}, place)
-    plugins = raw.get("plugins") or {}
-    _only(plugins, {"multiPoint", "filter", "score"}, f"{place}.plugins")
+def _configured(raw: Any, place: str) -> Profile:
+    profile = _fields(raw, place, {"schedulerName", "plugins", "pluginConfig"})
+    plugins = _fields(profile.get("plugins"), f"{place}.plugins", {"multiPoint", "filter", "score"})
     choice = Choice(
         off=_disabled(plugins, "multiPoint", place),
         no_filter=_disabled(plugins, "filter", place),
         no_score=_disabled(plugins, "score", place),
-        args={str(entry["name"]): entry.get("args") or {} for entry in raw.get("pluginConfig") or ()},
+        args=_arguments(profile, place),
     )
-    return default_profile(raw.get("schedulerName") or "default-scheduler", choice)
+    return default_profile(_text(profile, "schedulerName", place) or "default-scheduler", choice)
 
 
 def _disabled(plugins: Mapping[str, Any], point: str, place: str) -> frozenset[str]:
-    points = plugins.get(point) or {}
-    _only(points, {"disabled"}, f"{place}.plugins.{point}")
-    return frozenset(str(entry["name"]) for entry in points.get("disabled") or ())
+    where = f"{place}.plugins.{point}"
+    points = _fields(plugins.get(point), where, {"disabled"})
+    return frozenset(name for name, _ in _named(points, "disabled", where, {"name", "weight"}))
 
 
-def _load(text: str) -> Mapping[str, Any]:
+def _arguments(profile: Mapping[str, Any], place: str) -> dict[str, Mapping[str, Any]]:
+    arguments: dict[str, Mapping[str, Any]] = {}
+    for name, entry in _named(profile, "pluginConfig", place, {"name", "args"}):
+        if name in arguments:
+            raise UsageError(f"config: {place}.pluginConfig: repeated config for plugin {name}")
+        arguments[name] = _object(entry.get("args"), f"{place}.pluginConfig.{name}.args")
+    return arguments
+
+
+def _named(raw: Mapping[str, Any], field: str, place: str, known: set[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Give the entries of a list that go by their names."""
+    for index, item in enumerate(_items(raw, field, place)):
+        where = f"{place}.{field}[{index}]"
+        entry = _fields(item, where, known)
+        name = _text(entry, "name", where)
+        if not name:
+            raise UsageError(f"config: {where}.name: expected a text")
+        yield name, entry
+
+
+def _load(text: str) -> Any:
     try:
-        loaded = yaml.safe_load(text)
+        return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise UsageError(f"config: not valid YAML: {error}") from error
-    if not isinstance(loaded, dict):
-        raise UsageError("config: expected an object")
-    return loaded
 
 
-def _only(raw: Mapping[str, Any], known: set[str], field: str) -> None:
-    for name in raw:
+def _fields(raw: Any, place: str, known: set[str]) -> Mapping[str, Any]:
+    """Give an object that has no other fields than the known ones."""
+    given = _object(raw, place)
+    for name in given:
         if name not in known:
-            raise UsageError(f"config: {field}.{name} is not supported yet; supported here: {', '.join(sorted(known))}")
+            field, supported = f"{place}.{name}".lstrip("."), ", ".join(sorted(known))
+            raise UsageError(f"config: {field} is not supported yet; supported here: {supported}")
+    return given
+
+
+def _object(raw: Any, place: str) -> Mapping[str, Any]:
+    """Give an object, empty where it is absent."""
+    if not isinstance(raw, Mapping | None):
+        raise UsageError(f"config: {place}: expected an object")
+    return raw or {}
+
+
+def _items(raw: Mapping[str, Any], field: str, place: str) -> list[Any]:
+    value = raw.get(field)
+    if not isinstance(value, list | None):
+        raise UsageError(f"config: {f'{place}.{field}'.lstrip('.')}: expected a list")
+    return value or []
+
+
+def _text(raw: Mapping[str, Any], field: str, place: str) -> str:
+    value = raw.get(field)
+    if not isinstance(value, str | None):
+        raise UsageError(f"config: {place}.{field}: expected a text")
+    return value or ""

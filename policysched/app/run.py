@@ -26,12 +26,13 @@ from policysched.app.handlers import (
     pod_handler,
 )
 from policysched.app.profiles import DEFAULT_NAME, default_profile
+from policysched.errors import ConnectionProblemError
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events import EventWriter
 from policysched.kube.reflector import Reflector
 from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, POLICIES
-from policysched.kube.retry import Pacing
+from policysched.kube.retry import Pacing, Retry
 from policysched.kube.transport import Transport
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
@@ -58,8 +59,8 @@ class Process:
 
     def __init__(self, options: RunOptions, connection: Connection) -> None:
         clock = SystemClock()
-        pacing = Pacing(random.random)
-        transport = Transport(connection)
+        self._pacing = pacing = Pacing(random.random)
+        self._transport = transport = Transport(connection)
         self.events = EventWriter(transport, pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
         profiles = {name: default_profile(name) for name in options.scheduler_names}
@@ -79,6 +80,7 @@ class Process:
         """Work until cancelled, then write the events that still wait."""
         self.events.start()
         try:
+            await self._find_server()
             async with asyncio.TaskGroup() as tasks:
                 for reflector in self.reflectors:
                     tasks.create_task(reflector.run())
@@ -90,6 +92,20 @@ class Process:
                 await self.scheduler.run()
         finally:
             await self.events.close(EVENTS_DEADLINE)
+
+    async def _find_server(self) -> None:
+        """Wait until the server answers and accepts the credentials, saying once what is in the way."""
+        retry, said = Retry(self._pacing), ""
+        while True:
+            try:
+                await self._transport.check()
+            except ConnectionProblemError as error:
+                if str(error) != said:
+                    log.warning("%s; check the kubeconfig and the server; trying again until it answers", error)
+                said = str(error)
+                await retry.pause()
+            else:
+                return
 
 
 async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:

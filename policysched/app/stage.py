@@ -39,7 +39,7 @@ class Stage:
     api: Api
     scheduler: asyncio.Task[None]
 
-    async def until(self, ask: Callable[[], Awaitable[T | None]], what: str, seconds: float = 10.0) -> T:
+    async def until(self, ask: Callable[[], Awaitable[T | None]], what: str, seconds: float = 30.0) -> T:
         """Ask again and again until there is an answer.
 
         Args:

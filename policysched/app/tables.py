@@ -46,6 +46,7 @@ def plain_table(
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
+        show_edge=False,
         pad_edge=False,
         collapse_padding=True,
     )

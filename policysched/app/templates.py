@@ -62,17 +62,20 @@ def _made(document: Document) -> Wanted:
     if not name:
         raise UsageError(f"{document.where}: the {kind.lower()} has no name")
     if kind == "Pod":
-        return Wanted({**document.object, "metadata": {**metadata, "name": name}}, document)
+        return Wanted({**document.object, "metadata": _identity(metadata, metadata, name)}, document)
     path = _TEMPLATES[kind]
     template = document.object
     for step in path.split("."):
         template = _mapping(template.get(step))
     if not template:
         raise UsageError(f"{document.where}: the {kind.lower()} has no {path}")
-    own = _mapping(template.get("metadata"))
-    named = {**own, "name": name} | ({"namespace": metadata["namespace"]} if metadata.get("namespace") else {})
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template.get("spec")}
+    identity = _identity(_mapping(template.get("metadata")), metadata, name)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": identity, "spec": template.get("spec")}
     return Wanted(pod, document, path)
+
+
+def _identity(own: Object, owner: Object, name: str) -> Object:
+    return {**own, "name": name, "namespace": owner.get("namespace") or "default"}
 
 
 def _mapping(value: Any) -> Object:

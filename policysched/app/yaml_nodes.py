@@ -19,6 +19,8 @@ MAX_DEPTH: Final = 200
 MAX_VALUES: Final = 20_000_000
 """How many values a document may have once its aliases are followed: no small text fills the memory."""
 TRAP_HELP: Final = 'a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'
+FLOW_HELP: Final = "a text with brackets or commas inside { } has to be quoted"
+_FLOW: Final = re.compile(r"\{.*:\s+[^\s\"'\[{].*\[")
 _QUOTED: Final = re.compile(r"""\s*(?:-\s+)*(?:[\w.-]+:\s+)?["\[]""")
 _COLONS: Final = re.compile(r"\s*(?:-\s.*|[\w.-]+:\s.*):\s")
 _UNKNOWN_TAG: Final = "could not determine a constructor for the tag"
@@ -150,14 +152,17 @@ def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:
     problem = (error.problem or error.context or "cannot be read").replace(_UNKNOWN_TAG, "unknown tag")
     lines = text.split("\n")
     near = lines[line] if line < len(lines) else ""
-    help_text = f"; {TRAP_HELP}" if _trapped(near, problem) else ""
+    help_text = _help(near, problem)
     return UsageError(f"{file}:{line + 1}:{column + 1}: not valid YAML: {problem}{help_text}")
 
 
-def _trapped(line: str, problem: str) -> bool:
-    """Tell whether a line fails because it has an unquoted expression."""
-    if problem.startswith("mapping values"):
-        return _COLONS.match(line) is not None
-    if problem.startswith(("did not find expected key", "did not find expected '-'")):
-        return _QUOTED.match(line) is not None
-    return problem.startswith("unknown tag")
+def _help(line: str, problem: str) -> str:
+    """Say how to write an expression that YAML misread, where the line looks like one."""
+    if problem == "did not find expected ',' or '}'" and _FLOW.search(line):
+        return f"; {FLOW_HELP}"
+    misread = (
+        (problem.startswith("mapping values") and _COLONS.match(line))
+        or (problem.startswith(("did not find expected key", "did not find expected '-'")) and _QUOTED.match(line))
+        or problem.startswith("unknown tag")
+    )
+    return f"; {TRAP_HELP}" if misread else ""

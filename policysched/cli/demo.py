@@ -21,7 +21,7 @@ class _Terminal:
         self.width = out.width
 
     def say(self, text: str) -> None:
-        self._out.print(text)
+        self._out.print(text, soft_wrap=not self._out.is_terminal)
 
     def show(self, part: RenderableType) -> None:
         self._out.print(part)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from rich.console import Console, RenderableType
+from rich.table import Table
 
 WIDTH: Final = 200
 """The width where nobody looks at a terminal, so that no table is cut."""
@@ -18,7 +19,10 @@ def console() -> Console:
 
 
 def print_parts(parts: Iterable[RenderableType]) -> None:
-    """Print parts one after another."""
+    """Print parts one after another, with an empty line before each table."""
     out = console()
     for part in parts:
-        out.print(part)
+        if isinstance(part, Table):
+            out.print()
+        # A line of text stays one line where a program may read it.
+        out.print(part, soft_wrap=not (out.is_terminal or isinstance(part, Table)))

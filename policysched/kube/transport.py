@@ -23,6 +23,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.problems import lost
 
 JSON = "application/json"
+HTML = "text/html"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_TIMEOUT = 30.0
@@ -106,6 +107,9 @@ class Transport:
             raise lost(error, self._connection.url) from error
         if response.status >= HTTPStatus.BAD_REQUEST:
             raise refusal(response, answer)
+        if response.content_type == HTML:
+            # A gateway's page is no success, whatever its status says: a binding would be believed and its pod lost.
+            raise ApiError(0, "Malformed", f"{response.url.origin()} answered with {HTML}, as no API server does")
         return answer
 
     async def lines(self, path: str, timeout: float) -> AsyncGenerator[list[bytes], None]:

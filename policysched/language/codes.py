@@ -1,6 +1,6 @@
 """Every sentence that the language says, by code.
 
-One table, so that the words stay of one kind and `docs/errors.md` can be made from it. A sentence says what is
+One table, so that the words stay of one kind and `docs/language.md#messages` can list them. A sentence says what is
 wrong, its help says what to write; placeholders in braces are filled in by `diagnose`. `E0209` is there as long as
 a construct of the grammar has no meaning yet; it goes when the last of them has one.
 """

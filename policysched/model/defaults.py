@@ -119,7 +119,7 @@ def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
     spec["serviceAccountName"] = spec.get("serviceAccountName") or "default"
     _fill_containers(spec)
     _fill_pod_level(pod)
-    for resources in _resource_lists(spec):
+    for resources in _resource_lists(pod):
         _round(resources)
     _fill_priority(pod, classes)
     _fill_spreading(spec)
@@ -189,9 +189,13 @@ def _summed(pod: Object, side: str) -> dict[str, str]:
     return {name: amount.text() for name, amount in amounts.items()}
 
 
-def _resource_lists(spec: Object) -> list[Object]:
-    parts = [*(container.get("resources", {}) for container in _containers(spec)), spec.get("resources", {})]
+def _resource_lists(pod: Object) -> list[Object]:
+    """List the amounts of a pod, those of its status too."""
+    spec, status = pod["spec"], pod.get("status", {})
+    reported = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ()), status]
+    parts = [part.get("resources", {}) for part in (*_containers(spec), spec, *reported)]
     lists = [part.get(name) for part in parts for name in ("requests", "limits")]
+    lists += [part.get("allocatedResources") for part in reported]
     return [one for one in (*lists, spec.get("overhead")) if one]
 
 

@@ -3,7 +3,7 @@
 Expressions are texts here; `policysched.language` reads them and `policysched.rules` compiles them. The last good
 spec in the status stays a plain dict, so that a damaged status never makes a good policy unreadable.
 
-Source: docs/language.md, "The object".
+Source: docs/language.md#the-object.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from policysched.language.compile import Compiled, Want, compile_expression
 from policysched.language.costs import Cost
 from policysched.language.diagnostics import Diagnostic
 from policysched.language.environment import Environment
-from policysched.language.policies import check_cost, compile_lets, policy_cost
+from policysched.language.policies import check_cost, check_name, compile_lets, policy_cost
 from policysched.language.program import Program
 from policysched.language.types import Unit
 from policysched.model.objects import LabelSelector
@@ -124,13 +124,17 @@ class _Compilation:
         if len(spec.filters) + len(spec.scores) > MAX_RULES:
             count = len(spec.filters) + len(spec.scores)
             self._report("spec", finding("E0601", f"the policy has {count} rules; at most {MAX_RULES} are allowed"))
+        for index, name in enumerate(metric.name for metric in spec.metrics):
+            problem = check_name(name)
+            self._report(f"spec.metrics[{index}].name", *([problem] if problem else []))
+        self._unique("metrics", [metric.name for metric in spec.metrics])
         self._unique("filters", [rule.name for rule in spec.filters])
         self._unique("scores", [rule.name for rule in spec.scores])
 
     def _unique(self, kind: str, names: Sequence[str]) -> None:
         for index, name in enumerate(names):
             if name in names[:index]:
-                problem = finding("E0208", f'"{name}" names two rules', len(name))
+                problem = finding("E0208", f'"{name}" names two {kind}', len(name))
                 self._report(f"spec.{kind}[{index}].name", problem)
 
     def _filter(self, index: int, rule: FilterRule) -> CompiledFilter | None:

@@ -28,6 +28,7 @@ WELL_KNOWN_LABELS = {
     "region": "topology.kubernetes.io/region",
     "instance_type": "node.kubernetes.io/instance-type",
 }
+MILLIS = 1000
 RESOURCE_NAMES = {"ephemeral_storage": "ephemeral-storage"}
 _ASPECTS = {
     "annotations": Aspect.LABELS,
@@ -64,13 +65,9 @@ def node_column(cluster: Cluster, pod: Pod, item: Input, rows: Rows) -> NDArray[
         return cluster.nodes.labels(WELL_KNOWN_LABELS[name])[rows]
     if name == "cached_image_bytes":
         return _cached_bytes(cluster, pod, rows)
-    return _amount(cluster, name, _resource(item), rows)
-
-
-def _resource(item: Input) -> str:
     if item.key is not None:
-        return item.key
-    return RESOURCE_NAMES.get(item.path[1], item.path[1])
+        return _by_key(cluster, item, rows)
+    return _amount(cluster, name, RESOURCE_NAMES.get(item.path[1], item.path[1]), rows)
 
 
 def _amount(cluster: Cluster, side: str, resource: str, rows: Rows) -> NDArray[np.float64]:
@@ -86,6 +83,12 @@ def _amount(cluster: Cluster, side: str, resource: str, rows: Rows) -> NDArray[n
     else:
         amounts = allocatable[rows] - requested[rows]
     return np.asarray(amounts, np.float64)
+
+
+def _by_key(cluster: Cluster, item: Input, rows: Rows) -> NDArray[np.float64]:
+    """Give a resource whose name was computed: a plain number, cpu in cores."""
+    amounts = _amount(cluster, item.path[0], item.key or "", rows)
+    return amounts / MILLIS if item.key == "cpu" else amounts
 
 
 def _has_taint(nodes: NodeTable, key: str) -> NDArray[np.bool_]:

@@ -14,13 +14,13 @@ from policysched.model.images import pod_images
 from policysched.model.objects import OwnerReference, Pod
 from policysched.model.priority import pod_priority, qos_class
 from policysched.model.requests import incoming_requests
+from policysched.rules.node_inputs import MILLIS, RESOURCE_NAMES
 from policysched.state.cluster import Cluster
 
 Scalar = str | float | bool | None
 
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos"))
 """The fields of `pod.` that a pod class does not hold by itself."""
-_BUILT_IN = {"cpu": 0, "memory": 1, "ephemeral_storage": 2}
 
 
 def pod_value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
@@ -62,18 +62,17 @@ def _beyond_class(pod: Pod, name: str, key: str | None) -> Hashable:
 
 def _requested(pod: Pod, item: Input) -> float:
     requests = incoming_requests(pod)
-    if item.key is not None:
-        name = item.key
-        built_in = {
-            "cpu": requests.cpu_millis,
-            "memory": requests.memory_bytes,
-            "ephemeral-storage": requests.ephemeral_bytes,
-        }
-        return float(built_in.get(name, dict(requests.scalars).get(name, 0)))
-    name = item.path[1]
-    if name == "pods":
-        return 1.0
-    return float((requests.cpu_millis, requests.memory_bytes, requests.ephemeral_bytes)[_BUILT_IN[name]])
+    amounts = {
+        "cpu": requests.cpu_millis,
+        "memory": requests.memory_bytes,
+        "ephemeral-storage": requests.ephemeral_bytes,
+        "pods": 1,
+        **dict(requests.scalars),
+    }
+    if item.key is None:
+        return float(amounts[RESOURCE_NAMES.get(item.path[1], item.path[1])])
+    amount = float(amounts.get(item.key, 0))
+    return amount / MILLIS if item.key == "cpu" else amount
 
 
 def _owner(pod: Pod) -> OwnerReference | None:

@@ -55,14 +55,19 @@ def differs(policy: Policy, status: Status) -> bool:
 
 
 def _comparable(status: Status) -> Status:
-    plain = {key: value for key, value in status.items() if value not in (None, [], {}, 0)}
-    if "cost" in plain:
-        plain["cost"] = {key: value for key, value in plain["cost"].items() if value}
-        plain = {key: value for key, value in plain.items() if value != {}}
-    plain["conditions"] = [
-        {key: one.get(key) for key in ("type", "status", "reason", "message")} for one in plain.get("conditions", ())
-    ]
-    return plain
+    told: Status = _without_empty(status)
+    for condition in told.get("conditions", ()):
+        condition.pop("lastTransitionTime", None)
+        condition.pop("observedGeneration", None)
+    return told
+
+
+def _without_empty(value: Any) -> Any:
+    """Leave out what a struct leaves out, at every depth, so that absent and empty are the same."""
+    if isinstance(value, dict):
+        items = {key: _without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in items.items() if item not in (None, "", 0, [], {})}
+    return [_without_empty(item) for item in value] if isinstance(value, list) else value
 
 
 def _compiled(entry: Entry) -> tuple[bool, str, str]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from policysched.framework import Action, ApiError, Client, Clock, Event
 from policysched.model.objects import Pod
+from policysched.schedule.conditions import ConditionWrites
 from policysched.schedule.queue import Queue
 from policysched.schedule.queued import QueuedPod
 from policysched.state.changes import Change
@@ -20,6 +22,8 @@ from policysched.state.cluster import Cluster
 
 log = logging.getLogger(__name__)
 NOTE_LIMIT = 1024
+"""What the API server takes as an event's note. Units: bytes."""
+CUT = " ..."
 
 
 class Binder:
@@ -31,16 +35,22 @@ class Binder:
         self._cluster = cluster
         self._queue = queue
         self._client = client
+        self._conditions = ConditionWrites(client)
         self._clock = clock
         self._on_change = on_change
 
     async def bind(self, queued: QueuedPod, node: str) -> None:
         """Bind an assumed pod and finish its attempt, whatever happens."""
         pod = queued.pod
+        await self._conditions.settle(queued.identity)
         try:
             await self._client.bind(pod, node)
         except ApiError as error:
             await self._binding_failed(queued, error)
+            return
+        except Exception as error:
+            log.exception("binding pod=%s failed", pod.key)
+            await self._binding_failed(queued, ApiError(0, "Unknown", repr(error)))
             return
         self._queue.done(queued)
         log.info("bound pod=%s node=%s attempts=%d", pod.key, node, queued.attempts)
@@ -55,24 +65,20 @@ class Binder:
             reason: Unschedulable or SchedulerError.
             message: The whole text; the event's is cut where it is too long.
         """
-        note = message if len(message) <= NOTE_LIMIT else message[: NOTE_LIMIT - 3] + "..."
-        self._record(pod, "Warning", "FailedScheduling", "Scheduling", note)
+        self._record(pod, "Warning", "FailedScheduling", "Scheduling", _shortened(message))
         if _has_condition(pod, reason, message):
             return
-        condition = {
+        condition: dict[str, Any] = {
             "type": "PodScheduled",
             "status": "False",
             "reason": reason,
             "message": message,
             "observedGeneration": pod.metadata.generation,
-            "lastProbeTime": None,
-            "lastTransitionTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
-        try:
-            await self._client.set_pod_condition(pod, condition)
-        except ApiError as error:
-            level = logging.DEBUG if error.status == 404 else logging.WARNING
-            log.log(level, "could not write the condition of pod=%s: %s", pod.key, error.message)
+        if not any(one.type == "PodScheduled" and one.status == "False" for one in pod.status.conditions):
+            condition["lastProbeTime"] = None
+            condition["lastTransitionTime"] = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        await self._conditions.write(pod, condition)
 
     async def _binding_failed(self, queued: QueuedPod, error: ApiError) -> None:
         pod = queued.pod
@@ -89,11 +95,19 @@ class Binder:
             return
         message = f'running Bind plugin "DefaultBinder": {error.message}'
         log.warning("could not bind pod=%s: %s", pod.key, error.message)
-        self._queue.fail(queued)
-        await self.report_failure(pod, "SchedulerError", message)
+        if self._queue.fail(queued):
+            await self.report_failure(pod, "SchedulerError", message)
 
     def _record(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
         self._client.record(Event(pod, kind, reason, action, note, self._clock.now()))
+
+
+def _shortened(message: str) -> str:
+    """Cut a message to the length of a note, between two characters."""
+    encoded = message.encode()
+    if len(encoded) <= NOTE_LIMIT:
+        return message
+    return encoded[: NOTE_LIMIT - len(CUT)].decode(errors="ignore") + CUT
 
 
 def _has_condition(pod: Pod, reason: str, message: str) -> bool:

@@ -13,24 +13,23 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from policysched.model.objects import Container, Pod, PodSpec, Volume
+from policysched.model.objects import Container, Pod, PodSpec, PodStatus, Volume
 
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 _NO_VOLUME = Volume()
+_NO_STATUS = PodStatus()
 
 
 def class_key(pod: Pod, extra: Callable[[Pod], Hashable] | None = None) -> Hashable:
     """Give the key of the pod's class; `extra` adds what policies read."""
     spec, status = pod.spec, pod.status
-    parts: list[Any] = [pod.metadata.namespace, pod.metadata.labels, replace(spec, volumes=_volumes(spec))]
-    if status.resources or status.allocated_resources or status.container_statuses or status.init_container_statuses:
-        parts.append(status)
-    else:
-        parts[-1] = replace(
-            parts[-1],
-            containers=[_nameless(container) for container in spec.containers],
-            init_containers=[_nameless(container) for container in spec.init_containers],
-        )
+    told: dict[str, Any] = {"volumes": _volumes(spec)}
+    resized = status.resources or status.allocated_resources or status.container_statuses
+    if not (resized or status.init_container_statuses):
+        told["containers"] = [_nameless(container) for container in spec.containers]
+        told["init_containers"] = [_nameless(container) for container in spec.init_containers]
+        status = _NO_STATUS
+    parts = [pod.metadata.namespace, pod.metadata.labels, replace(spec, **told), status]
     key = _ENCODER.encode(parts)
     return (key, extra(pod)) if extra is not None else key
 

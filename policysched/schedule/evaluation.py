@@ -11,6 +11,7 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 

@@ -62,7 +62,9 @@ class Reloader:
         if not self._unwritten:
             return await self._work.get()
         try:
-            return await asyncio.wait_for(self._work.get(), RETRY_AFTER)
+            # Not wait_for: in Python 3.11 it swallows a cancellation that comes as the work does.
+            async with asyncio.timeout(RETRY_AFTER):
+                return await self._work.get()
         except TimeoutError:
             return None
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from policysched.framework import Action, Change, Client, Clock, Event, Resource
 from policysched.framework.profile import Profile
@@ -33,6 +34,8 @@ TURN = 0.005
 """How long cycles may follow each other before the loop gets its turn. Units: seconds."""
 MAX_BINDINGS = 512
 """How many bindings may be under way before the next pod has to wait."""
+LAST_WORDS = 10.0
+"""How long bindings under way may take to end after the last cycle. Units: seconds."""
 
 
 class Scheduler:
@@ -80,10 +83,14 @@ class Scheduler:
         identity = pod_id(pod)
         if pod.spec.node_name:
             self.queue.delete(identity)
+            if self.cluster.is_elsewhere(pod):
+                self._changed(self.cluster.remove_pod(identity))
             self._changed(self.cluster.set_pod(pod))
         elif pod.status.phase in FINISHED:
             self.remove_pod(identity)
         elif self.cluster.is_assumed(identity):
+            if self.queue.get(identity) is not None:
+                self.queue.update(pod)
             if pod.metadata.deletion_timestamp is not None:
                 self._changed(self.cluster.forget(identity))
         elif pod.spec.scheduler_name in self._profiles:
@@ -127,7 +134,18 @@ class Scheduler:
                 else:
                     await asyncio.sleep(0)
         finally:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._finish()
+
+    async def _finish(self) -> None:
+        """Let what is under way end, and drop what takes too long: who ends the process may not wait."""
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=LAST_WORDS)
+        for task in late:
+            task.cancel()
+        if late:
+            log.warning("bindings and conditions without an answer at the end: count=%d", len(late))
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def _attempt(self, queued: QueuedPod) -> None:
         pod = queued.pod
@@ -139,7 +157,12 @@ class Scheduler:
         if queued.identity in self.cluster.pods.by_id:
             self.queue.done(queued)
             return
-        decision = self._engines[pod.spec.scheduler_name].decide(pod)
+        try:
+            decision = self._engines[pod.spec.scheduler_name].decide(pod)
+        except Exception as error:
+            log.exception("the cycle of pod=%s failed", pod.key)
+            self._fail(queued, f"the scheduling cycle failed: {error!r}")
+            return
         if decision.row < 0:
             self._turn_away(queued, decision)
             return
@@ -159,15 +182,20 @@ class Scheduler:
             self._room.release()
 
     def _turn_away(self, queued: QueuedPod, decision: Decision) -> None:
-        pod, profile = queued.pod, self._profiles[queued.profile]
         if decision.failed:
-            message, reason = decision.error(), "SchedulerError"
-            self.queue.fail(queued)
-        else:
-            message, reason = self._message(decision, profile), "Unschedulable"
-            self.queue.reject(queued, decision.rejectors())
+            self._fail(queued, decision.error())
+            return
+        pod = queued.pod
+        message = self._message(decision, self._profiles[queued.profile])
+        self.queue.reject(queued, decision.rejectors())
         log.info("unschedulable pod=%s: %s", pod.key, message)
-        self._start(self._binder.report_failure(pod, reason, message))
+        self._start(self._binder.report_failure(pod, "Unschedulable", message))
+
+    def _fail(self, queued: QueuedPod, message: str) -> None:
+        pod = queued.pod
+        self.queue.fail(queued)
+        log.warning("error for pod=%s: %s", pod.key, message)
+        self._start(self._binder.report_failure(pod, "SchedulerError", message))
 
     def _message(self, decision: Decision, profile: Profile) -> str:
         if self.cluster.nodes.count == 0:
@@ -179,8 +207,8 @@ class Scheduler:
         if not change.nothing:
             self.queue.move(change)
 
-    def _start(self, coroutine: object) -> None:
-        task = asyncio.ensure_future(coroutine)  # type: ignore[call-overload]
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

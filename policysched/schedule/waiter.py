@@ -29,6 +29,8 @@ class Waiter:
         wake = self._queue.next_wake()
         delay = None if wake is None else wake - self._clock.monotonic()
         if delay is None or delay > 0:
+            # Not wait_for: in Python 3.11 it swallows a cancellation that comes as the event does.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._event.wait(), delay)
+                async with asyncio.timeout(delay):
+                    await self._event.wait()
         self._event.clear()

@@ -119,6 +119,11 @@ class Cluster:
         placed = self.pods.by_id.get(identity)
         return placed is not None and placed.assumed
 
+    def is_elsewhere(self, pod: Pod) -> bool:
+        """Tell whether the pod is counted on another node than it says."""
+        placed = self.pods.by_id.get(pod_id(pod))
+        return placed is not None and self.nodes.names[placed.row] != pod.spec.node_name
+
     def set_namespace(self, namespace: Namespace) -> bool:
         """Remember a namespace's labels; tell whether they changed."""
         name, labels = namespace.metadata.name, namespace.metadata.labels
@@ -156,7 +161,7 @@ class Cluster:
 
     def _update_pod(self, identity: str, placed: PlacedPod, pod: Pod) -> Change:
         old = placed.pod
-        if self.nodes.names[placed.row] != pod.spec.node_name:
+        if self.is_elsewhere(pod):
             self._displace(identity)
             row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
             return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)

@@ -97,6 +97,12 @@ BAD = [
     ('require: "a" == node.name', f"f.yaml:1:14: not valid YAML: did not find expected key{TRAP}"),
     ('- "a" == node.name → 80', f"f.yaml:1:7: not valid YAML: did not find expected '-' indicator{TRAP}"),
     ('require: ["a"] == b', f"f.yaml:1:16: not valid YAML: did not find expected key{TRAP}"),
+    (
+        '- {name: a, require: node.labels["x"] == "y"}',
+        "f.yaml:1:33: not valid YAML: did not find expected ',' or '}'; "
+        "a text with brackets or commas inside { } has to be quoted",
+    ),
+    ("a: {b: 1", "f.yaml:2:1: not valid YAML: did not find expected ',' or '}'"),
     ("require: !has(node.zone)", f"f.yaml:1:10: not valid YAML: unknown tag '!has(node.zone)'{TRAP}"),
     (
         'require: node.name == "x: y"',
@@ -267,3 +273,16 @@ def test_place_stays_inside_the_file_and_on_the_character(text: str, style: str 
             assert place is not None
             shown = lines[place.line - 1][place.column - 1 : place.column]
             assert character.isspace() or shown in (character, "\\")
+
+
+def test_load_says_why_a_file_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_text("kind: A")
+    with pytest.raises(UsageError, match=r"a/b: not a directory$"):
+        load([str(tmp_path / "a" / "b")])
+
+    def refuse(_: Path) -> bytes:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(UsageError, match=r"a: no permission to read it$"):
+        load([str(tmp_path / "a")])

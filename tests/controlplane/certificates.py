@@ -20,6 +20,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 _LIFETIME: Final = timedelta(days=7)
 _NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _ADDRESSES: Final = ("127.0.0.1", "10.0.0.1")
+_SIGNING: Final = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 class Authority:
@@ -33,8 +44,7 @@ class Authority:
         self.folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("policysched-tests")
-        usage = x509.BasicConstraints(ca=True, path_length=0)
-        self._certificate = self._sign(self._name, self._key, usage)
+        self._certificate = self._sign(self._name, self._key, x509.BasicConstraints(ca=True, path_length=0), _SIGNING)
         self.certificate = folder / "ca.crt"
         self.certificate.write_bytes(_pem(self._certificate))
         self._issue("server", _name("kube-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH)
@@ -52,13 +62,9 @@ class Authority:
         _write_key(paths[1], key)
         return paths
 
-    def _sign(
-        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, role: x509.ExtensionType
-    ) -> x509.Certificate:
+    def _sign(self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *roles: x509.ExtensionType) -> x509.Certificate:
         now = datetime.now(UTC)
-        hosts: list[x509.GeneralName] = [x509.DNSName(each) for each in _NAMES]
-        hosts += [x509.IPAddress(ipaddress.ip_address(each)) for each in _ADDRESSES]
-        return (
+        builder = (
             x509.CertificateBuilder()
             .subject_name(name)
             .issuer_name(self._name)
@@ -66,15 +72,23 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(hours=1))
             .not_valid_after(now + _LIFETIME)
-            .add_extension(role, critical=True)
-            .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
-            .sign(self._key, hashes.SHA256())
+            .add_extension(x509.SubjectAlternativeName(_hosts()), critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
+        for role in roles:
+            builder = builder.add_extension(role, critical=True)
+        return builder.sign(self._key, hashes.SHA256())
 
 
 def _name(user: str, groups: Sequence[str] = ()) -> x509.Name:
     parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in groups]
     return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+
+
+def _hosts() -> list[x509.GeneralName]:
+    names: list[x509.GeneralName] = [x509.DNSName(each) for each in _NAMES]
+    return names + [x509.IPAddress(ipaddress.ip_address(each)) for each in _ADDRESSES]
 
 
 def _pem(certificate: x509.Certificate) -> bytes:
@@ -85,6 +99,6 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
     path.touch(mode=0o600)
     path.write_bytes(
         key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
         )
     )

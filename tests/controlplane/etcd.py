@@ -37,6 +37,16 @@ class Etcd:
         self._ask("POST", "/v3/kv/compaction", {"revision": str(revision), "physical": True})
         return revision
 
+    def knows(self, revision: int) -> bool:
+        """Whether the state at a revision can still be read."""
+        try:
+            self._ask("POST", "/v3/kv/range", {"key": _MARK, "revision": str(revision)})
+        except urllib.error.HTTPError as error:
+            if b"compacted" not in error.read():
+                raise
+            return False
+        return True
+
     def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, method=method)  # noqa: S310 - the URL is our own

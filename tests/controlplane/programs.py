@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -69,6 +70,7 @@ class Program:
     def __init__(self, name: str, command: Sequence[str | Path], log: Path, warden: Warden) -> None:
         self.name = name
         self.log = log
+        self.environment: dict[str, str] = {"NO_PROXY": "*", "no_proxy": "*"}
         self._command = [str(part) for part in command]
         self._warden = warden
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,7 +90,7 @@ class Program:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 cwd=Path(__file__).resolve().parents[2],
-                env=os.environ | {"NO_PROXY": "*", "no_proxy": "*"},
+                env=os.environ | self.environment,
             )
         self._warden.tell("+", self._process.pid)
 
@@ -107,11 +109,11 @@ class Program:
                 raise ProgramError(f"{self.name} is not ready after {seconds:.0f} s:\n{self.told()}")
             time.sleep(_POLL)
 
-    def stop(self) -> None:
-        """End the process with SIGTERM, with SIGKILL where that does not help, and wait until it is gone."""
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End the process with a signal, with SIGKILL where that does not help, and wait until it is gone."""
         if self._process is None:
             return
-        self._process.terminate()
+        self._process.send_signal(number)
         try:
             self._process.wait(DEADLINE)
         except subprocess.TimeoutExpired:

@@ -1,65 +1,65 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.controlplane import build
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.controlplane import build, golang
+from tests.oracle import build as oracle
 
 
-def test_cache_root_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("POLICYSCHED_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert build.cache_root() == tmp_path / "policysched"
-    monkeypatch.setenv("POLICYSCHED_CACHE", str(tmp_path / "own"))
-    assert build.cache_root() == tmp_path / "own"
-
-
-def test_a_program_is_built_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Path, str]]:
+    """What was built, by a Go that only pretends."""
     monkeypatch.setenv("POLICYSCHED_CACHE", str(tmp_path))
-    built = []
+    made: list[tuple[Path, str]] = []
 
-    def pretend(package: str, target: Path) -> None:
-        built.append(package)
+    def pretend(sources: Path, package: str, target: Path) -> None:
+        made.append((sources, package))
         target.write_text("program")
 
-    monkeypatch.setattr(build, "_build", pretend)
+    monkeypatch.setattr(build, "go_build", pretend)
+    monkeypatch.setattr(oracle, "go_build", pretend)
+    return made
+
+
+def test_program_is_built_once(built: list[tuple[Path, str]], tmp_path: Path) -> None:
     assert build.binary("kubectl") == build.binary("kubectl") == tmp_path / "bin" / build.VERSION / "kubectl"
-    assert built == ["k8s.io/kubernetes/cmd/kubectl"]
+    assert built == [(build.HERE, "k8s.io/kubernetes/cmd/kubectl")]
 
 
-def test_the_version_is_stamped_for_both_packages() -> None:
-    flags = build.link_flags()
-    assert flags.startswith("-s -w -X k8s.io/component-base/version.gitVersion=v1.36.2 ")
-    assert "-X k8s.io/client-go/pkg/version.gitMinor=36 " in flags
+def test_oracle_is_built_once_and_replaces_the_one_before(built: list[tuple[Path, str]]) -> None:
+    old = golang.program_folder() / "oracle-0"
+    old.write_text("of other sources")
+    assert oracle.binary() == oracle.binary()
+    assert built == [(oracle.SOURCES, ".")]
+    assert not old.exists()
 
 
-def test_an_old_go_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    old = tmp_path / "go"
-    old.write_text("#!/bin/sh\necho go version go1.19.4 linux/amd64\n")
-    old.chmod(0o755)
-    assert build.go_version(old) == (1, 19)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr(build, "_install_go", lambda: None)
-    with pytest.raises(build.BuildError, match=r"Go 1\.26 or later is needed"):
-        build.go()
+def test_everything_is_built_with_a_line_for_each(
+    built: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build, "find_go", lambda: Path("/opt/go"))
+    assert build.main() == 0
+    assert [package for _, package in built] == [*build.PACKAGES.values(), "."]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Go: /opt/go"
+    assert [line.rpartition(": ")[0] for line in lines[3::2]] == [
+        "[1/6] etcd",
+        "[2/6] kube-apiserver",
+        "[3/6] kube-controller-manager",
+        "[4/6] kube-scheduler",
+        "[5/6] kubectl",
+        "[6/6] oracle",
+    ]
 
 
-def test_outside_a_virtual_environment_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_building_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POLICYSCHED_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    with pytest.raises(build.BuildError, match="virtual environment"):
-        build._install_go()
-
-
-def test_a_failed_build_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    broken = tmp_path / "go"
-    broken.write_text("#!/bin/sh\necho no such package >&2\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setattr(build, "go", lambda: broken)
-    with pytest.raises(build.BuildError, match="no such package"):
-        build._build("example.com/x", tmp_path / "x")
+    assert build.main() == 1
+    assert "no Go 1.26 on the PATH, and no virtual environment" in capsys.readouterr().err

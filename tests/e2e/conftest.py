@@ -1,4 +1,8 @@
-"""A fresh API server for each test, the real kubectl pointed at it, and schedulers."""
+"""A fresh API server for each test, the real kubectl pointed at it, and schedulers.
+
+A test that asks for a server alone runs twice: on the sandbox and on a real control plane. One that asks for the
+sandbox too, because it makes that fail, runs there only.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ import yaml
 
 from policysched.sandbox import Sandbox
 from tests.controlplane.build import binary
+from tests.controlplane.plane import ControlPlane
+from tests.e2e import real
 from tests.e2e.objects import DEFINITION, Json
 from tests.e2e.schedulers import InProcess, Spawned, in_process, spawned
 from tests.e2e.server import Server
@@ -57,16 +63,41 @@ def write_kubeconfig(sandbox: Sandbox, folder: Path) -> Path:
 
 
 @pytest.fixture
-async def bare_server(bare_sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Server]:
-    """An API server that does not know policies yet."""
+async def sandbox_server(bare_sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Server]:
     async with Server(bare_sandbox.url, write_kubeconfig(bare_sandbox, tmp_path)) as made:
         yield made
 
 
 @pytest.fixture
-def server(sandbox: Sandbox, bare_server: Server) -> Server:
+async def real_server(control_plane: ControlPlane, request: pytest.FixtureRequest) -> AsyncIterator[Server]:
+    async with real.real_server(control_plane, bare="server" not in request.fixturenames) as made:
+        yield made
+
+
+@pytest.fixture
+def bare_server(request: pytest.FixtureRequest) -> Server:
+    """An API server that does not know policies yet."""
+    made: Server = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, bare_server: Server) -> Server:
     """An API server that knows policies, without nodes."""
+    if not isinstance(bare_server, real.RealServer):
+        request.getfixturevalue("sandbox")
     return bare_server
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Choose the servers of a test."""
+    wanted = metafunc.fixturenames
+    if "bare_server" not in wanted:
+        return
+    servers = [pytest.param("sandbox_server", id="sandbox")]
+    if "bare_sandbox" not in wanted:
+        servers.append(pytest.param("real_server", id="controlplane", marks=pytest.mark.controlplane))
+    metafunc.parametrize("bare_server", servers, indirect=True)
 
 
 @pytest.fixture

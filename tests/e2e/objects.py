@@ -16,10 +16,15 @@ NO_CLAIMS = "no new claims to deallocate"
 
 
 def node(
-    name: str, *, labels: Json | None = None, taints: list[Json] | None = None, cpu: str = "4", **extended: str
+    name: str,
+    *,
+    labels: Json | None = None,
+    taints: list[Json] | None = None,
+    cpu: str = "4",
+    extended: Json | None = None,
 ) -> Json:
     """A node of 4 cores, 8Gi and 110 pods; `extended` are further resources."""
-    capacity = {"cpu": cpu, "memory": "8Gi", "pods": "110"} | extended
+    capacity = {"cpu": cpu, "memory": "8Gi", "pods": "110"} | (extended or {})
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -88,4 +93,4 @@ def deployment(name: str, replicas: int, scheduler: str = NAME, **spec: Any) -> 
 
 def unfit(nodes: int, *reasons: str) -> str:
     """The message of a pod that fits on none of so many nodes."""
-    return f"0/{nodes} nodes are available: {', '.join(reasons)}. {NO_CLAIMS}"
+    return f"0/{nodes} nodes are available: {', '.join(sorted(reasons))}. {NO_CLAIMS}"

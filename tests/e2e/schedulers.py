@@ -16,8 +16,6 @@ from tests.e2e.objects import NAME
 from tests.e2e.waiting import DEADLINE, until_true
 
 COMMAND = Path(sys.prefix) / "bin" / "policysched"
-STARTED = "scheduling"
-"""What a scheduler logs when it begins to try pods."""
 
 
 class Lines(logging.Handler):
@@ -34,6 +32,10 @@ class Lines(logging.Handler):
         """Give the lines that contain a text."""
         return [line for line in self.lines if text in line]
 
+    async def started(self) -> None:
+        """Wait until it begins to try pods."""
+        await until_true(lambda: any(line.endswith(" scheduling") for line in self.lines))
+
     async def said(self, text: str) -> None:
         """Wait for a line that contains a text."""
         try:
@@ -47,12 +49,12 @@ class InProcess(Lines):
 
     def __init__(self, options: RunOptions) -> None:
         super().__init__()
-        self._stop = asyncio.Event()
-        self.task = asyncio.create_task(run_scheduler(options, self._stop))
+        self.told_to_stop = asyncio.Event()
+        self.task = asyncio.create_task(run_scheduler(options, self.told_to_stop))
 
     async def stop(self) -> None:
         """End it as SIGTERM would."""
-        self._stop.set()
+        self.told_to_stop.set()
         await asyncio.wait_for(self.task, DEADLINE)
 
 
@@ -66,9 +68,9 @@ async def in_process(kubeconfig: Path | None, *names: str, wait: bool = True) ->
     log.addHandler(running)
     try:
         if wait:
-            await running.said(STARTED)
+            await running.started()
         yield running
-        assert not running.task.done(), running.lines
+        assert running.told_to_stop.is_set() or not running.task.done(), running.lines
     finally:
         await running.stop()
         log.removeHandler(running)
@@ -118,7 +120,7 @@ async def spawned(
     running = Spawned(process)
     try:
         if wait:
-            await running.said(STARTED)
+            await running.started()
         yield running
         if process.returncode is None:
             assert await running.end() == 0, running.lines

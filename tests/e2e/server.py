@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,10 +40,12 @@ class Server:
     url: str
     kubeconfig: Path
     headers: dict[str, str] = field(default_factory=dict)
+    tls: ssl.SSLContext | None = None
     session: aiohttp.ClientSession = field(init=False)
 
     async def __aenter__(self) -> Server:
-        self.session = aiohttp.ClientSession(headers=self.headers)
+        connector = aiohttp.TCPConnector(ssl=self.tls or True)
+        self.session = aiohttp.ClientSession(connector=connector, headers=self.headers)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -119,7 +119,7 @@ async def test_pending_pod_is_placed_once_it_fits(
     server: Server, scheduler: InProcess, place: Json, wants: Json, message: str, change: Change
 ) -> None:
     await server.load(place)
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    container: Json = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
     container["ports"] = [{"containerPort": 80, "hostPort": 80}]
     await server.load(pod("placed", nodeName="n1", containers=[container]))
     await until(lambda: server.nodes_of(["placed"]), lambda nodes: nodes["placed"] == "n1")

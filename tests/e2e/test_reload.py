@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from tests.e2e.conftest import Spawning
+from tests.e2e.conftest import Running, Spawning
 from tests.e2e.objects import Json, node, only, pod, policy, unfit
 from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server
@@ -40,12 +40,12 @@ async def test_last_good_generation_survives_a_kill_and_a_restart(server: Server
         assert await server.placed("mended") == {"mended": "n3"}
 
 
-async def test_restart_settles_on_the_same_status(server: Server, spawning: Spawning) -> None:
+async def test_restart_settles_on_the_same_status(server: Server, running: Running) -> None:
     await server.load(node("n1"), only("pin", "n1"))
-    async with spawning():
+    async with running():
         await server.policy_says("pin", 1, Active="Enforce")
     before = await server.get("SchedulingPolicy", "pin")
-    async with spawning():
+    async with running():
         await server.load(pod("web"))
         await server.placed("web")
     assert await server.get("SchedulingPolicy", "pin") == before
@@ -103,10 +103,10 @@ async def test_policy_wakes_its_pods_when_a_node_comes_to_suit_it(server: Server
     await server.placed("web")
 
 
-async def test_policies_that_apply_at_start_hold_for_the_first_pod(server: Server, spawning: Spawning) -> None:
+async def test_policies_that_are_there_at_start_hold_for_the_first_pod(server: Server, running: Running) -> None:
     await server.load(*(node(f"n{number}") for number in range(5)), only("pin", "n3"))
     await server.load(*(pod(f"p{number}") for number in range(10)))
-    async with spawning():
+    async with running():
         assert set((await server.placed()).values()) == {"n3"}
 
 

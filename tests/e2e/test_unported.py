@@ -20,7 +20,9 @@ SPREAD = {
     "labelSelector": {"matchLabels": {"app": "web"}},
 }
 TEMPLATE = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
-PREFERRED = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]}}
+PREFERRED = {
+    "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]}
+}
 UNPORTED: dict[str, tuple[dict[str, Any], str]] = {
     "pod affinity": (
         {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}},
@@ -77,7 +79,7 @@ async def test_extended_resource_of_a_device_class_waits_until_the_class_is_gone
         "metadata": {"name": "gpus"},
         "spec": {"extendedResourceName": "example.com/gpu"},
     }
-    await server.load(device_class, node("n1", **{"example.com/gpu": "2", "example.com/fpga": "1"}))
+    await server.load(device_class, node("n1", extended={"example.com/gpu": "2", "example.com/fpga": "1"}))
     await server.load(pod("plain", requests={"example.com/fpga": "1"}))
     await server.placed("plain")
     await server.load(pod("web", requests={"example.com/gpu": "1"}))

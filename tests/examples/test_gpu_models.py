@@ -44,7 +44,7 @@ def _record(annotations: dict[str, str], gpus: str) -> dict[str, Any]:
     [
         ({"gpu-spec": "A100"}, "8", {"a100-1", "a100-2"}),
         ({"gpu-spec": "T4|P100"}, "1", {"t4-1", "t4-2", "p100-1"}),
-        ({"gpu-spec": "P100|T4"}, "4", {"t4-1", "t4-2"}),
+        ({"gpu-spec": "T4|A100"}, "8", {"a100-1", "a100-2"}),
         ({"gpu-spec": ""}, "1", set()),
         ({"gpu-spec": "A10"}, "1", set()),
         ({}, "1", {"a100-1", "a100-2", "t4-1", "t4-2", "p100-1"}),

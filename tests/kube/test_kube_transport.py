@@ -113,3 +113,11 @@ async def test_refused_stream_is_an_error(kube: Kube) -> None:
     kube.server.on("WATCH", "/a", refuse(410, "Expired", "too old"))
     with pytest.raises(ApiError, match="too old"):
         await anext(kube.transport.lines("/a?watch=1", 5))
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_page_with_a_good_status_is_no_success(kube: Kube, method: str) -> None:
+    kube.server.on(method, "/a", answer("<html>Please log in</html>"))
+    with pytest.raises(ApiError, match="answered with text/html, as no API server does") as caught:
+        await kube.transport.request(method, "/a")
+    assert caught.value.status == 0

@@ -112,6 +112,18 @@ def test_a_missing_input_is_one_that_is_missing_there(text: str, frame: TableFra
 
 
 @FEW
+@given(expressions(), clusters(most=4))
+def test_missing_inputs_of_many_rows_are_those_of_each(text: str, frame: TableFrame) -> None:
+    program = compiled(text)
+    together: list[Any] = [None] * frame.rows
+    for item, rows in program.missing_inputs(frame, np.ones(frame.rows, np.bool_)):
+        for row in np.flatnonzero(rows).tolist():
+            assert together[row] is None
+            together[row] = item
+    assert together == [program.missing_input(frame, row) for row in range(frame.rows)]
+
+
+@FEW
 @given(expressions())
 def test_formatting_keeps_the_meaning_and_is_stable(text: str) -> None:
     formatted = format_text(text)

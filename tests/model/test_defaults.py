@@ -70,6 +70,13 @@ def test_requests_of_the_pod_as_a_whole_are_filled_in(
     assert spec["resources"].get("requests", {}) == requests
 
 
+def test_amounts_of_the_status_are_rounded_too() -> None:
+    one = {"name": "c", "resources": {"requests": {"cpu": "1000001n"}}, "allocatedResources": {"cpu": "1u"}}
+    pod = fill_pod({"spec": {"containers": [{"name": "c"}]}, "status": {"containerStatuses": [one]}}, CLASSES)
+    reported = pod["status"]["containerStatuses"][0]
+    assert (reported["resources"]["requests"], reported["allocatedResources"]) == ({"cpu": "2e-3"}, {"cpu": "1e-3"})
+
+
 def test_limits_of_huge_pages_become_requests_of_the_pod_as_a_whole() -> None:
     pages = {"hugepages-2Mi": "2Mi"}
     container = {"resources": {"limits": pages, "requests": pages}}

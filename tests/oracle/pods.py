@@ -52,7 +52,9 @@ def _demand(rng: Random, themes: frozenset[str], *, scale: int = 1) -> dict[str,
         spec["initContainers"] = resources.init_containers(rng, scale=scale)
     if "resources" in themes and rng.random() < 0.3:
         spec["resources"] = resources.pod_level(rng)
-    if "resources" in themes and rng.random() < 0.2:
+    # kube-scheduler adds the overhead to the very number that a pod-level request was defaulted from, once more at
+    # every look, where that number is spelled as the API server would not store it: the two are kept apart
+    if "resources" in themes and "resources" not in spec and rng.random() < 0.3:
         spec["overhead"] = resources.overhead(rng)
     if "ports" in themes:
         _host_ports(rng, [*spec["containers"], *spec.get("initContainers", [])])

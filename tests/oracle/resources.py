@@ -78,16 +78,12 @@ def _container(rng: Random, name: str, *, scale: int) -> dict[str, Any]:
 
 
 def pod_level(rng: Random) -> dict[str, Quantities]:
-    """Draw resources of a whole pod: requests, or limits that its containers complete.
-
-    Spelled as the API server stores them: kube-scheduler adds the overhead to the very number of a pod-level
-    request that is spelled otherwise, once more at every look.
-    """
+    """Draw resources of a whole pod: requests, or limits that its containers complete."""
     amounts: Quantities = {}
     if rng.random() < 0.7:
-        amounts["cpu"] = f"{rng.choice(CPU_MILLIS) * 2}m"
+        amounts["cpu"] = cpu(rng, rng.choice(CPU_MILLIS) * 2)
     if rng.random() < 0.7:
-        amounts["memory"] = f"{rng.choice(MEMORY_MEBIBYTES) * 2}Mi"
+        amounts["memory"] = memory(rng, rng.choice(MEMORY_MEBIBYTES) * 2)
     if rng.random() < 0.15:
         amounts["hugepages-2Mi"] = "128Mi"
     return rng.choice([{"requests": amounts}, {"limits": amounts}])

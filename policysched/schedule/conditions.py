@@ -1,0 +1,52 @@
+"""Conditions on their way to the API server, at most one a pod.
+
+It knows neither queue nor cluster. kube-scheduler writes a condition before it goes on; here decisions do not wait for
+the network, so the order is kept pod by pod: a binding that overtook a condition would leave a running pod that is
+said to be unschedulable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from policysched.framework import ApiError, Client
+from policysched.model.objects import Pod
+from policysched.state.pods import pod_id
+
+log = logging.getLogger(__name__)
+PATIENCE = 1.0
+"""How long a condition may take when something newer is to be written. Units: seconds."""
+_GONE = frozenset((404, 422))
+"""What a server says of a pod that is no more, or is another one of the same name."""
+
+
+class ConditionWrites:
+    """Writes pods' conditions."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._under_way: dict[str, asyncio.Task[Any] | None] = {}
+
+    async def write(self, pod: Pod, condition: dict[str, Any]) -> None:
+        """Write a condition after the pod's earlier one; trouble is logged, because the next attempt writes again."""
+        identity, task = pod_id(pod), asyncio.current_task()
+        await self.settle(identity)
+        self._under_way[identity] = task
+        try:
+            await self._client.set_pod_condition(pod, condition)
+        except ApiError as error:
+            level = logging.DEBUG if error.status in _GONE else logging.WARNING
+            log.log(level, "could not write the condition of pod=%s: %s", pod.key, error.message)
+        finally:
+            if self._under_way.get(identity) is task:
+                del self._under_way[identity]
+
+    async def settle(self, identity: str) -> None:
+        """Wait until no condition of the pod is under way, and drop one that takes too long."""
+        while (task := self._under_way.get(identity)) is not None:
+            _, late = await asyncio.wait((task,), timeout=PATIENCE)
+            for one in late:
+                one.cancel()
+            await asyncio.wait((task,))

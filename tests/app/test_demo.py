@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+from rich.console import RenderableType
+
+from policysched.app.demo import decision_parts, play
+from policysched.app.demo_objects import demo_nodes, demo_pod, demo_policy
+from policysched.app.stage import stage
+from policysched.errors import PolicyschedError
+from tests.app.showing import lines
+
+
+@dataclass
+class Listener:
+    """A narrator that remembers."""
+
+    width: int
+    said: list[str] = field(default_factory=list)
+    awaited: list[str] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def show(self, part: RenderableType) -> None:
+        self.said += lines(part, self.width)
+
+    def working(self, text: str) -> None:
+        self.awaited.append(text)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+async def test_demo_shows_each_pod_with_its_scores_and_rules(width: int) -> None:
+    listener = Listener(width)
+    await play(listener)
+    rules = "ssd: not master, piworknode003; favourite: 100 for piworknode001"
+    rows = {line.split()[0]: line for line in listener.said if line.startswith("web-") and "piworknode" in line}
+    places = {pod: row.split()[1] for pod, row in rows.items()}
+    assert places == {f"web-{n}": "piworknode001" if n <= 4 else "piworknode002" for n in range(1, 10)}
+    assert listener.said[-1] == "   web-hdd runs on piworknode003"
+    assert listener.awaited[-1] == "waiting for pod web-9"
+    if width == 200:
+        assert rows["web-1"].endswith(rules)
+    else:
+        assert any(line.startswith("rules that decided: ssd: not master, piworknode003;") for line in listener.said)
+        assert not rows["web-1"].endswith("piworknode001")
+
+
+def test_columns_of_zeros_are_left_out() -> None:
+    record = {"scores": {"n1": {"ImageLocality": 0, "TaintToleration": 300}}, "rules": {}}
+    (table,) = decision_parts([("web", "n1", record)], 200)
+    shown = " ".join(lines(table))
+    assert "Taint Toleration" in shown
+    assert "Image" not in shown
+
+
+async def test_stage_says_what_did_not_happen_in_time() -> None:
+    async def never() -> None:
+        return None
+
+    async with stage(demo_nodes()) as on:
+        with pytest.raises(PolicyschedError, match=r"^a miracle: not so after 0\.05 s$"):
+            await on.until(never, "a miracle", 0.05)
+
+
+async def test_stage_notices_that_the_scheduler_ended() -> None:
+    async def never() -> None:
+        return None
+
+    async with stage(demo_nodes()) as on:
+        on.scheduler.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await on.until(never, "a miracle", 5)
+
+
+async def test_applied_policy_has_only_the_fields_of_the_new_version() -> None:
+    async with stage(demo_nodes()) as on:
+        await on.apply(demo_policy())
+        plain = demo_policy()
+        del plain["spec"]["filters"]
+        assert "filters" not in (await on.apply(plain))["spec"]
+        record = on.explain(demo_pod("web"))
+        assert sorted(record["scores"]) == ["piworknode001", "piworknode002", "piworknode003"]

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policysched.app.tables import decision_parts
+from tests.app.showing import lines
+
+POD = {"pod": "default/web", "schedulerName": "policysched"}
+SCHEDULED = POD | {"result": "Scheduled", "selected": "n1", "best": ["n1"]}
+
+
+def _lines(record: dict[str, Any]) -> list[str]:
+    return [line for part in decision_parts(record) for line in lines(part)]
+
+
+def test_error_is_said() -> None:
+    record = POD | {"result": "Error", "error": 'running PreFilter plugin "X": no'}
+    assert _lines(record) == [
+        'pod default/web cannot be decided (profile policysched): running PreFilter plugin "X": no'
+    ]
+
+
+def test_rejection_before_the_nodes_is_said() -> None:
+    said = "0/1 nodes are available: pod affinity terms conflict."
+    status = {"plugin": "NodeAffinity", "code": "UnschedulableAndUnresolvable", "reasons": ["x"]}
+    record = POD | {"result": "Unschedulable", "preFilter": status, "fitError": said}
+    assert _lines(record) == ["pod default/web fits no node (profile policysched)", said]
+
+
+def test_draw_among_equals_names_them() -> None:
+    record = SCHEDULED | {"best": ["n1", "n2"], "scores": {"n1": {"A": 1}, "n2": {"A": 1}}, "total": {"n1": 1, "n2": 1}}
+    assert _lines(record)[1] == "drawn from 2 nodes of the highest score: n1, n2"
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({"mode": "Enforce"}, ["p keeps every node"]),
+        (
+            {"mode": "Shadow", "filters": {"a": {"n2": "false", "n1": "missing"}}},
+            ["p (Shadow, decides nothing) a does not keep n1 (a value is missing), n2"],
+        ),
+        (
+            {"mode": "Enforce", "scores": {"a": {"n1": None, "n2": 33.333333, "n3": 70, "n4": 0.5}}},
+            ["p a gives n3 70, n2 33.33, n4 0.5, n1 nothing"],
+        ),
+    ],
+)
+def test_rules_are_said_one_a_line(policy: dict[str, Any], expected: list[str]) -> None:
+    shown = _lines(SCHEDULED | {"rules": {"p": policy}})
+    assert shown[shown.index("policy rule what it says") + 2 :] == expected

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from typing import NoReturn
+
+import pytest
+
+from policysched import cli
+from policysched.errors import ConnectionProblemError, PolicyschedError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (UsageError("wrong file"), 2, "error: wrong file\n"),
+        (PolicyschedError("no luck"), 1, "error: no luck\n"),
+        (ConnectionProblemError("two\n  lines"), 1, "error: two lines\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_error_becomes_one_line_and_a_code(
+    error: BaseException,
+    code: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(_: list[str]) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(cli, "_call", fail)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["version"])
+    assert end.value.code == code
+    assert capsys.readouterr().err == message
+
+
+def test_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(LookupError):
+        cli.execute(["version"])

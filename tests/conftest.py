@@ -1,0 +1,44 @@
+"""One control plane for all tests of a process that want it, and where its logs are when one of them fails.
+
+All these tests run in one process: a second control plane would take its time to start and half the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from tests.controlplane.plane import ControlPlane
+
+MARKER = "controlplane"
+SHARED = pytest.StashKey[ControlPlane]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests with a control plane together, before they are given out to processes."""
+    for item in items:
+        if item.get_closest_marker(MARKER):
+            item.add_marker(pytest.mark.xdist_group(MARKER))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say where the control plane's logs are, and keep them, when a test with one fails."""
+    report = yield
+    plane = item.config.stash.get(SHARED, None)
+    if report.failed and plane is not None and item.get_closest_marker(MARKER):
+        plane.keep_logs = True
+        report.sections.append(("control plane", f"logs: {plane.logs}"))
+    return report
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """A real control plane, shared: a test takes a corner of it, or wipes it."""
+    with ControlPlane(users={"scheduler": (), "nobody": ()}) as plane:
+        request.config.stash[SHARED] = plane
+        yield plane

@@ -1,0 +1,111 @@
+"""Whatever docs/language.md shows works as it says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from policysched.app.check import check
+from policysched.cli import execute
+from policysched.language import UNKNOWN, Environment, compile_expression, interpret
+from policysched.model.policy import API_VERSION, KIND, decode_policy
+from policysched.rules.compile import compile_policy
+from policysched.rules.plugin import PolicyPlugin
+from policysched.rules.status import differs, make_status
+from policysched.rules.store import Entry
+from tests.build import cluster, node, pod
+from tests.language.frames import TableFrame
+from tests.meta.markdown import DOCUMENTS, LANGUAGE, Block, blocks, codes, shown, table, tables
+
+BLOCKS = blocks(LANGUAGE)
+MESSAGE = next(index for index, block in enumerate(BLOCKS) if block.kind == "text")
+POLICIES = [block for index, block in enumerate(BLOCKS) if block.kind == "yaml" and index != MESSAGE - 1]
+EXAMPLES = [text for rows in tables(LANGUAGE) for row in rows if "example" in row for text in codes(row["example"])]
+"""The expressions of all columns called `example`."""
+
+
+def _policy(block: Block) -> dict[str, Any]:
+    """A whole policy of a block, which may be the inside of a spec."""
+    found = yaml.safe_load(block.text)
+    if "kind" in found:
+        return dict(found)
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "shown"}, "spec": found}
+
+
+@pytest.mark.parametrize("block", POLICIES, ids=lambda block: f"line-{block.line}")
+def test_every_policy_of_the_reference_compiles_without_a_warning(block: Block) -> None:
+    assert check([_policy(block)]) == []
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path != LANGUAGE], ids=shown)
+def test_every_whole_policy_of_other_documents_compiles_without_a_warning(path: Path) -> None:
+    texts = [block.text for block in blocks(path) if block.kind == "yaml" and f"kind: {KIND}" in block.text]
+    assert check([yaml.safe_load(text) for text in texts]) == []
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_every_example_of_a_table_compiles(text: str) -> None:
+    if any(text in row[1] for row in table(LANGUAGE, "Not available yet")):
+        return
+    compiled = compile_expression(text, Environment("let"))
+    assert (compiled.diagnostics, compiled.program is not None) == ((), True)
+
+
+@pytest.mark.parametrize(("expression", "result"), table(LANGUAGE, "Missing values"))
+def test_a_missing_value_gives_what_the_table_says(expression: str, result: str) -> None:
+    [text] = codes(expression)
+    program = compile_expression(text, Environment("let")).program
+    assert program is not None
+    value = interpret(program, TableFrame([{"node.free.memory": 1024}]).at(0))
+    assert {"unknown": UNKNOWN, "missing": None, "true": True, "false": False, '`"none"`': "none"}[result] == value
+
+
+def test_check_prints_the_message_that_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.yaml").write_text(BLOCKS[MESSAGE - 1].text, "utf-8")
+    assert execute(["check", "policy.yaml"]) == 1
+    assert capsys.readouterr().out == BLOCKS[MESSAGE].text
+
+
+def test_the_status_that_is_shown_is_the_one_that_is_written() -> None:
+    [block] = [one for one in POLICIES if "\nstatus:" in one.text]
+    policy = decode_policy(_policy(block))
+    result = compile_policy(policy)
+    status = make_status(
+        Entry(policy, result, result.policy), "kube-system/policysched", datetime(2025, 1, 1, tzinfo=UTC)
+    )
+    assert not differs(policy, status)
+
+
+def test_the_score_that_is_worked_out_is_the_one_that_is_given() -> None:
+    [block] = [one for one in POLICIES if "piworknode001" in one.text]
+    policy = compile_policy(decode_policy(_policy(block))).policy
+    assert policy is not None
+    nodes = cluster(node("piworknode001"), node("other"), pod("placed", on="piworknode001", requests={"cpu": "2"}))
+    plugin = PolicyPlugin(policy)
+    state = plugin.prepare_score(pod(scheduler_name="sample-scheduler"), nodes)
+    assert plugin.normalize(state, np.ones(2, np.int64), np.ones(2, np.bool_)).tolist() == [83, 17]
+
+
+def test_reasons_of_rejections_are_those_that_are_shown() -> None:
+    lines = [line for line in LANGUAGE.read_text("utf-8").splitlines() if line.startswith("- `policy ")]
+    filters = {
+        "name": "allowed-model",
+        "require": 'number(node.labels["gpu-model"]) > 1',
+        "message": "GPU model not allowed",
+    }
+    raw = {"metadata": {"name": "gpu-models"}, "spec": {"filters": [filters]}}
+    policy = compile_policy(decode_policy(raw)).policy
+    assert policy is not None
+    nodes = cluster(node("a", labels={"gpu-model": "1"}), node("b"))
+    plugin = PolicyPlugin(policy)
+    state = plugin.prepare_filter(pod(), nodes)
+    reasons = [plugin.reason(state, int(code)).reasons for code in plugin.filter(state, slice(0, 2))]
+    assert [codes(line)[0] for line in lines] == [reason for one in reasons for reason in one]

@@ -1,0 +1,164 @@
+"""The tables of docs/language.md say what the code's tables say."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import pytest
+
+from policysched.app.definition import policy_schema
+from policysched.app.shape import CODE as SHAPE_CODE
+from policysched.language import FIELDS, Diagnostic, Environment, Gap, Unit, code_table, compile_expression
+from policysched.language.costs import MAX_NODE_OPERATIONS
+from policysched.language.functions import AGGREGATES, FUNCTIONS, LATER_FUNCTIONS
+from policysched.language.limits import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
+from policysched.language.literals import _BINARY, _DECIMAL, _SECONDS
+from policysched.language.mistakes import OPERATORS, TERMINALS
+from policysched.language.names import LATER, Field
+from policysched.model.policy import PolicySpec, PolicyStatus
+from policysched.rules.compile import MAX_RULES
+from policysched.rules.status import MAX_DIAGNOSTICS
+from tests.meta.markdown import LANGUAGE, ROOT, codes, section, table
+
+LONGEST_EXAMPLE = 60
+SPEC: dict[str, Any] = policy_schema()["properties"]["spec"]["properties"]
+SCORE: dict[str, Any] = SPEC["scores"]["items"]["properties"]
+FILTER: dict[str, Any] = SPEC["filters"]["items"]["properties"]
+
+
+def _written(names: tuple[str, ...], field: Field) -> str:
+    return ".".join(names) + ('["k"]' if field.keyed else '("k")' if field.called else "")
+
+
+def test_names_are_those_of_the_language_with_type_and_gap() -> None:
+    rows = [(name, row[1], row[2]) for row in table(LANGUAGE, "Names") for name in codes(row[0])]
+    known = [
+        (_written(names, field), str(field.type), "yes" if field.type.gap is Gap.INPUT else "no")
+        for names, field in FIELDS.items()
+    ]
+    assert sorted(rows) == sorted(known)
+
+
+def test_functions_are_those_of_the_language_in_its_words() -> None:
+    rows = {row[0].strip("`").partition("(")[0]: row[1] for row in table(LANGUAGE, "Functions")}
+    assert rows == {name: function.help for name, function in FUNCTIONS.items()}
+
+
+@pytest.mark.parametrize("row", table(LANGUAGE, "Functions"), ids=lambda row: str(row[0]))
+def test_a_function_is_written_with_its_number_of_arguments(row: list[str]) -> None:
+    name, _, rest = row[0].strip("`").partition("(")
+    arguments = rest.removesuffix(")").split(", ")
+    function = FUNCTIONS[name]
+    open_end = arguments[-1] == "…"
+    assert open_end == (function.most is None)
+    assert len(arguments) - open_end == function.least
+    assert f"{name}(" in row[2]
+
+
+def test_operators_are_those_of_the_grammar() -> None:
+    written = {operator for row in table(LANGUAGE, "Operators") for operator in codes(row[0])}
+    known = {TERMINALS[name].strip("`") for name in (*OPERATORS, "NOT_SIGN")}
+    assert written == known | {"not in"}
+
+
+def test_units_are_those_of_the_language() -> None:
+    written = {unit for row in table(LANGUAGE, "Units and literals") for unit in codes(row[0]) if unit.isalpha()}
+    assert written - {"true", "false"} == {*_DECIMAL, *_BINARY, *_SECONDS}
+
+
+def test_codes_are_those_of_the_language_with_title_and_example() -> None:
+    rows = [tuple(row) for row in table(LANGUAGE, "Messages")]
+    known = []
+    for code, entry in code_table().items():
+        lines = entry.example.splitlines() if len(entry.example) <= LONGEST_EXAMPLE else []
+        known.append((code, entry.title, ", ".join(f"`{line.strip()}`" for line in lines)))
+    assert rows == known
+
+
+def _emitted() -> set[str]:
+    """The codes that the package names outside of the table of codes."""
+    found = set()
+    for path in (ROOT / "policysched").rglob("*.py"):
+        if path.name != "codes.py":
+            found |= set(re.findall(r'"([EW]\d{4})"', path.read_text("utf-8")))
+    return found
+
+
+def test_codes_in_use_are_all_in_the_table() -> None:
+    assert _emitted() <= {*code_table(), SHAPE_CODE}
+
+
+def test_codes_of_the_table_are_in_use_or_said_not_to_be() -> None:
+    unused = set(code_table()) - _emitted()
+    assert unused == set(re.findall(r"\b[EW]\d{4}\b", section(LANGUAGE, "Not available yet")))
+
+
+def test_the_code_of_misshapen_objects_is_described() -> None:
+    assert SHAPE_CODE not in code_table()
+    assert SHAPE_CODE in section(LANGUAGE, "Messages")
+
+
+def test_limits_are_those_of_the_code_and_of_the_resource() -> None:
+    written = {row[0]: int(row[1]) for row in table(LANGUAGE, "Limits")}
+    assert written == {
+        "characters of an expression": MAX_CHARACTERS,
+        "words and signs of an expression": MAX_TOKENS,
+        "levels of nesting": MAX_DEPTH,
+        "filters and scores of a policy": MAX_RULES,
+        "lines of `let`": SPEC["let"]["maxItems"],
+        "cases of a score": SCORE["cases"]["maxItems"],
+        "operations once a node": MAX_NODE_OPERATIONS,
+        "characters of a message": FILTER["message"]["maxLength"],
+        "characters of a name": FILTER["name"]["maxLength"],
+        "diagnostics in the status": MAX_DIAGNOSTICS,
+    }
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)
+
+
+@pytest.mark.parametrize(
+    ("title", "fields"),
+    [
+        ("The object", [_camel(name) for name in PolicySpec.__struct_fields__]),
+        ("Filters", list(FILTER)),
+        ("Scores", list(SCORE)),
+        ("Status", [_camel(name) for name in PolicyStatus.__struct_fields__]),
+    ],
+)
+def test_fields_of_the_object_are_all_described(title: str, fields: list[str]) -> None:
+    described = {name for row in table(LANGUAGE, title) for name in codes(row[0])}
+    assert described - {"Compiled", "Active"} == set(fields)
+
+
+def test_reasons_of_conditions_are_those_that_the_status_gives() -> None:
+    tree = ast.parse((ROOT / "policysched" / "rules" / "status.py").read_text("utf-8"))
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    reasons = [code for row in table(LANGUAGE, "Status") if "reason" in row[1] for code in codes(row[1])]
+    # The mode of a policy in force is the reason, so those two words stand nowhere else.
+    assert set(reasons) - {"Enforce", "Shadow"} <= texts
+    ends = ("Error", "Compiled", "Generation", "Disabled")
+    given = {text for text in texts if isinstance(text, str) and text.endswith(ends) and text.isalpha()}
+    assert given <= set(reasons)
+
+
+def _not_there(text: str) -> tuple[Diagnostic, ...]:
+    return compile_expression(text, Environment("let", metrics={"load": Unit.NUMBER})).diagnostics
+
+
+@pytest.mark.parametrize("text", [codes(row[1])[0] for row in table(LANGUAGE, "Not available yet")] + ["metrics.load"])
+def test_what_is_not_available_says_so(text: str) -> None:
+    assert [found.code for found in _not_there(text)] == ["E0209"]
+
+
+def test_what_is_not_available_is_all_listed() -> None:
+    listed = {name for row in table(LANGUAGE, "Not available yet") for name in codes(row[0])} - {"by"}
+    known = {*LATER_FUNCTIONS, *AGGREGATES, *(".".join(names) for names in LATER)}
+    assert {name for name in listed if not name.startswith("node.pods.")} == known - {"node.pods"}
+    for name in listed:
+        [*_, found] = _not_there(name if name.count(".") == 1 else f"{name}(1)")
+        assert (found.code, f"`{name}`" in found.message) == ("E0209", True)

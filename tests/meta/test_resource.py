@@ -1,0 +1,107 @@
+"""The resource's schema and the model say the same."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+
+from policysched.app.definition import policy_definition, policy_schema
+from policysched.language.limits import MAX_CHARACTERS
+from policysched.model.meta import LabelSelector
+from policysched.model.policy import (
+    API_GROUP,
+    API_VERSION,
+    KIND,
+    PLURAL,
+    FilterRule,
+    Let,
+    MetricQuery,
+    PolicyCondition,
+    PolicyCost,
+    PolicyDiagnostic,
+    PolicyInput,
+    PolicyInstance,
+    PolicySpec,
+    PolicyStatus,
+    ScoreRule,
+)
+from policysched.rules.compile import MAX_RULES
+from policysched.rules.status import MAX_DIAGNOSTICS
+
+Schema = dict[str, Any]
+ROOT: Schema = policy_schema()["properties"]
+SPEC, STATUS = ROOT["spec"], ROOT["status"]
+
+
+def _at(schema: Schema, *names: str) -> Schema:
+    """The schema of a field; of a list's items where it is one."""
+    for name in names:
+        schema = schema["properties"][name]
+        schema = schema.get("items", schema)
+    return schema
+
+
+STRUCTS: list[tuple[type[msgspec.Struct], Schema]] = [
+    (PolicySpec, SPEC),
+    (MetricQuery, _at(SPEC, "metrics")),
+    (Let, _at(SPEC, "let")),
+    (FilterRule, _at(SPEC, "filters")),
+    (ScoreRule, _at(SPEC, "scores")),
+    (LabelSelector, _at(SPEC, "podSelector")),
+    (LabelSelector, _at(SPEC, "namespaceSelector")),
+    (PolicyStatus, STATUS),
+    (PolicyCondition, _at(STATUS, "conditions")),
+    (PolicyDiagnostic, _at(STATUS, "diagnostics")),
+    (PolicyCost, _at(STATUS, "cost")),
+    (PolicyInstance, _at(STATUS, "instances")),
+    (PolicyInput, _at(STATUS, "instances", "inputs")),
+]
+
+
+@pytest.mark.parametrize(("struct", "schema"), STRUCTS)
+def test_schema_has_the_fields_of_the_model(struct: type[msgspec.Struct], schema: Schema) -> None:
+    assert set(schema["properties"]) == set(struct.__struct_encode_fields__)
+
+
+@pytest.mark.parametrize(("struct", "schema"), STRUCTS[:5])
+def test_schema_requires_what_the_model_requires(struct: type[msgspec.Struct], schema: Schema) -> None:
+    required = [field.encode_name for field in msgspec.structs.fields(struct) if field.required]
+    assert sorted(schema.get("required", [])) == sorted(required)
+
+
+@pytest.mark.parametrize(("struct", "schema"), STRUCTS[:5])
+def test_defaults_and_bounds_and_choices_are_those_of_the_model(struct: type[msgspec.Struct], schema: Schema) -> None:
+    hints = get_type_hints(struct, include_extras=True)
+    for field in msgspec.structs.fields(struct):
+        described = schema["properties"][field.encode_name]
+        if "default" in described:
+            assert described["default"] == field.default, field.name
+        kinds = [one for one in (hints[field.name], *get_args(hints[field.name])) if get_origin(one) is Literal]
+        assert described.get("enum") == (list(get_args(kinds[0])) if kinds else None), field.name
+        bounds = [one for one in get_args(hints[field.name]) if isinstance(one, msgspec.Meta)]
+        limits = (bounds[0].ge, bounds[0].le) if bounds else (None, None)
+        assert (described.get("minimum"), described.get("maximum")) == limits, field.name
+
+
+def test_lists_and_texts_are_as_long_as_the_compiler_takes() -> None:
+    fields = SPEC["properties"]
+    assert fields["filters"]["maxItems"] == fields["scores"]["maxItems"] == MAX_RULES
+    assert STATUS["properties"]["diagnostics"]["maxItems"] == MAX_DIAGNOSTICS
+    expressions = [
+        fields["appliesTo"],
+        _at(SPEC, "let", "value"),
+        *(_at(SPEC, "filters", name) for name in ("when", "require")),
+        *(_at(SPEC, "scores", name) for name in ("when", "value", "cases")),
+    ]
+    assert {one["maxLength"] for one in expressions} == {MAX_CHARACTERS}
+
+
+def test_definition_is_named_as_the_model_names_it() -> None:
+    definition = policy_definition()
+    spec = definition["spec"]
+    assert definition["metadata"]["name"] == f"{PLURAL}.{API_GROUP}"
+    assert (spec["group"], spec["names"]["kind"], spec["names"]["plural"]) == (API_GROUP, KIND, PLURAL)
+    assert f"{spec['group']}/{spec['versions'][0]['name']}" == API_VERSION
+    assert (spec["scope"], spec["names"]["shortNames"]) == ("Cluster", ["spol"])

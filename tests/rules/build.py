@@ -1,0 +1,46 @@
+"""Policies for tests, written as users write their spec."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from policysched.model.policy import Policy, decode_policy
+from policysched.rules.compile import compile_policy
+from policysched.rules.compiled import CompiledPolicy
+from policysched.rules.plugin import PolicyPlugin
+from policysched.rules.policyset import PolicySet
+
+Spec = dict[str, Any]
+
+
+def policy(name: str = "p", *, generation: int = 1, uid: str = "", status: Spec | None = None, **spec: Any) -> Policy:
+    """The object; `spec` in the API's spelling."""
+    metadata = {"name": name, "generation": generation, "uid": uid or f"uid-{name}", "resourceVersion": "1"}
+    return decode_policy({"metadata": metadata, "spec": spec, "status": status or {}})
+
+
+def compiled(name: str = "p", **spec: Any) -> CompiledPolicy:
+    """A policy that has to compile."""
+    result = compile_policy(policy(name, **spec))
+    assert result.policy is not None, result.diagnostics
+    return result.policy
+
+
+def plugin(name: str = "p", **spec: Any) -> PolicyPlugin:
+    return PolicyPlugin(compiled(name, **spec))
+
+
+def policy_set(**specs: Spec) -> PolicySet:
+    """A set of policies by name."""
+    return PolicySet.of(compiled(name.replace("_", "-"), **spec) for name, spec in specs.items())
+
+
+def filtering(require: str, name: str = "r", **rule: Any) -> list[Spec]:
+    """The `filters` of one rule."""
+    return [{"name": name, "require": require, **rule}]
+
+
+def scoring(value: Any, name: str = "s", **rule: Any) -> list[Spec]:
+    """The `scores` of one rule, of a value or of cases."""
+    given = {"cases": value} if isinstance(value, list) else {"value": value}
+    return [{"name": name, **given, **rule}]

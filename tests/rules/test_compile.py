@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from policysched.rules.compile import MAX_RULES, compile_policy, compiling
+from tests.rules.build import Spec, compiled, filtering, policy, scoring
+
+CHEAP = filtering("node.ready", "cheap")
+
+
+def found(**spec: Any) -> list[tuple[str, str]]:
+    """Codes and fields of what is wrong."""
+    return [(one.code, one.field) for one in compile_policy(policy(**spec)).diagnostics]
+
+
+MISTAKES: list[tuple[Spec, list[tuple[str, str]]]] = [
+    ({"appliesTo": "pod.name"}, [("E0302", "spec.appliesTo")]),
+    ({"appliesTo": "node.ready"}, [("E0405", "spec.appliesTo")]),
+    ({"filters": filtering("1 +")}, [("E0100", "spec.filters[0].require")]),
+    ({"filters": filtering("node.ready", when="node.ready")}, [("E0405", "spec.filters[0].when")]),
+    ({"filters": [*CHEAP, *filtering('node.labels["a"] < "b"', "other")]}, [("E0304", "spec.filters[1].require")]),
+    ({"filters": filtering("normalize(node.free.pods) > 1")}, [("E0506", "spec.filters[0].require")]),
+    ({"scores": scoring("node.ready")}, [("E0505", "spec.scores[0].value")]),
+    ({"scores": scoring("node.free.cpu")}, [("E0501", "spec.scores[0].value")]),
+    ({"scores": scoring(101)}, [("E0502", "spec.scores[0].value")]),
+    ({"scores": scoring(1, when="cluster.nodes > 1")}, [("E0405", "spec.scores[0].when")]),
+    (
+        {"scores": scoring(["node.ready → 1", "nod → 2", "else → 3", "else → 4"])},
+        [("E0201", "spec.scores[0].cases[1]"), ("E0503", "spec.scores[0].cases[3]")],
+    ),
+    ({"scores": [{"name": "s"}]}, [("E0501", "spec.scores[0]")]),
+    ({"scores": [{"name": "s", "cases": ["else → 1"], "value": 1}]}, [("E0501", "spec.scores[0]")]),
+    ({"let": [{"name": "a", "value": "1 +"}]}, [("E0100", "spec.let[0].value")]),
+    ({"let": [{"name": "node", "value": "1"}]}, [("E0208", "spec.let[0].name")]),
+    ({"let": [{"name": "a-b", "value": "1"}]}, [("E0208", "spec.let[0].name")]),
+    (
+        {"let": [{"name": "a", "value": "b"}, {"name": "b", "value": "1"}, {"name": "a", "value": "2"}]},
+        [("E0207", "spec.let[0].value"), ("E0207", "spec.let[2].name")],
+    ),
+    ({"let": [{"name": "a", "value": "nod"}], "filters": filtering("a > 1")}, [("E0201", "spec.let[0].value")]),
+    ({"filters": [*CHEAP, *CHEAP]}, [("E0208", "spec.filters[1].name")]),
+    ({"scores": [*scoring(1), *scoring(2)]}, [("E0208", "spec.scores[1].name")]),
+    ({"metrics": [{"name": "sum", "query": "up"}]}, [("E0208", "spec.metrics[0].name")]),
+    ({"metrics": [{"name": "a", "query": "up"}] * 2}, [("E0208", "spec.metrics[1].name")]),
+    (
+        {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+        [("E0312", "spec.podSelector")],
+    ),
+    (
+        {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]}]}},
+        [("E0312", "spec.namespaceSelector")],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "mistakes"), MISTAKES)
+def test_every_mistake_is_found_at_its_field(spec: Spec, mistakes: list[tuple[str, str]]) -> None:
+    result = compile_policy(policy(**spec))
+    assert [(one.code, one.field) for one in result.diagnostics if one.severity == "error"] == mistakes
+    assert result.policy is None
+    assert result.errors == len(mistakes)
+
+
+def test_mistakes_of_all_fields_come_together() -> None:
+    spec = {
+        "appliesTo": "pod.nam",
+        "let": [{"name": "a", "value": "nod"}],
+        "filters": [*filtering("yes", "one", when="no"), *filtering("maybe", "two")],
+        "scores": scoring("perhaps"),
+    }
+    assert [field for _, field in found(**spec)] == [
+        "spec.let[0].value",
+        "spec.appliesTo",
+        "spec.filters[0].when",
+        "spec.filters[0].require",
+        "spec.filters[1].require",
+        "spec.scores[0].value",
+    ]
+
+
+def test_a_filter_and_a_score_may_share_a_name() -> None:
+    assert found(filters=CHEAP, scores=scoring(1, "cheap")) == []
+
+
+def test_a_warning_does_not_stop_a_policy() -> None:
+    result = compile_policy(policy(filters=filtering('number(node.labels["a"]) > 1')))
+    assert [(one.code, one.field, one.severity) for one in result.diagnostics] == [
+        ("W0701", "spec.filters[0].require", "warning")
+    ]
+    assert result.policy is not None
+    assert result.errors == 0
+
+
+@pytest.mark.parametrize(
+    ("filters", "scores", "allowed"), [(64, 0, True), (32, 32, True), (65, 0, False), (1, 64, False)]
+)
+def test_a_policy_has_at_most_64_rules(filters: int, scores: int, allowed: bool) -> None:
+    spec = {
+        "filters": [rule for number in range(filters) for rule in filtering("node.ready", f"f{number}")],
+        "scores": [rule for number in range(scores) for rule in scoring(1, f"s{number}")],
+    }
+    assert found(**spec) == ([] if allowed else [("E0601", "spec")])
+    if not allowed:
+        message = compile_policy(policy(**spec)).diagnostics[0].message
+        assert message == f"the policy has {filters + scores} rules; at most {MAX_RULES} are allowed"
+
+
+def expensive(operations: int) -> list[Spec]:
+    parts = [f'node.labels["k{number}"] == "x"' for number in range(operations)]
+    return [
+        rule
+        for start in range(0, operations, 16)
+        for rule in filtering(" or ".join(parts[start : start + 16]), f"f{start}")
+    ]
+
+
+def test_a_policy_over_the_cost_limit_is_refused() -> None:
+    # 16 comparisons and 15 operators a rule
+    assert compile_policy(policy(filters=expensive(128))).cost.nodes == 8 * 31
+    assert found(filters=expensive(128)) == []
+    assert found(filters=expensive(144)) == [("E0601", "spec")]
+
+
+def test_equal_parts_of_rules_cost_once() -> None:
+    once = compile_policy(policy(filters=expensive(16))).cost
+    twice = compile_policy(policy(filters=[*expensive(16), *filtering(expensive(16)[0]["require"], "again")])).cost
+    assert once == twice
+
+
+def test_a_value_may_be_a_number_or_a_text() -> None:
+    for value in (50, "50"):
+        made = compiled(scores=scoring(value))
+        assert made.scores[0].value.constant == 50.0
+
+
+def test_normalizing_by_the_maximum_allows_any_constant() -> None:
+    assert found(scores=scoring(5000, normalize="Max")) == []
+
+
+def test_lets_are_known_below_and_everywhere() -> None:
+    lets = [{"name": "free", "value": "node.free.cpu / 1000m"}, {"name": "twice", "value": "free * 2"}]
+    made = compiled(
+        let=[*lets, {"name": "team", "value": 'pod.labels["team"] ?? "none"'}],
+        appliesTo='team == "a"',
+        filters=filtering("twice > 1", when='team != "b"'),
+        scores=scoring("clamp(free, 0, 100)"),
+    )
+    assert [item.text for item in made.inputs] == ['pod.labels["team"]', "node.free.cpu"]
+
+
+def test_the_arm_for_missing_is_kept_apart() -> None:
+    cases = ['number(node.labels["a"]) > 1 → 5', "else → 6", "missing → 7"]
+    rule = compiled(scores=scoring(cases, weight=3)).scores[0]
+    assert (rule.missing, rule.has_missing_arm, rule.weight) == (7.0, True, 3)
+    rule = compiled(scores=scoring(["node.ready → 5", "else → 6"])).scores[0]
+    assert (rule.missing, rule.has_missing_arm, rule.weight) == (0.0, False, 1)
+
+
+@pytest.mark.parametrize(
+    ("require", "resolvable"),
+    [
+        ("node.free.cpu > 1", True),
+        ("node.requested.cpu > 1", True),
+        ('node.free["x.io/y"] > 1', True),
+        ("cluster.pods < 5", True),
+        ("node.ready and node.requested.pods < 5", True),
+        ("node.allocatable.cpu > 1", False),
+        ("node.allocatable.pods > 1", False),
+        ("cluster.nodes > 1", False),
+        ("pod.requests.pods > 1 or node.ready", False),
+        ('node.labels["free"] == "x"', False),
+    ],
+)
+def test_removing_pods_can_help_where_a_rule_reads_what_they_take(require: str, resolvable: bool) -> None:
+    assert compiled(filters=filtering(require)).filters[0].resolvable is resolvable
+
+
+def test_compiling_pauses_after_each_field() -> None:
+    spec = {
+        "appliesTo": "true",
+        "filters": [rule for number in range(5) for rule in filtering("node.ready", f"f{number}")],
+        "scores": [rule for number in range(4) for rule in scoring(1, f"s{number}")],
+    }
+    assert len(list(compiling(policy(**spec)))) >= 5 + 4 + 1
+
+
+def test_another_spec_is_compiled_under_the_name_with_its_generation() -> None:
+    newest = policy("p", generation=7, filters=filtering("nonsense"))
+    remembered = policy("other", filters=CHEAP).spec
+    result = compile_policy(newest, remembered, 5)
+    assert result.policy is not None
+    assert (result.policy.name, result.policy.generation, result.policy.spec) == ("p", 5, remembered)
+
+
+def test_a_finding_about_a_name_spans_it() -> None:
+    one = compile_policy(policy(filters=[*CHEAP, *CHEAP])).diagnostics[0]
+    assert (one.line, one.column, one.end_column, one.message) == (1, 1, 6, '"cheap" names two filters')
+
+
+def test_an_invalid_selector_says_why() -> None:
+    spec = {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}
+    assert re.search("Exists|values", compile_policy(policy(**spec)).diagnostics[0].message)

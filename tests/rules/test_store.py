@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from policysched.model.policy import Policy, decode_policy
+from policysched.rules.status import MAX_DIAGNOSTICS, differs, make_status
+from policysched.rules.store import PolicyStore
+from tests.rules.build import Spec, filtering, policy, scoring
+
+GOOD, BETTER = {"filters": filtering("node.ready")}, {"filters": filtering("node.cordoned")}
+BAD, WORSE = {"filters": filtering("nod.ready")}, {"filters": filtering("1 +")}
+NOW, LATER = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def apply(store: PolicyStore, given: Policy) -> bool:
+    steps: Generator[None, None, bool] = store.applying(given)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return bool(end.value)
+
+
+def active(store: PolicyStore, name: str = "p") -> int | None:
+    entry = store.get(name)
+    assert entry is not None
+    return entry.active.generation if entry.active else None
+
+
+def generations(*specs: Spec) -> list[Policy]:
+    return [policy(generation=number, **spec) for number, spec in enumerate(specs, 1)]
+
+
+@pytest.mark.parametrize(
+    ("specs", "changes", "in_force"),
+    [
+        ((GOOD,), [True], 1),
+        ((GOOD, BETTER), [True, True], 2),
+        ((GOOD, BAD), [True, False], 1),
+        ((GOOD, BAD, WORSE), [True, False, False], 1),
+        ((GOOD, BAD, BETTER), [True, False, True], 3),
+        ((GOOD, BAD, GOOD), [True, False, True], 3),
+        ((BAD,), [False], None),
+        ((BAD, GOOD), [False, True], 2),
+        ((GOOD, GOOD), [True, False], 1),
+    ],
+)
+def test_the_last_good_generation_stays_in_force(specs: tuple[Spec, ...], changes: list[bool], in_force: Any) -> None:
+    store = PolicyStore()
+    assert [apply(store, one) for one in generations(*specs)] == changes
+    assert active(store) == in_force
+    assert len(store.policy_set().plugins) == (in_force is not None)
+
+
+REMEMBERED = {"activeGeneration": 3, "activeSpec": GOOD}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "in_force"),
+    [
+        (BAD, REMEMBERED, 3),
+        (BETTER, REMEMBERED, 5),
+        (BAD, {"activeGeneration": 3, "activeSpec": WORSE}, None),
+        (BAD, {"activeGeneration": 3, "activeSpec": {"filters": "nonsense"}}, None),
+        (BAD, {}, None),
+    ],
+)
+def test_after_a_restart_a_broken_policy_acts_as_its_status_remembers(spec: Spec, status: Spec, in_force: Any) -> None:
+    store = PolicyStore()
+    assert apply(store, policy(generation=5, status=status, **spec)) is (in_force is not None)
+    assert active(store) == in_force
+
+
+def test_memory_counts_more_than_the_status() -> None:
+    store = PolicyStore()
+    apply(store, policy(generation=4, **BETTER))
+    apply(store, policy(generation=5, status=REMEMBERED, **BAD))
+    assert active(store) == 4
+
+
+def test_an_object_made_anew_under_its_name_starts_anew() -> None:
+    store = PolicyStore()
+    apply(store, policy(**GOOD))
+    assert apply(store, policy(uid="another", **BAD))
+    assert active(store) is None
+    assert apply(store, policy(uid="a third", **BETTER))
+
+
+def test_a_status_of_its_own_changes_nothing_in_force() -> None:
+    store = PolicyStore()
+    apply(store, policy(**GOOD))
+    before = store.get("p")
+    assert before is not None
+    assert not apply(store, policy(status=REMEMBERED, **GOOD))
+    after = store.get("p")
+    assert after is not None
+    assert after.active is before.active
+    assert after.policy.status.active_generation == 3
+
+
+def test_removing_tells_whether_something_was_in_force() -> None:
+    store = PolicyStore()
+    apply(store, policy("good", **GOOD))
+    apply(store, policy("bad", **BAD))
+    assert store.names() == {"good", "bad"}
+    assert [store.remove(name) for name in ("good", "bad", "good")] == [True, False, False]
+    assert store.policy_set().plugins == ()
+
+
+# Status
+
+
+def status_of(*given: Policy, instance: str = "ns/me", now: datetime = NOW) -> dict[str, Any]:
+    store = PolicyStore()
+    for one in given:
+        apply(store, one)
+    entry = store.get("p")
+    assert entry is not None
+    return make_status(entry, instance, now)
+
+
+def conditions(status: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    return [(one["type"], one["status"], one["reason"], one["message"]) for one in status["conditions"]]
+
+
+GOOD_ONE = "generation 1 is in force"
+ONE_ERROR = "1 error, 0 warnings"
+
+
+@pytest.mark.parametrize(
+    ("specs", "compiled", "acts", "generation"),
+    [
+        ((GOOD,), ("True", "Compiled", "0 errors, 0 warnings"), ("True", "Enforce", GOOD_ONE), 1),
+        (({**GOOD, "mode": "Shadow"},), ("True", "Compiled", "0 errors, 0 warnings"), ("True", "Shadow", GOOD_ONE), 1),
+        (
+            ({**GOOD, "mode": "Disabled"},),
+            ("True", "Compiled", "0 errors, 0 warnings"),
+            ("False", "Disabled", "mode is Disabled"),
+            1,
+        ),
+        (
+            ({"filters": filtering('number(node.labels["a"]) > 1')},),
+            ("True", "Compiled", "0 errors, 1 warning"),
+            ("True", "Enforce", GOOD_ONE),
+            1,
+        ),
+        (
+            (GOOD, BAD),
+            ("False", "NameError", ONE_ERROR),
+            ("True", "LastGoodGeneration", "generation 1 stays in force"),
+            1,
+        ),
+        (
+            (WORSE,),
+            ("False", "SyntaxError", ONE_ERROR),
+            ("False", "NeverCompiled", "no generation of this policy has compiled"),
+            0,
+        ),
+    ],
+)
+def test_conditions_say_what_became_of_the_newest_and_what_is_in_force(
+    specs: tuple[Spec, ...], compiled: tuple[str, ...], acts: tuple[str, ...], generation: int
+) -> None:
+    status = status_of(*generations(*specs))
+    assert conditions(status) == [("Compiled", *compiled), ("Active", *acts)]
+    assert status["observedGeneration"] == len(specs)
+    assert status.get("activeGeneration", 0) == generation
+    assert status["instances"] == [{"name": "ns/me", "activeGeneration": generation}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        (filtering("node.ready >"), "SyntaxError"),
+        (filtering("nod"), "NameError"),
+        (filtering("node.name"), "TypeError"),
+        (filtering("node.ready", when="node.ready"), "ScopeError"),
+        (filtering("normalize(node.free.pods) > 1"), "RuleError"),
+        ([rule for number in range(65) for rule in filtering("node.ready", f"r{number}")], "CostError"),
+    ],
+)
+def test_the_reason_is_that_of_the_first_error(spec: list[Spec], reason: str) -> None:
+    assert conditions(status_of(policy(filters=spec)))[0][2] == reason
+
+
+def test_the_spec_in_force_can_be_read_back() -> None:
+    spec = {**GOOD, "priority": 3, "podSelector": {"matchLabels": {"a": "b"}}}
+    status = status_of(*generations(spec, BAD))
+    remembered = decode_policy({"metadata": {"name": "p"}, "spec": status["activeSpec"]})
+    assert remembered.spec == policy(**spec).spec
+
+
+def test_diagnostics_say_where_and_what() -> None:
+    [one] = status_of(policy(filters=filtering('node.labels["cores"] > 10')))["diagnostics"]
+    assert one == {
+        "severity": "error",
+        "code": "E0301",
+        "field": "spec.filters[0].require",
+        "line": 1,
+        "column": 1,
+        "endColumn": 26,
+        "message": "cannot compare string with number",
+        "help": "labels are strings; write number(...) to convert",
+    }
+
+
+def test_at_most_50_diagnostics_are_told_and_all_are_counted() -> None:
+    status = status_of(policy(filters=[rule for number in range(60) for rule in filtering("nod", f"r{number}")]))
+    assert len(status["diagnostics"]) == MAX_DIAGNOSTICS == 50
+    assert conditions(status)[0][3] == "60 errors, 0 warnings"
+
+
+OTHERS = [{"name": "ns/zoe", "activeGeneration": 4}, {"name": "ns/amy", "activeGeneration": 2}]
+
+
+def test_each_installation_writes_its_own_entry_alone() -> None:
+    seen = {"instances": [*OTHERS, {"name": "ns/me", "activeGeneration": 1}]}
+    status = status_of(policy(generation=7, status=seen, **GOOD))
+    assert status["instances"] == [OTHERS[1], {"name": "ns/me", "activeGeneration": 7}, OTHERS[0]]
+
+
+def stored(given: Policy, status: dict[str, Any], spec: Spec, generation: int) -> Policy:
+    """The object as the server has it after a status was written."""
+    return policy(given.name, generation=generation, status=status, **spec)
+
+
+def test_times_move_where_a_condition_does() -> None:
+    first = status_of(policy(**GOOD))
+    broken = stored(policy(), first, BAD, 2)
+    store = PolicyStore()
+    apply(store, policy(**GOOD))
+    apply(store, broken)
+    entry = store.get("p")
+    assert entry is not None
+    second = make_status(entry, "ns/me", LATER)
+    assert [(one["status"], one["lastTransitionTime"]) for one in second["conditions"]] == [
+        ("False", "2026-01-02T00:00:00Z"),
+        ("True", "2026-01-01T00:00:00Z"),
+    ]
+    assert {one["observedGeneration"] for one in second["conditions"]} == {2}
+
+
+@pytest.mark.parametrize("spec", [GOOD, BAD, {**GOOD, "mode": "Disabled"}, {"scores": scoring(1)}, {}])
+def test_a_status_that_was_written_does_not_differ(spec: Spec) -> None:
+    written = status_of(policy(**spec))
+    assert differs(policy(**spec), written)
+    again = stored(policy(), msgspec.json.decode(msgspec.json.encode(written)), spec, 1)
+    assert not differs(again, status_of(again, now=LATER))
+    assert differs(again, status_of(again, instance="ns/other"))
+    newer = stored(policy(), written, spec, 2)
+    assert differs(newer, status_of(newer))

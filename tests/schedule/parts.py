@@ -1,0 +1,146 @@
+"""Plugins that count how often they are asked, a client that remembers, and what they work in."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from policysched.framework import (
+    SKIP,
+    Action,
+    ApiError,
+    Aspect,
+    Cluster,
+    Codes,
+    Event,
+    FilterPlugin,
+    Hint,
+    Mask,
+    Narrow,
+    Resource,
+    Rows,
+    ScorePlugin,
+    Scores,
+    Status,
+    unschedulable,
+)
+from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
+from policysched.plugins.priority_sort import PrioritySort
+from policysched.schedule.engine import Engine
+
+
+class Fake:
+    """A plugin of one answer. It counts preparations and rows."""
+
+    def __init__(self, name: str, answer: Any = None, reads: Aspect = Aspect.NONE, *, normalizes: bool = False) -> None:
+        self.name = name
+        self.answer = answer
+        self.filter_reads = self.score_reads = reads
+        self.normalizes = normalizes
+        self.prepared = 0
+        self.asked: list[list[str]] = []
+        self.epochs: Hashable = 0
+
+    def events(self) -> Sequence[Hint]:
+        return (Hint(Resource.NODE, Action.ALL),)
+
+    def epoch(self, cluster: Cluster) -> Hashable:
+        return self.epochs
+
+    def _names(self, cluster: Cluster, rows: Rows) -> list[str]:
+        numbers = np.arange(cluster.nodes.size)[rows].tolist()
+        names = [cluster.nodes.names[row] for row in numbers]
+        self.asked.append(sorted(names))
+        return names
+
+
+class FakeFilter(Fake):
+    """Rejects the nodes of its answer, or answers a preparation with it."""
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        self.prepared += 1
+        if isinstance(self.answer, Narrow):
+            return Narrow(cluster, self.answer.nodes)
+        return self.answer if self.answer is SKIP or isinstance(self.answer, Status) else cluster
+
+    def filter(self, state: Cluster, rows: Rows) -> Codes:
+        rejected = self.answer if isinstance(self.answer, set) else set()
+        return np.array([name in rejected for name in self._names(state, rows)], np.int32)
+
+    def reason(self, state: Any, code: int) -> Status:
+        return unschedulable(f"{self.name} says no")
+
+
+class FakeScore(Fake):
+    """Gives nodes the scores of its answer."""
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        self.prepared += 1
+        return self.answer if self.answer is SKIP or isinstance(self.answer, Status) else cluster
+
+    def score(self, state: Cluster, rows: Rows) -> Scores:
+        given = self.answer or {}
+        return np.array([given.get(name, 0) for name in self._names(state, rows)], np.int64)
+
+    def normalize(self, state: Cluster, scores: Scores, feasible: Mask) -> Scores:
+        return 100 * scores // max(1, int(scores.max(initial=0, where=feasible)))
+
+
+def profile(filters: Sequence[FilterPlugin] = (), scores: Sequence[tuple[ScorePlugin, int]] = ()) -> Profile:
+    return Profile("default-scheduler", PrioritySort(), filters=tuple(filters), scores=tuple(scores))
+
+
+def engine(
+    cluster: Cluster,
+    filters: Sequence[FilterPlugin] = (),
+    scores: Sequence[tuple[ScorePlugin, int]] = (),
+    seed: int = 0,
+) -> Engine:
+    return Engine(cluster, profile(filters, scores), random.Random(seed))
+
+
+class FakeClient:
+    """Remembers what was written; `errors` are raised in their order, None lets a request through."""
+
+    def __init__(self) -> None:
+        self.bound: list[tuple[str, str]] = []
+        self.conditions: list[tuple[str, dict[str, Any]]] = []
+        self.statuses: list[tuple[str, str, dict[str, Any]]] = []
+        self.events: list[Event] = []
+        self.errors: dict[str, list[Exception | None]] = {"bind": [], "condition": [], "status": []}
+        self.on_bind: Any = None
+
+    def _answer(self, request: str) -> None:
+        error = self.errors[request].pop(0) if self.errors[request] else None
+        if error is not None:
+            raise error
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        if self.on_bind is not None:
+            await self.on_bind(pod, node)
+        self._answer("bind")
+        self.bound.append((pod.key, node))
+
+    async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
+        self._answer("condition")
+        self.conditions.append((pod.key, condition))
+
+    async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
+        self._answer("status")
+        self.statuses.append((name, resource_version, status))
+
+    def record(self, event: Event) -> None:
+        self.events.append(event)
+
+    @property
+    def told(self) -> list[tuple[str, str, str]]:
+        """The events' pods, reasons and notes."""
+        return [(event.pod.key, event.reason, event.note) for event in self.events]
+
+
+def refused(status: int, message: str = "no") -> ApiError:
+    return ApiError(status, "Reason", message)

@@ -1,0 +1,105 @@
+"""Conditions of a pod reach the server one after another, and never after its binding."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from policysched.framework import ApiError, Event
+from policysched.model.objects import Pod
+from policysched.schedule import conditions
+from policysched.schedule.conditions import ConditionWrites
+from policysched.state.pods import pod_id
+from tests.build import pod
+
+
+class SlowClient:
+    """Writes conditions when it is told to, or refuses them."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.written: list[str] = []
+        self.go = asyncio.Event()
+        self.refusal: ApiError | None = None
+
+    async def set_pod_condition(self, of: Pod, condition: dict[str, Any]) -> None:
+        text = f"{of.metadata.name} {condition['message']}"
+        self.asked.append(text)
+        await self.go.wait()
+        if self.refusal is not None:
+            raise self.refusal
+        self.written.append(text)
+
+    async def bind(self, of: Pod, node: str) -> None:
+        raise AssertionError(f"{of.key} is not to be bound to {node}")
+
+    async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
+        raise AssertionError(f"{name} at {resource_version} has no status {status}")
+
+    def record(self, event: Event) -> None:
+        raise AssertionError(f"{event} is not to be recorded")
+
+
+def start(writes: ConditionWrites, of: Pod, message: str) -> asyncio.Task[None]:
+    return asyncio.create_task(writes.write(of, {"message": message}))
+
+
+async def turns(count: int = 10) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_newer_condition_waits_for_the_older_one_of_its_pod_alone() -> None:
+    client = SlowClient()
+    writes = ConditionWrites(client)
+    tasks = [start(writes, pod("a"), "1"), start(writes, pod("a"), "2"), start(writes, pod("b"), "1")]
+    await turns()
+    assert client.asked == ["a 1", "b 1"]
+    client.go.set()
+    await asyncio.gather(*tasks)
+    assert client.written == ["a 1", "b 1", "a 2"]
+
+
+async def test_settling_waits_for_the_condition_under_way() -> None:
+    client = SlowClient()
+    writes = ConditionWrites(client)
+    task = start(writes, pod("a"), "1")
+    await turns()
+    settled = asyncio.create_task(writes.settle(pod_id(pod("a"))))
+    await writes.settle(pod_id(pod("b")))
+    await turns()
+    assert not settled.done()
+    client.go.set()
+    await settled
+    assert task.done()
+    assert client.written == ["a 1"]
+
+
+async def test_settling_drops_a_condition_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "PATIENCE", 0.01)
+    client = SlowClient()
+    writes = ConditionWrites(client)
+    task = start(writes, pod("a"), "1")
+    await turns()
+    await writes.settle(pod_id(pod("a")))
+    client.go.set()
+    await turns()
+    assert task.cancelled()
+    assert client.written == []
+
+
+@pytest.mark.parametrize(("status", "level"), [(404, "DEBUG"), (422, "DEBUG"), (403, "WARNING"), (0, "WARNING")])
+async def test_refused_condition_is_logged_and_over(status: int, level: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "policysched")
+    client = SlowClient()
+    client.go.set()
+    client.refusal = ApiError(status, "Reason", "no")
+    writes = ConditionWrites(client)
+    await writes.write(pod("a"), {"message": "1"})
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        (level, "could not write the condition of pod=default/a: no")
+    ]
+    await writes.settle(pod_id(pod("a")))

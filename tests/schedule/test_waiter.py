@@ -1,0 +1,40 @@
+"""Waiting for the queue: woken by a pod, by time, and never deaf to the end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from policysched.schedule.waiter import Waiter
+from tests.schedule.queue_parts import FIT, StandingClock, pod, queue
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_cancellation_is_obeyed_although_the_wait_has_just_ended(turns: int) -> None:
+    clock = StandingClock()
+    pods = queue(clock)
+    waiter = Waiter(pods, clock)
+    pods.add(pod("a"))
+    queued = pods.pop()
+    assert queued is not None
+    pods.reject(queued, FIT)
+    cancelled = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            while True:
+                await waiter.wait()
+        finally:
+            cancelled.set()
+
+    task = asyncio.create_task(work())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    waiter.wake()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait((task,), timeout=5)
+    assert task.cancelled()
+    assert cancelled.is_set()

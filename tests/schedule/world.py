@@ -1,0 +1,283 @@
+"""A cluster that random events change, beside the plain objects that it should equal at any time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from policysched.framework import Cluster
+from policysched.model.objects import (
+    Affinity,
+    ContainerPort,
+    ContainerStatus,
+    DeviceClass,
+    DeviceClassSpec,
+    LabelSelector,
+    Metadata,
+    Namespace,
+    Node,
+    NodeCondition,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodStatus,
+    ResourceRequirements,
+    Taint,
+)
+from policysched.state.pods import pod_id
+from tests.build import MIB, node, pod
+
+IMAGES = {f"i{number}:latest": number * 300 * MIB for number in range(1, 6)}
+TAINTS = (
+    Taint(key="spot", effect="NoSchedule"),
+    Taint(key="old", value="x", effect="PreferNoSchedule"),
+    Taint(key="new", effect="NoExecute"),
+)
+NAMESPACES = ("default", "a", "b")
+FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
+GPU = "x.io/gpu"
+
+
+class World:
+    """Nodes, pods, namespaces and device classes, and the live cluster that was told of every change."""
+
+    def __init__(self, seed: int, most_nodes: int) -> None:
+        self.random = random.Random(seed)
+        self.cluster = Cluster()
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, tuple[Pod, str]] = {}
+        """Placed pods, and assumed ones with the node they are assumed on."""
+        self.namespaces: dict[str, Namespace] = {}
+        self.device_classes: dict[str, DeviceClass] = {}
+        self._most_nodes = most_nodes
+        self._serial = 0
+        self._events: list[tuple[Callable[[], None], int]] = [
+            (self._set_node, 16),
+            (self._change_node, 20),
+            (self._remove_node, 5),
+            (self._place_pod, 20),
+            (self._update_pod, 12),
+            (self._remove_pod, 12),
+            (self._finish_pod, 3),
+            (self._assume, 14),
+            (self._forget, 5),
+            (self._confirm, 8),
+            (self._label_namespace, 1),
+            (self._change_device_class, 1),
+        ]
+
+    def step(self) -> None:
+        """Let one event happen."""
+        if self.random.random() < 0.0003:
+            self._remove_all_nodes()
+        if len(self.pods) > 4 * self._most_nodes:
+            self._remove_pod()
+        events, weights = zip(*self._events, strict=True)
+        self.random.choices(events, weights)[0]()
+
+    def fresh(self) -> Cluster:
+        """The same cluster, told of its last state alone, in another order."""
+        made = Cluster(self.cluster.strings)
+        for node_ in self._shuffled(self.nodes.values()):
+            made.set_node(node_)
+        for namespace in self.namespaces.values():
+            made.set_namespace(namespace)
+        for device_class in self._shuffled(self.device_classes.values()):
+            made.set_device_class(device_class)
+        for held, assumed_on in self._shuffled(self.pods.values()):
+            if assumed_on:
+                made.assume(held, made.nodes.row_for(assumed_on))
+            else:
+                made.set_pod(held)
+        return made
+
+    def _shuffled(self, items: Any) -> list[Any]:
+        listed = list(items)
+        self.random.shuffle(listed)
+        return listed
+
+    def _name(self) -> str:
+        return f"n{self.random.randrange(self._most_nodes)}"
+
+    def _some_node(self) -> str:
+        return self.random.choice(sorted(self.nodes)) if self.nodes else ""
+
+    def _some_pod(self, *, assumed: bool | None = None) -> str:
+        fitting = [key for key, (_, on) in self.pods.items() if assumed is None or bool(on) is assumed]
+        return self.random.choice(fitting) if fitting else ""
+
+    # Nodes
+
+    def _set_node(self) -> None:
+        self._store(self._random_node(self._name()))
+
+    def _store(self, made: Node) -> None:
+        self.nodes[made.metadata.name] = made
+        self.cluster.set_node(made)
+
+    def _random_node(self, name: str) -> Node:
+        chance = self.random
+        labels = {key: chance.choice("xyz") for key in ("zone", "disk", "w.io/a") if chance.random() < 0.6}
+        labels |= {"cores": chance.choice(("3", "17", "none"))} if chance.random() < 0.5 else {}
+        made = node(
+            name,
+            labels=labels,
+            taints=[taint for taint in TAINTS if chance.random() < 0.15],
+            unschedulable=chance.random() < 0.1,
+            allocatable=self._amounts(),
+            images={image: size for image, size in IMAGES.items() if chance.random() < 0.3},
+            features=[feature for feature in FEATURES if chance.random() < 0.5],
+        )
+        conditions = [NodeCondition(type="Ready", status=chance.choice(("True", "False")))]
+        annotations = {"rack": chance.choice("rs")} if chance.random() < 0.5 else {}
+        if chance.random() < 0.02:
+            return Node(metadata=made.metadata)
+        return replace(
+            made,
+            metadata=replace(made.metadata, annotations=annotations),
+            status=replace(made.status, conditions=conditions),
+        )
+
+    def _amounts(self) -> dict[str, str | int]:
+        amounts: dict[str, str | int] = {
+            "cpu": self.random.randint(0, 16),
+            "pods": self.random.choice((0, 5, 110, 110, 110)),
+        }
+        return amounts | ({GPU: self.random.randint(0, 3)} if self.random.random() < 0.4 else {})
+
+    def _change_node(self) -> None:
+        name = self._some_node()
+        if not name:
+            return
+        old, other = self.nodes[name], self._random_node(name)
+        part = self.random.choice(("metadata", "spec", "status", "images", "nothing"))
+        if part == "images":
+            self._store(replace(old, status=replace(old.status, images=other.status.images)))
+        elif part == "nothing":
+            self._store(replace(old, metadata=replace(old.metadata, resource_version=str(self._serial))))
+        else:
+            self._store(replace(old, **{part: getattr(other, part)}))
+
+    def _remove_node(self) -> None:
+        name = self._some_node()
+        self.cluster.remove_node(name)
+        self.nodes.pop(name, None)
+
+    def _remove_all_nodes(self) -> None:
+        for name in list(self.nodes):
+            self.cluster.remove_node(name)
+            del self.nodes[name]
+
+    # Pods
+
+    def _random_pod(self, **fields: Any) -> Pod:
+        self._serial += 1
+        chance = self.random
+        requests: dict[str, str | int] = {"cpu": f"{chance.randint(0, 3) * 500}m", "memory": "64Mi"}
+        if chance.random() < 0.2:
+            requests[GPU] = 1
+        ports = [ContainerPort(container_port=1, host_port=8080, host_ip=chance.choice(("", "10.0.0.1")))]
+        return pod(
+            f"p{self._serial}",
+            namespace=chance.choice(NAMESPACES),
+            labels={"team": chance.choice("ab")},
+            requests=requests if chance.random() < 0.9 else {},
+            ports=ports if chance.random() < 0.1 else (),
+            affinity=_lonely() if chance.random() < 0.02 else None,
+            **fields,
+        )
+
+    def _place_pod(self) -> None:
+        self._keep(self._random_pod(on=self._name() if self.random.random() < 0.2 else self._some_node() or "n0"))
+
+    def _keep(self, placed: Pod) -> None:
+        self.pods[pod_id(placed)] = (placed, "")
+        self.cluster.set_pod(placed)
+
+    def _update_pod(self) -> None:
+        key = self._some_pod(assumed=False)
+        if not key:
+            return
+        old = self.pods[key][0]
+        part = self.random.choice(("labels", "spec", "resize", "status", "move"))
+        match part:
+            case "labels":
+                newer = replace(old, metadata=replace(old.metadata, labels={"team": "c"}, annotations={"a": "b"}))
+            case "spec":
+                other = self._random_pod()
+                newer = replace(old, spec=replace(old.spec, containers=other.spec.containers))
+            case "resize":
+                actual = ResourceRequirements(requests={"cpu": self.random.choice(("100m", "2"))})
+                held = ContainerStatus(name="c", resources=actual)
+                newer = replace(old, status=PodStatus(phase="Running", container_statuses=[held]))
+            case "status":
+                newer = replace(old, status=PodStatus(phase="Running"))
+            case _:
+                newer = replace(old, spec=replace(old.spec, node_name=self._name()))
+        self._keep(newer)
+
+    def _remove_pod(self) -> None:
+        key = self._some_pod()
+        self.cluster.remove_pod(key)
+        self.pods.pop(key, None)
+
+    def _finish_pod(self) -> None:
+        key = self._some_pod(assumed=False)
+        if key:
+            done = self.pods.pop(key)[0]
+            self.cluster.set_pod(replace(done, status=PodStatus(phase=self.random.choice(("Succeeded", "Failed")))))
+
+    def assume(self, waiting: Pod, name: str) -> None:
+        """Count a pod on a node."""
+        self.pods[pod_id(waiting)] = (waiting, name)
+        self.cluster.assume(waiting, self.cluster.nodes.row_of[name])
+
+    def _assume(self) -> None:
+        name = self._some_node()
+        if name:
+            self.assume(self._random_pod(), name)
+
+    def _forget(self) -> None:
+        key = self._some_pod()
+        held = self.pods.get(key)
+        self.cluster.forget(key)
+        if held and held[1]:
+            del self.pods[key]
+
+    def _confirm(self) -> None:
+        key = self._some_pod(assumed=True)
+        if key:
+            waiting, name = self.pods[key]
+            elsewhere = self._name() if self.random.random() < 0.1 else name
+            self._keep(replace(waiting, spec=replace(waiting.spec, node_name=elsewhere)))
+
+    # The rest
+
+    def _label_namespace(self) -> None:
+        name = self.random.choice(NAMESPACES)
+        if self.random.random() < 0.2:
+            self.namespaces.pop(name, None)
+            self.cluster.remove_namespace(name)
+            return
+        labels = {"tier": self.random.choice(("gold", "tin"))}
+        made = self.namespaces[name] = Namespace(metadata=Metadata(name=name, labels=labels))
+        self.cluster.set_namespace(made)
+
+    def _change_device_class(self) -> None:
+        name = self.random.choice("cd")
+        if name in self.device_classes or self.random.random() < 0.7:
+            self.device_classes.pop(name, None)
+            self.cluster.remove_device_class(name)
+            return
+        spec = DeviceClassSpec(extended_resource_name=self.random.choice((GPU, "x.io/other")))
+        made = self.device_classes[name] = DeviceClass(metadata=Metadata(name=name), spec=spec)
+        self.cluster.set_device_class(made)
+
+
+def _lonely() -> Affinity:
+    selector = LabelSelector(match_labels={"app": "lonely"})
+    term = PodAffinityTerm(label_selector=selector, topology_key="kubernetes.io/hostname")
+    return Affinity(pod_anti_affinity=PodAffinity(required=[term]))

@@ -1,0 +1,398 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from policysched.framework import Action, Aspect, Change, Cluster, Resource
+from policysched.model.objects import (
+    Affinity,
+    ContainerPort,
+    ContainerStatus,
+    DeviceClass,
+    DeviceClassSpec,
+    LabelSelector,
+    Metadata,
+    Namespace,
+    NodeCondition,
+    OwnerReference,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodCondition,
+    PodStatus,
+    ResourceRequirements,
+    Taint,
+    Toleration,
+)
+from policysched.model.objects import Node as NodeObject
+from policysched.state.differences import pod_difference
+from tests.build import cluster, node, pod
+
+CPU = {"cpu": "1", "memory": "1Gi"}
+
+
+def cpu(made: Cluster, name: str) -> int:
+    return int(made.nodes.requested("cpu")[made.nodes.row_of[name]])
+
+
+def with_status(of: Pod, **status: Any) -> Pod:
+    return replace(of, status=PodStatus(**status))
+
+
+def noted(made: Cluster, position: int) -> list[tuple[int, Aspect]]:
+    found = made.journal.since(position)
+    assert found is not None
+    return [(row, Aspect(aspects)) for row, aspects in zip(found[0].tolist(), found[1].tolist(), strict=True)]
+
+
+def aspects(made: Cluster, position: int) -> Aspect:
+    return Aspect(int(np.bitwise_or.reduce([int(one) for _, one in noted(made, position)], initial=0)))
+
+
+# Nodes
+
+
+def test_a_new_node_is_an_addition_and_the_same_again_nothing() -> None:
+    made = Cluster()
+    first = made.set_node(node("n1"))
+    assert (first.resource, first.action, first.old, first.row) == (Resource.NODE, Action.ADD, None, 0)
+    position = made.journal.position
+    again = made.set_node(node("n1"))
+    assert again.nothing
+    assert made.journal.position == position
+    assert made.nodes.count == 1
+
+
+def changed(**parts: Any) -> NodeObject:
+    return node("n1", **parts)
+
+
+@pytest.mark.parametrize(
+    ("after", "action", "aspect"),
+    [
+        (changed(labels={"a": "b"}), Action.UPDATE_NODE_LABEL, Aspect.LABELS),
+        (changed(taints=[Taint(key="k")]), Action.UPDATE_NODE_TAINT, Aspect.TAINTS),
+        (changed(unschedulable=True), Action.UPDATE_NODE_TAINT, Aspect.TAINTS),
+        (changed(allocatable={"cpu": 1}), Action.UPDATE_NODE_ALLOCATABLE, Aspect.CAPACITY),
+        (changed(images={"i": 1}), Action.UPDATE_NODE_IMAGES, Aspect.IMAGES),
+        (changed(features=["f"]), Action.UPDATE_NODE_DECLARED_FEATURE, Aspect.FEATURES),
+        (
+            replace(changed(), metadata=Metadata(name="n1", annotations={"a": "b"})),
+            Action.UPDATE_NODE_ANNOTATION,
+            Aspect.LABELS,
+        ),
+        (
+            replace(changed(), status=replace(changed().status, conditions=[NodeCondition(type="Ready")])),
+            Action.UPDATE_NODE_CONDITION,
+            Aspect.CONDITIONS,
+        ),
+        (
+            changed(labels={"a": "b"}, unschedulable=True),
+            Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT,
+            Aspect.LABELS | Aspect.TAINTS,
+        ),
+    ],
+)
+def test_an_update_of_a_node_says_what_it_changed(after: NodeObject, action: Action, aspect: Aspect) -> None:
+    made = cluster(node("n1"))
+    position = made.journal.position
+    change = made.set_node(after)
+    assert (change.action, change.row) == (action, 0)
+    assert (change.old, change.new) == (node("n1"), after)
+    assert noted(made, position) == [(0, aspect)]
+
+
+def test_removing_a_node_that_is_not_there_is_nothing() -> None:
+    made = cluster(node("n1"))
+    assert made.remove_node("n2").nothing
+    made.remove_node("n1")
+    assert made.remove_node("n1").nothing
+    assert made.nodes.count == 0
+
+
+def test_a_freed_row_is_used_again_without_traces() -> None:
+    made = cluster(node("n1", labels={"a": "x"}, allocatable={"x.io/y": 4}), pod("p", on="n1", requests=CPU))
+    made.nodes.labels("a")
+    made.remove_pod("default.p")
+    made.remove_node("n1")
+    assert not made.nodes.row_of
+    made.set_node(node("n2"))
+    assert made.nodes.row_of == {"n2": 0}
+    assert made.nodes.size == 1
+    assert made.nodes.labels("a")[0] == -1
+    amounts = (made.nodes.allocatable("x.io/y"), made.nodes.requested("cpu"), made.nodes.nonzero_memory.data)
+    assert [int(amount[0]) for amount in amounts] == [0, 0, 0]
+
+
+def test_pods_outlive_their_node_and_count_again_on_its_return() -> None:
+    made = cluster(node("n1"), pod("p", on="n1", requests=CPU))
+    made.remove_node("n1")
+    made.set_node(node("other"))
+    assert made.nodes.row_of == {"n1": 0, "other": 1}
+    assert not made.nodes.present.data[0]
+    change = made.set_node(node("n1"))
+    assert (change.action, change.row, change.old) == (Action.ADD, 0, None)
+    assert cpu(made, "n1") == 1000
+    assert made.nodes.count == 2
+
+
+def test_pods_may_come_before_their_node() -> None:
+    made = cluster(pod("p", on="n1", requests=CPU))
+    assert (made.nodes.count, made.nodes.size) == (0, 1)
+    made.set_node(node("n1"))
+    assert (cpu(made, "n1"), made.nodes.count) == (1000, 1)
+
+
+def test_the_last_pod_of_an_absent_node_frees_its_row() -> None:
+    made = cluster(pod("p", on="n1"), pod("q", on="n1"))
+    made.remove_pod("default.p")
+    assert made.nodes.row_of == {"n1": 0}
+    made.remove_pod("default.q")
+    assert made.nodes.row_of == {}
+    made.set_node(node("n2"))
+    assert made.nodes.row_of == {"n2": 0}
+
+
+# Pods
+
+
+def test_a_placed_pod_takes_its_requests_and_gives_them_back() -> None:
+    made = cluster(node("n1"))
+    position = made.journal.position
+    placed = pod("p", on="n1", requests=CPU, ports=[ContainerPort(container_port=1, host_port=80)])
+    change = made.set_pod(placed)
+    assert (change.resource, change.action, change.old, change.new) == (Resource.ASSIGNED_POD, Action.ADD, None, placed)
+    assert aspects(made, position) == Aspect.USAGE | Aspect.PODS | Aspect.PORTS
+    assert cpu(made, "n1") == 1000
+    assert made.ports.conflicts(("0.0.0.0", "TCP", 80)).data[0]  # noqa: S104 - compared, not bound
+    change = made.remove_pod("default.p")
+    assert (change.action, change.old, change.new, change.row) == (Action.DELETE, placed, None, 0)
+    assert cpu(made, "n1") == 0
+    assert not made.ports.conflicts(("0.0.0.0", "TCP", 80)).data[0]  # noqa: S104 - as above
+    assert made.remove_pod("default.p").nothing
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_finished_pod_holds_nothing(phase: str) -> None:
+    made = cluster(node("n1"), pod("p", on="n1", requests=CPU))
+    assert made.set_pod(with_status(pod("p", on="n1", requests=CPU), phase=phase)).action is Action.DELETE
+    assert cpu(made, "n1") == 0
+    assert made.set_pod(with_status(pod("q", on="n1", requests=CPU), phase=phase)).nothing
+    assert len(made.pods) == 0
+
+
+def test_a_pod_without_a_uid_goes_by_its_name() -> None:
+    made = cluster(node("n1"))
+    nameless = replace(pod("p", on="n1", requests=CPU), metadata=Metadata(name="p", namespace="default"))
+    made.set_pod(nameless)
+    made.set_pod(nameless)
+    assert cpu(made, "n1") == 1000
+    assert made.remove_pod("default/p").action is Action.DELETE
+
+
+def test_a_pod_that_moves_takes_its_weight_along() -> None:
+    made = cluster(node("n1"), node("n2"), pod("p", on="n1", requests=CPU))
+    assert made.is_elsewhere(pod("p", on="n2"))
+    change = made.set_pod(pod("p", on="n2", requests=CPU))
+    assert (change.action, change.old, change.row) == (Action.ADD, None, made.nodes.row_of["n2"])
+    assert (cpu(made, "n1"), cpu(made, "n2")) == (0, 1000)
+
+
+def resized(of: Pod, **containers: str) -> Pod:
+    status = [
+        ContainerStatus(name=name, resources=ResourceRequirements(requests={"cpu": amount}))
+        for name, amount in containers.items()
+    ]
+    return with_status(of, container_statuses=status)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "millis"),
+    [
+        (pod(on="n1", requests={"cpu": 1}), pod(on="n1", requests={"cpu": 2}), 2000),
+        (pod(on="n1", requests={"cpu": 2}), pod(on="n1", requests={"cpu": 1}), 1000),
+        (pod(on="n1", requests={"cpu": 1}), resized(pod(on="n1", requests={"cpu": 1}), c="3"), 3000),
+        (resized(pod(on="n1", requests={"cpu": 1}), c="3"), resized(pod(on="n1", requests={"cpu": 1}), c="1"), 1000),
+    ],
+)
+def test_a_resize_is_counted(before: Pod, after: Pod, millis: int) -> None:
+    made = cluster(node("n1"), before)
+    made.set_pod(after)
+    assert cpu(made, "n1") == millis
+
+
+def test_a_resize_that_became_infeasible_counts_no_more() -> None:
+    small = ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": "1"}))
+    asking = replace(pod(on="n1", requests={"cpu": 3}), status=PodStatus(container_statuses=[small]))
+    made = cluster(node("n1"), asking)
+    assert cpu(made, "n1") == 3000
+    condition = PodCondition(type="PodResizePending", status="True", reason="Infeasible")
+    made.set_pod(replace(asking, status=replace(asking.status, conditions=[condition])))
+    assert cpu(made, "n1") == 1000
+
+
+def test_a_resize_of_the_pod_as_a_whole_is_counted() -> None:
+    whole = ResourceRequirements(requests={"cpu": "1"})
+    before = pod(on="n1", resources=whole)
+    made = cluster(node("n1"), before)
+    made.set_pod(with_status(before, resources=ResourceRequirements(requests={"cpu": "2"})))
+    assert cpu(made, "n1") == 2000
+
+
+@pytest.mark.parametrize(
+    ("after", "action"),
+    [
+        (pod(labels={"a": "b"}), Action.UPDATE_POD_LABEL),
+        (pod(tolerations=[Toleration(key="k")]), Action.UPDATE_POD_TOLERATION),
+        (pod(priority=1), Action.UPDATE_OTHER),
+        (replace(pod(), metadata=replace(pod().metadata, annotations={"a": "b"})), Action.UPDATE_OTHER),
+        (replace(pod(), metadata=replace(pod().metadata, owner_references=[OwnerReference()])), Action.UPDATE_OTHER),
+        (replace(pod(), metadata=replace(pod().metadata, resource_version="5")), Action.NONE),
+        (with_status(pod(), phase="Running"), Action.NONE),
+    ],
+)
+def test_the_difference_of_pods_names_what_changed(after: Pod, action: Action) -> None:
+    assert pod_difference(pod(), after) == action
+
+
+@pytest.mark.parametrize("name", ["cpu", "memory", "ephemeral-storage", "x.io/y"])
+def test_only_less_of_a_resource_is_a_scaling_down(name: str) -> None:
+    less, more = pod(requests={name: 1}), pod(requests={name: 2})
+    assert pod_difference(more, less) == Action.UPDATE_POD_SCALE_DOWN
+    assert pod_difference(less, more) == Action.UPDATE_OTHER
+
+
+def test_a_status_that_changes_no_weight_costs_nothing() -> None:
+    made = cluster(node("n1"), pod("p", on="n1", requests=CPU))
+    position = made.journal.position
+    newer = with_status(pod("p", on="n1", requests=CPU), phase="Running")
+    assert made.set_pod(newer).nothing
+    assert made.journal.position == position
+    assert made.pods.by_id["default.p"].pod is newer
+
+
+# Assumed pods
+
+
+def assumed() -> tuple[Cluster, Pod]:
+    made, waiting = cluster(node("n1"), node("n2")), pod("p", requests=CPU)
+    made.assume(waiting, made.nodes.row_of["n1"])
+    return made, waiting
+
+
+def test_an_assumed_pod_counts_until_it_is_forgotten() -> None:
+    made, waiting = assumed()
+    assert made.is_assumed("default.p")
+    assert (cpu(made, "n1"), int(made.nodes.pods_count.data[0])) == (1000, 1)
+    change = made.forget("default.p")
+    assert (change.action, change.old, change.row) == (Action.DELETE, waiting, 0)
+    assert (cpu(made, "n1"), int(made.nodes.pods_count.data[0])) == (0, 0)
+    assert made.forget("default.p").nothing
+
+
+def test_a_pod_is_assumed_once() -> None:
+    made, waiting = assumed()
+    with pytest.raises(ValueError, match=r"^pod default/p is in the cache, so can't be assumed$"):
+        made.assume(waiting, 1)
+
+
+def test_confirming_is_an_addition_that_touches_no_row() -> None:
+    made, _ = assumed()
+    position = made.journal.position
+    bound = pod("p", on="n1", requests=CPU)
+    change = made.set_pod(bound)
+    assert change == Change(Resource.ASSIGNED_POD, Action.ADD, None, bound, 0)
+    assert made.journal.position == position
+    assert not made.is_assumed("default.p")
+    assert made.forget("default.p").nothing
+    assert cpu(made, "n1") == 1000
+
+
+def test_a_pod_confirmed_elsewhere_leaves_the_assumed_row() -> None:
+    made, _ = assumed()
+    made.set_pod(pod("p", on="n2", requests=CPU))
+    assert (cpu(made, "n1"), cpu(made, "n2")) == (0, 1000)
+    assert not made.is_assumed("default.p")
+
+
+def test_an_assumed_pod_may_be_confirmed_after_its_node_went() -> None:
+    made, _ = assumed()
+    made.remove_node("n1")
+    made.set_pod(pod("p", on="n1", requests=CPU))
+    made.set_node(node("n1"))
+    assert cpu(made, "n1") == 1000
+
+
+# Surroundings
+
+
+def anti_affine(name: str = "p", on: str = "n1") -> Pod:
+    term = PodAffinityTerm(label_selector=LabelSelector(), topology_key="x")
+    return pod(name, on=on, affinity=Affinity(pod_anti_affinity=PodAffinity(required=[term])))
+
+
+def test_anti_affine_pods_are_known_while_they_are_placed() -> None:
+    made = cluster(node("n1"))
+    moved = [made.surroundings]
+    for step in (lambda: made.set_pod(anti_affine()), lambda: made.remove_pod("default.p")):
+        step()
+        moved.append(made.surroundings)
+    assert moved == sorted(set(moved))
+    assert not made.anti_affine
+    made.set_pod(pod("q", on="n1"))
+    assert made.surroundings == moved[-1]
+
+
+def test_a_namespace_changes_when_its_labels_do() -> None:
+    made = Cluster()
+    plain = Namespace(metadata=Metadata(name="d"))
+    assert made.set_namespace(plain)
+    epoch = made.namespaces_epoch
+    assert not made.set_namespace(plain)
+    assert made.namespaces_epoch == epoch
+    assert made.set_namespace(Namespace(metadata=Metadata(name="d", labels={"a": "b"})))
+    assert made.namespaces_epoch > epoch
+    epoch = made.namespaces_epoch
+    made.remove_namespace("d")
+    made.remove_namespace("d")
+    assert (made.namespaces_epoch, made.namespaces) == (epoch + 1, {})
+
+
+def device_class(name: str, resource: str | None = None, created: str = "") -> DeviceClass:
+    return DeviceClass(
+        metadata=Metadata(name=name, creation_timestamp=created or None),
+        spec=DeviceClassSpec(extended_resource_name=resource),
+    )
+
+
+def test_a_device_class_maps_its_own_name_and_the_one_it_states() -> None:
+    made = Cluster()
+    made.set_device_class(device_class("gpu", "x.io/gpu"))
+    assert made.mapped_resources == {"deviceclass.resource.kubernetes.io/gpu": "gpu", "x.io/gpu": "gpu"}
+    made.set_device_class(device_class("gpu", "x.io/other"))
+    assert made.mapped_resources == {"deviceclass.resource.kubernetes.io/gpu": "gpu", "x.io/other": "gpu"}
+    surroundings = made.surroundings
+    made.remove_device_class("gpu")
+    made.remove_device_class("gpu")
+    assert (made.mapped_resources, made.surroundings) == ({}, surroundings + 1)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_of_several_classes_of_a_resource_the_newest_counts_then_the_first_by_name(order: tuple[int, ...]) -> None:
+    classes = [
+        device_class("b", "x.io/y", "2026-01-02T00:00:00Z"),
+        device_class("a", "x.io/y", "2026-01-01T00:00:00Z"),
+        device_class("c", "x.io/y", "2026-01-02T00:00:00Z"),
+    ]
+    made = Cluster()
+    for index in order:
+        made.set_device_class(classes[index])
+    left = []
+    for name in "bca":
+        left.append(made.mapped_resources["x.io/y"])
+        made.remove_device_class(name)
+    assert left == ["b", "c", "a"]
+    assert not made.mapped_resources

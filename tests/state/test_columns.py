@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+
+from policysched.state.columns import FIRST_CAPACITY, ColumnSet
+from policysched.state.interner import MISSING, Strings
+from policysched.state.texts import MAX_KEYS, TextColumns
+
+
+def test_growing_keeps_values_and_fills_the_rest() -> None:
+    columns = ColumnSet()
+    counts, codes = columns.new(np.int64), columns.new(np.int32, MISSING)
+    counts.data[3] = 7
+    codes.data[FIRST_CAPACITY - 1] = 5
+    columns.grow()
+    assert columns.capacity == counts.data.size == codes.data.size == 2 * FIRST_CAPACITY
+    assert counts.data[3] == 7
+    assert codes.data[FIRST_CAPACITY - 1] == 5
+    assert not counts.data[FIRST_CAPACITY:].any()
+    assert (codes.data[FIRST_CAPACITY:] == MISSING).all()
+    assert (counts.data.dtype, codes.data.dtype) == (np.int64, np.int32)
+
+
+def test_a_column_made_after_growing_has_the_capacity() -> None:
+    columns = ColumnSet()
+    columns.grow()
+    assert columns.new(np.bool_).data.size == 2 * FIRST_CAPACITY
+
+
+def test_a_dropped_column_grows_no_more() -> None:
+    columns = ColumnSet()
+    one, other = columns.new(np.int64), columns.new(np.int64)
+    columns.drop(one)
+    columns.grow()
+    assert (one.data.size, other.data.size) == (FIRST_CAPACITY, 2 * FIRST_CAPACITY)
+
+
+def texts() -> tuple[TextColumns, Strings, ColumnSet]:
+    columns, strings = ColumnSet(), Strings()
+    return TextColumns(columns, strings), strings, columns
+
+
+def test_a_key_is_built_from_the_rows_on_first_use_and_kept() -> None:
+    made, strings, _ = texts()
+    made.store(0, {"a": "x"})  # nobody reads a key yet
+    column = made.column("a", [{"a": "x"}, {}, {"a": ""}])
+    assert column.data[:3].tolist() == [strings.find("x"), MISSING, strings.find("")]
+    made.store(1, {"a": "y", "b": "z"})
+    made.store(0, {})
+    assert column.data[:3].tolist() == [MISSING, strings.find("y"), strings.find("")]
+    assert strings.find("z") == MISSING
+    assert made.column("a", []) is column
+
+
+def test_only_the_keys_used_last_are_kept() -> None:
+    made, strings, columns = texts()
+    rows = [{"kept": "x", "lost": "y"}]
+    first, lost = made.column("kept", rows), made.column("lost", rows)
+    for number in range(MAX_KEYS - 2):
+        made.column(f"computed-{number}", rows)
+    assert made.column("kept", rows) is first
+    made.column("one-more", rows)
+    assert made.column("kept", rows) is first
+    again = made.column("lost", rows)
+    assert again is not lost
+    assert again.data[0] == strings.find("y")
+    columns.grow()
+    assert first.data.size == again.data.size == columns.capacity
+    assert lost.data.size < columns.capacity

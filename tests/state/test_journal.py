@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from policysched.state.journal import RING, Aspect, Journal
+
+
+def noted(journal: Journal, position: int) -> list[tuple[int, int]] | None:
+    found = journal.since(position)
+    return None if found is None else list(zip(found[0].tolist(), found[1].tolist(), strict=True))
+
+
+def test_since_gives_what_was_noted_later_in_order() -> None:
+    journal = Journal()
+    journal.note(3, Aspect.LABELS)
+    position = journal.position
+    journal.note(4, Aspect.USAGE | Aspect.PODS)
+    journal.note(3, Aspect.TAINTS)
+    assert noted(journal, position) == [(4, Aspect.USAGE | Aspect.PODS), (3, Aspect.TAINTS)]
+    assert noted(journal, journal.position) == []
+
+
+def filled(count: int) -> Journal:
+    journal = Journal()
+    for row in range(count):
+        journal.note(row % 1000, Aspect.USAGE)
+    return journal
+
+
+@pytest.mark.parametrize("behind", [1, 7, RING - 1, RING])
+@pytest.mark.parametrize("count", [RING, RING + 5, 2 * RING, 2 * RING + 5])
+def test_a_full_ring_gives_its_last_entries(count: int, behind: int) -> None:
+    journal = filled(count)
+    found = noted(journal, count - behind)
+    assert found == [(row % 1000, Aspect.USAGE) for row in range(count - behind, count)]
+
+
+def test_what_fell_out_of_the_ring_is_none() -> None:
+    journal = filled(RING + 5)
+    assert journal.since(4) is None
+    assert journal.since(5) is not None
+    assert journal.since(0) is None

@@ -1,0 +1,170 @@
+"""Ports, images and nodes by row."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from policysched.framework import Cluster
+from policysched.model.objects import Metadata, Node, NodeCondition, NodeStatus, Taint
+from policysched.state.columns import FIRST_CAPACITY, ColumnSet
+from policysched.state.images import ImageTable
+from policysched.state.interner import MISSING
+from policysched.state.ports import HostPort, PortTable
+from tests.build import MIB, cluster, node
+
+ANY, ONE, OTHER = "0.0.0.0", "10.0.0.1", "10.0.0.2"  # noqa: S104 - compared, not bound
+
+
+@pytest.mark.parametrize(
+    ("used", "wanted", "conflicts"),
+    [
+        (ANY, ANY, True),
+        (ANY, ONE, True),
+        (ONE, ANY, True),
+        (ONE, ONE, True),
+        (ONE, OTHER, False),
+    ],
+)
+@pytest.mark.parametrize("asked_first", [True, False])
+def test_the_wildcard_address_meets_all_others_themselves(
+    used: str, wanted: str, conflicts: bool, asked_first: bool
+) -> None:
+    table = PortTable(ColumnSet())
+    if asked_first:
+        table.conflicts((wanted, "TCP", 80))
+    table.add(2, [(used, "TCP", 80)])
+    column = table.conflicts((wanted, "TCP", 80))
+    assert column.data.nonzero()[0].tolist() == ([2] if conflicts else [])
+    table.add(2, [(used, "TCP", 80)], -1)
+    assert not column.data.any()
+
+
+@pytest.mark.parametrize("other", [(ANY, "UDP", 80), (ANY, "TCP", 81)])
+def test_protocol_and_number_tell_ports_apart(other: HostPort) -> None:
+    table = PortTable(ColumnSet())
+    table.add(0, [(ANY, "TCP", 80)])
+    assert not table.conflicts(other).data.any()
+
+
+def test_a_port_used_twice_is_free_after_two_returns() -> None:
+    table = PortTable(ColumnSet())
+    port = (ONE, "TCP", 80)
+    for count in (1, 1, -1):
+        table.add(0, [port], count)
+    assert table.conflicts(port).data[0]
+    table.add(0, [port], -1)
+    assert not table.conflicts(port).data[0]
+
+
+def test_images_are_counted_while_some_row_has_them() -> None:
+    table = ImageTable(ColumnSet())
+    assert (table.column("a"), table.total("a")) == (None, None)
+    table.replace(0, {}, {"a": 5})
+    found = table.column("a")
+    assert found is not None
+    column, rows = found
+    assert (column.data[0], rows, table.total("a")) == (5, 1, 5)
+    table.replace(1, {}, {"a": 5, "b": 7})
+    table.replace(0, {"a": 5}, {"b": 7})
+    assert column.data[:2].tolist() == [0, 5]
+    table.replace(1, {"a": 5, "b": 7}, {})
+    assert (table.column("a"), table.total("b")) == (None, 7)
+
+
+def test_the_first_row_to_report_an_image_gives_its_size() -> None:
+    table = ImageTable(ColumnSet())
+    table.replace(0, {}, {"a": 5})
+    table.replace(1, {}, {"a": 9})
+    assert table.total("a") == 5
+    table.replace(0, {"a": 5}, {})
+    found = table.column("a")
+    assert found is not None
+    assert found[0].data[1] == 5
+    table.replace(1, {"a": 9}, {"a": 11})
+    assert table.total("a") == 11
+
+
+def test_the_epoch_of_images_moves_with_every_change_of_them_alone() -> None:
+    made = cluster(node("n1", images={"a": MIB}))
+    epochs = [made.images.epoch]
+    for changed in (node("n2"), node("n2", images={"a": MIB}), node("n1")):
+        made.set_node(changed)
+        epochs.append(made.images.epoch)
+    made.remove_node("n2")
+    epochs.append(made.images.epoch)
+    assert all(one < other for one, other in pairwise(epochs))
+    made.set_node(node("n1", labels={"a": "b"}))
+    assert made.images.epoch == epochs[-1]
+
+
+def test_a_node_writes_its_row_and_its_replacement_everything_anew() -> None:
+    made = cluster(
+        node(
+            "n1",
+            labels={"a": "x"},
+            taints=[Taint(key="k", effect="NoSchedule")],
+            unschedulable=True,
+            allocatable={"gpu.io/a": 3, "ephemeral-storage": "1Gi"},
+            features=["RestartAllContainersOnContainerExits"],
+        )
+    )
+    nodes = made.nodes
+    assert nodes.labels("a")[0] == made.strings.find("x")
+    assert (nodes.allocatable("cpu")[0], nodes.allocatable("gpu.io/a")[0], nodes.pods_allowed.data[0]) == (4000, 3, 110)
+    assert nodes.unschedulable.data[0]
+    assert nodes.taints.data[0] != nodes.taint_sets.code(())
+    made.set_node(node("n1", allocatable={"cpu": "1", "pods": 0}))
+    assert nodes.labels("a")[0] == MISSING
+    assert (nodes.allocatable("cpu")[0], nodes.allocatable("gpu.io/a")[0], nodes.pods_allowed.data[0]) == (1000, 0, 0)
+    assert not nodes.unschedulable.data[0]
+    assert nodes.taints.data[0] == nodes.taint_sets.code(())
+    assert nodes.features.data[0] == nodes.feature_sets.code(frozenset())
+
+
+@pytest.mark.parametrize(
+    ("conditions", "ready"),
+    [
+        ([], False),
+        ([("Ready", "False")], False),
+        ([("Ready", "Unknown")], False),
+        ([("Other", "True")], False),
+        ([("Other", "False"), ("Ready", "True")], True),
+    ],
+)
+def test_only_the_condition_ready_makes_a_node_ready(conditions: list[tuple[str, str]], ready: bool) -> None:
+    status = NodeStatus(conditions=[NodeCondition(type=kind, status=value) for kind, value in conditions])
+    made = cluster(Node(metadata=Metadata(name="n1"), status=status))
+    assert bool(made.nodes.ready.data[0]) is ready
+
+
+def test_a_node_without_allocatable_has_nothing() -> None:
+    made = cluster(Node(metadata=Metadata(name="n1")))
+    assert [made.nodes.allocatable(name)[0] for name in ("cpu", "memory", "ephemeral-storage", "x.io/y")] == [0] * 4
+    assert made.nodes.pods_allowed.data[0] == 0
+
+
+def test_reading_an_unknown_resource_makes_no_column_and_sees_it_later() -> None:
+    made = cluster(node("n1"))
+    before = made.nodes.allocatable("x.io/one")
+    assert made.nodes.allocatable("x.io/two") is before
+    made.set_node(node("n1", allocatable={"x.io/one": 2}))
+    assert made.nodes.allocatable("x.io/one")[0] == 2
+    assert not before.any()
+
+
+def test_rows_beyond_the_capacity_grow_every_column() -> None:
+    made = Cluster()
+    made.set_node(node("n0", labels={"a": "x"}, images={"i": 3}))
+    made.nodes.labels("a")
+    made.images.column("i")
+    made.ports.conflicts((ANY, "TCP", 80))
+    for number in range(1, 2 * FIRST_CAPACITY + 1):
+        made.set_node(node(f"n{number}", labels={"a": f"{number}"}))
+    assert made.nodes.columns.capacity == 4 * FIRST_CAPACITY
+    codes = made.nodes.labels("a")[: made.nodes.size].tolist()
+    assert [made.strings.text(code) for code in codes] == ["x", *map(str, range(1, 2 * FIRST_CAPACITY + 1))]
+    found = made.images.column("i")
+    assert found is not None
+    assert found[0].data.nonzero()[0].tolist() == [0]
