@@ -118,8 +118,10 @@ def _of_kind(raw: Object, kind: str) -> Object:
     Raises:
         UsageError: it is of another kind.
     """
-    if not isinstance(raw, Mapping) or raw.get("kind", kind) != kind:
-        raise UsageError(f"expected a {kind}, got {raw.get('kind') if isinstance(raw, Mapping) else raw!r}")
+    if not isinstance(raw, Mapping):
+        raise UsageError(f"expected a {kind}, got {raw!r:.80}")
+    if raw.get("kind", kind) != kind:
+        raise UsageError(f"expected a {kind}, got a {raw['kind']}")
     return raw
 
 

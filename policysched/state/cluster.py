@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.columns import ColumnSet
@@ -89,12 +91,16 @@ class Cluster:
         return self._update_pod(identity, placed, pod)
 
     def remove_pod(self, identity: str) -> Change:
-        """Take a pod away, placed or assumed."""
+        """Take a pod away, placed or assumed; the change has it on its node either way."""
         placed = self.pods.by_id.get(identity)
         if placed is None:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
+        name = self.nodes.names[placed.row]
         self._displace(identity)
-        return Change(Resource.ASSIGNED_POD, Action.DELETE, placed.pod, None, placed.row)
+        old = placed.pod
+        if placed.assumed:
+            old = replace(old, spec=replace(old.spec, node_name=name))
+        return Change(Resource.ASSIGNED_POD, Action.DELETE, old, None, placed.row)
 
     def assume(self, pod: Pod, row: int, measured: Footprint | None = None) -> None:
         """Count a pod on a row before its binding is known to the API server.

@@ -70,7 +70,9 @@ async def sandbox_server(bare_sandbox: Sandbox, tmp_path: Path) -> AsyncIterator
 
 @pytest.fixture
 async def real_server(control_plane: ControlPlane, request: pytest.FixtureRequest) -> AsyncIterator[Server]:
-    async with real.real_server(control_plane, bare="server" not in request.fixturenames) as made:
+    wanted = request.fixturenames
+    bare = "bare_server" in wanted and "server" not in wanted
+    async with real.real_server(control_plane, bare=bare) as made:
         yield made
 
 

@@ -22,7 +22,7 @@ async def test_pod_that_another_client_binds_first_stays_there(
 ) -> None:
     await server.load(node("n1"), node("n2", labels={"theirs": "yes"}))
     sandbox.faults.delay("POST", BINDING, 1)
-    await server.load(pod("web", requests=FULL, nodeName=""))
+    await server.load(pod("web", requests=FULL))
     await binding_is_under_way(sandbox)
     theirs = "n1" if scheduler.saying("assumed pod=default/web node=n2") else "n2"
     await server.bind("web", theirs)
@@ -62,7 +62,7 @@ async def test_resources_are_free_while_a_failed_binding_waits(
     sandbox.faults.fail("POST", "/pods/first/binding", 500, times=None)
     await server.load(pod("first", requests=FULL))
     await scheduler.said("could not bind pod=default/first")
-    await server.load(pod("second", requests=FULL, priority=None))
+    await server.load(pod("second", requests=FULL))
     assert await server.placed("second") == {"second": "n1"}
     await server.turned_away("first", unfit(1, "1 Insufficient cpu"))
 

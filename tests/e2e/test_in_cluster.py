@@ -19,6 +19,7 @@ from cryptography.x509.oid import NameOID
 from kubernetes.aio.config import incluster_config
 
 from policysched.errors import ConnectionProblemError
+from policysched.sandbox import Sandbox
 from tests.e2e.objects import node, only, pod
 from tests.e2e.schedulers import in_process
 from tests.e2e.server import Server
@@ -69,7 +70,9 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 @pytest.fixture
-async def gate(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gate]:
+async def gate(
+    server: Server, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Gate]:
     """The inside of a pod: its environment, its service account, and the server behind TLS."""
     certificate, key = write_certificate(tmp_path)
     (tmp_path / "token").write_text("of-a-service-account\n")

@@ -132,7 +132,7 @@ async def test_context_that_does_not_exist_ends_the_start(spawning: Spawning) ->
     async with spawning("--context=moon", wait=False) as scheduler:
         assert await scheduler.exit_code() == 2
     (line,) = scheduler.lines
-    assert line.endswith('has no context "moon": it has sandbox')
+    assert 'has no context "moon": it has ' in line
 
 
 async def test_flag_that_does_not_exist_ends_the_start(spawning: Spawning) -> None:

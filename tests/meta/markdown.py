@@ -84,7 +84,8 @@ def _cells(row: str) -> list[str]:
 
 
 def _parts(path: Path) -> Iterator[Block | str]:
-    kind, inside, start = "", None, 0
+    kind, start = "", 0
+    inside: list[str] | None = None
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         fence = _FENCE.match(line)
         if fence is None and inside is None:

@@ -32,6 +32,10 @@ def test_there_are_documents_and_a_readme_that_says_something() -> None:
     assert len(prose(ROOT / "README.md").split()) > 100
 
 
+def test_readme_leads_to_every_document() -> None:
+    assert {shown(path) for path in (ROOT / "docs").glob("*.md")} <= set(links(ROOT / "README.md"))
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
 def test_links_lead_somewhere(path: Path) -> None:
     for link in links(path):
@@ -77,9 +81,11 @@ def test_commands_and_flags_that_are_named_exist(path: Path) -> None:
         for name, rest in re.findall(r"(?:^|[$/] ?)policysched ([a-z][\w-]*)(.*)", line):
             assert name in COMMANDS, line
             known = {option for parameter in COMMANDS[name].params for option in parameter.opts}
-            assert set(re.findall(r" (--[a-z-]+)", rest)) <= known | {"--help"}, line
+            assert set(re.findall(r"[ \[](--[a-z-]+)", rest)) <= known | {"--help"}, line
 
 
 def test_every_command_but_version_is_documented() -> None:
     text = "\n".join(path.read_text("utf-8") for path in DOCUMENTS)
-    assert [name for name in COMMANDS if f"policysched {name}" not in text and name != "version"] == []
+    assert [
+        name for name in COMMANDS if not re.search(rf"(policysched|make) {name}\b", text) and name != "version"
+    ] == []

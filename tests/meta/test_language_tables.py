@@ -14,7 +14,7 @@ from policysched.language import FIELDS, Diagnostic, Environment, Gap, Unit, cod
 from policysched.language.costs import MAX_NODE_OPERATIONS
 from policysched.language.functions import AGGREGATES, FUNCTIONS, LATER_FUNCTIONS
 from policysched.language.limits import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
-from policysched.language.literals import _BINARY, _DECIMAL, _SECONDS
+from policysched.language.literals import _SECONDS, FACTORS
 from policysched.language.mistakes import OPERATORS, TERMINALS
 from policysched.language.names import LATER, Field
 from policysched.model.policy import PolicySpec, PolicyStatus
@@ -65,7 +65,7 @@ def test_operators_are_those_of_the_grammar() -> None:
 
 def test_units_are_those_of_the_language() -> None:
     written = {unit for row in table(LANGUAGE, "Units and literals") for unit in codes(row[0]) if unit.isalpha()}
-    assert written - {"true", "false"} == {*_DECIMAL, *_BINARY, *_SECONDS}
+    assert written - {"true", "false"} == {*FACTORS, *_SECONDS} - {"", "%", "m"}
 
 
 def test_codes_are_those_of_the_language_with_title_and_example() -> None:
@@ -142,7 +142,9 @@ def test_reasons_of_conditions_are_those_that_the_status_gives() -> None:
     # The mode of a policy in force is the reason, so those two words stand nowhere else.
     assert set(reasons) - {"Enforce", "Shadow"} <= texts
     ends = ("Error", "Compiled", "Generation", "Disabled")
-    given = {text for text in texts if isinstance(text, str) and text.endswith(ends) and text.isalpha()}
+    given = {
+        text for text in texts if isinstance(text, str) and text.endswith(ends) and text.isalpha() and text[0].isupper()
+    }
     assert given <= set(reasons)
 
 

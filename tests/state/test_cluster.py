@@ -284,11 +284,11 @@ def assumed() -> tuple[Cluster, Pod]:
 
 
 def test_an_assumed_pod_counts_until_it_is_forgotten() -> None:
-    made, waiting = assumed()
+    made, _ = assumed()
     assert made.is_assumed("default.p")
     assert (cpu(made, "n1"), int(made.nodes.pods_count.data[0])) == (1000, 1)
     change = made.forget("default.p")
-    assert (change.action, change.old, change.row) == (Action.DELETE, waiting, 0)
+    assert (change.action, change.old, change.row) == (Action.DELETE, pod("p", on="n1", requests=CPU), 0)
     assert (cpu(made, "n1"), int(made.nodes.pods_count.data[0])) == (0, 0)
     assert made.forget("default.p").nothing
 

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from policysched.framework import Change
+from policysched.model.objects import Metadata, Pod, PodCondition, PodSpec, PodStatus
+from policysched.schedule.binding import NOTE_LIMIT, Binder
+from policysched.schedule.queue import Queue
+from policysched.schedule.queued import QueuedPod
+from tests.build import cluster, node
+from tests.schedule.parts import FakeClient, refused
+from tests.schedule.queue_parts import StandingClock, queue
+
+POD = Pod(metadata=Metadata(name="p", namespace="d", uid="u", generation=3), spec=PodSpec(scheduler_name="p"))
+ASSIGNED = ("d/p", "Scheduled", "Successfully assigned d/p to n1")
+
+
+class Stand:
+    """An attempt about to be bound: popped, assumed, released."""
+
+    def __init__(self) -> None:
+        self.clock = StandingClock()
+        self.client = FakeClient()
+        self.cluster = cluster(node("n1"), node("n2"))
+        self.queue: Queue = queue(self.clock)
+        self.changes: list[Change] = []
+        self.binder = Binder(self.cluster, self.queue, self.client, self.clock, self.changes.append)
+
+    def attempt(self, of: Pod = POD) -> QueuedPod:
+        self.queue.add(of)
+        queued = self.queue.pop()
+        assert queued is not None
+        self.cluster.assume(queued.pod, self.cluster.nodes.row_of["n1"])
+        self.queue.release(queued)
+        return queued
+
+    def bound_elsewhere(self, name: str) -> None:
+        self.queue.delete("u")
+        self.cluster.set_pod(replace(POD, spec=replace(POD.spec, node_name=name)))
+
+
+async def test_a_bound_pod_stays_assumed_until_it_is_confirmed() -> None:
+    stand = Stand()
+    await stand.binder.bind(stand.attempt(), "n1")
+    assert stand.client.bound == [("d/p", "n1")]
+    assert stand.client.told == [ASSIGNED]
+    [event] = stand.client.events
+    assert (event.type, event.action, event.at) == ("Normal", "Binding", stand.clock.now())
+    assert stand.cluster.is_assumed("u")
+    assert (stand.queue.get("u"), stand.queue.in_flight, stand.changes) == (None, (0, 0), [])
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (refused(409, "Operation cannot be fulfilled"), "Operation cannot be fulfilled"),
+        (refused(500, "internal"), "internal"),
+        (refused(0, "no connection"), "no connection"),
+        (ValueError("a bug"), "ValueError('a bug')"),
+    ],
+)
+async def test_a_failed_binding_frees_the_node_and_is_tried_again_without_an_event(error: Exception, said: str) -> None:
+    stand = Stand()
+    stand.client.errors["bind"] = [error]
+    await stand.binder.bind(stand.attempt(), "n1")
+    message = f'running Bind plugin "DefaultBinder": {said}'
+    assert stand.client.told == [("d/p", "FailedScheduling", message)]
+    [(key, condition)] = stand.client.conditions
+    assert (key, condition["reason"], condition["message"]) == ("d/p", "SchedulerError", message)
+    assert not stand.cluster.is_assumed("u")
+    [change] = stand.changes
+    freed = replace(POD, spec=replace(POD.spec, node_name="n1"))
+    assert (change.old, change.row) == (freed, stand.cluster.nodes.row_of["n1"])
+    assert stand.queue.counts().backoff == 1
+    stand.clock.at += 3
+    again = stand.queue.pop()
+    assert again is not None
+    assert again.attempts == 2
+
+
+async def test_a_pod_that_is_gone_is_dropped() -> None:
+    stand = Stand()
+    stand.client.errors["bind"] = [refused(404, 'pods "p" not found')]
+    await stand.binder.bind(stand.attempt(), "n1")
+    assert (stand.client.events, stand.client.conditions) == ([], [])
+    assert (stand.queue.get("u"), stand.queue.in_flight, len(stand.cluster.pods)) == (None, (0, 0), 0)
+
+
+@pytest.mark.parametrize("name", ["n1", "n2"])
+async def test_a_pod_that_another_client_bound_stays_where_it_is(name: str) -> None:
+    stand = Stand()
+    queued = stand.attempt()
+
+    async def meanwhile(*_: Any) -> None:
+        stand.bound_elsewhere(name)
+
+    stand.client.on_bind = meanwhile
+    stand.client.errors["bind"] = [refused(409, "pod p is already assigned to node")]
+    await stand.binder.bind(queued, "n1")
+    assert stand.client.events == []
+    placed = stand.cluster.pods.by_id["u"]
+    assert (placed.assumed, stand.cluster.nodes.names[placed.row]) == (False, name)
+    assert stand.queue.in_flight == (0, 0)
+
+
+@pytest.mark.parametrize("error", [None, refused(404), refused(409), refused(500)])
+async def test_of_a_pod_deleted_while_it_is_bound_nothing_is_left(error: Any) -> None:
+    stand = Stand()
+    queued = stand.attempt()
+
+    async def meanwhile(*_: Any) -> None:
+        stand.queue.delete("u")
+        stand.cluster.remove_pod("u")
+
+    stand.client.on_bind = meanwhile
+    stand.client.errors["bind"] = [error]
+    await stand.binder.bind(queued, "n1")
+    assert (len(stand.cluster.pods), stand.queue.get("u"), stand.queue.in_flight) == (0, None, (0, 0))
+    assert stand.client.conditions == []
+    assert stand.client.told == ([ASSIGNED] if error is None else [])
+
+
+# Failures
+
+
+NOT_NOW = "0/2 nodes are available: 2 Insufficient cpu."
+
+
+async def test_a_failure_is_an_event_and_a_condition() -> None:
+    stand = Stand()
+    await stand.binder.report_failure(POD, "Unschedulable", NOT_NOW)
+    [event] = stand.client.events
+    assert (event.type, event.reason, event.action, event.note) == (
+        "Warning",
+        "FailedScheduling",
+        "Scheduling",
+        NOT_NOW,
+    )
+    assert stand.client.conditions == [
+        (
+            "d/p",
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": NOT_NOW,
+                "observedGeneration": 3,
+                "lastProbeTime": None,
+                "lastTransitionTime": "2026-01-01T00:16:40Z",
+            },
+        )
+    ]
+
+
+def having(**fields: str) -> Pod:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": NOT_NOW} | fields
+    return replace(POD, status=PodStatus(conditions=[PodCondition(type="Other"), PodCondition(**condition)]))
+
+
+@pytest.mark.parametrize(
+    ("of", "written", "moves"),
+    [
+        (having(), 0, None),
+        (having(message="other"), 1, False),
+        (having(reason="SchedulerError"), 1, False),
+        (having(status="True"), 1, True),
+        (having(type="Ready"), 1, True),
+    ],
+)
+async def test_a_condition_is_written_where_it_changes(of: Pod, written: int, moves: bool | None) -> None:
+    stand = Stand()
+    await stand.binder.report_failure(of, "Unschedulable", NOT_NOW)
+    assert len(stand.client.events) == 1
+    assert ["lastTransitionTime" in condition for _, condition in stand.client.conditions] == [moves] * written
+
+
+@pytest.mark.parametrize("status", [404, 409, 500, 0])
+async def test_a_condition_that_cannot_be_written_does_no_harm(status: int) -> None:
+    stand = Stand()
+    stand.client.errors["condition"] = [refused(status)]
+    await stand.binder.report_failure(POD, "Unschedulable", NOT_NOW)
+    assert stand.client.conditions == []
+    await stand.binder.report_failure(POD, "Unschedulable", NOT_NOW)
+    assert len(stand.client.conditions) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "note"),
+    [
+        ("x" * NOTE_LIMIT, "x" * NOTE_LIMIT),
+        ("x" * (NOTE_LIMIT + 1), "x" * (NOTE_LIMIT - 4) + " ..."),
+        ("→" * 341, "→" * 341),
+        ("→" * 342, "→" * 340 + " ..."),
+        ("x" + "→" * 400, "x" + "→" * 339 + " ..."),
+    ],
+)
+async def test_a_note_is_cut_to_1024_bytes_and_the_condition_is_not(message: str, note: str) -> None:
+    stand = Stand()
+    await stand.binder.report_failure(POD, "Unschedulable", message)
+    assert stand.client.events[0].note == note
+    assert len(note.encode()) <= NOTE_LIMIT
+    assert stand.client.conditions[0][1]["message"] == message
+
+
+async def test_bindings_do_not_wait_for_each_other() -> None:
+    stand = Stand()
+    first_may_end = asyncio.Event()
+
+    async def on_bind(pod: Pod, _: str) -> None:
+        if pod.metadata.uid == "u":
+            await first_may_end.wait()
+
+    stand.client.on_bind = on_bind
+    first = asyncio.ensure_future(stand.binder.bind(stand.attempt(), "n1"))
+    other = replace(POD, metadata=replace(POD.metadata, name="q", uid="v"))
+    await stand.binder.bind(stand.attempt(other), "n1")
+    assert stand.client.bound == [("d/q", "n1")]
+    first_may_end.set()
+    await first
+    assert stand.client.bound == [("d/q", "n1"), ("d/p", "n1")]

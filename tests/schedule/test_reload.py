@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from policysched.app.profiles import default_profile
+from policysched.model.policy import Policy
+from policysched.schedule import reload
+from policysched.schedule.reload import MAX_RETRIES, Reloader
+from policysched.schedule.scheduler import Scheduler
+from tests.build import node, pod
+from tests.rules.build import filtering, policy
+from tests.schedule.parts import FakeClient, refused
+from tests.schedule.queue_parts import StandingClock
+
+GOOD = {"filters": filtering("node.ready")}
+OPEN = {"filters": filtering("not node.ready")}
+BAD = {"filters": filtering("nod.ready")}
+
+
+class Stand:
+    """A reloader over a scheduler whose cycles are made by hand."""
+
+    def __init__(self) -> None:
+        self.client = FakeClient()
+        clock = StandingClock()
+        self.scheduler = Scheduler({"me": default_profile("me")}, self.client, clock, random.Random(0))
+        self.scheduler.set_node(node("n1"))
+        self.reloader = Reloader(self.scheduler, self.client, clock, "ns/me")
+
+    async def settled(self, *work: Policy | str) -> None:
+        for one in work:
+            self.reloader.delete(one) if isinstance(one, str) else self.reloader.upsert(one)
+        for _ in range(60):
+            await asyncio.sleep(0)
+
+    @property
+    def in_force(self) -> dict[str, int]:
+        plugins = self.reloader.store.policy_set().plugins
+        return {one.policy.name: one.policy.generation for one in plugins}
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the policies now in force keep a pod out."""
+        engine = self.scheduler._engines["me"]
+        return engine.decide(pod(scheduler_name="me")).row < 0
+
+    @property
+    def written(self) -> list[tuple[str, int, int]]:
+        """Names, and the generations observed and in force."""
+        return [
+            (name, status["observedGeneration"], status.get("activeGeneration", 0))
+            for name, _, status in self.client.statuses
+        ]
+
+
+@asynccontextmanager
+async def running(*listed: Policy) -> AsyncIterator[Stand]:
+    stand = Stand()
+    stand.reloader.start(listed)
+    task = asyncio.create_task(stand.reloader.run())
+    await stand.settled()
+    yield stand
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_the_first_list_is_in_force_before_anything_runs() -> None:
+    stand = Stand()
+    stand.reloader.start([policy("a", **GOOD), policy("b", **BAD), policy("c", **OPEN)])
+    assert stand.in_force == {"a": 1, "c": 1}
+    assert stand.rejected
+    assert stand.client.statuses == []
+
+
+async def test_an_edit_breaks_mends_and_deletes_a_policy() -> None:
+    async with running(policy(**OPEN)) as stand:
+        assert (stand.rejected, stand.written) == (False, [("p", 1, 1)])
+        await stand.settled(policy(generation=2, **GOOD))
+        assert (stand.rejected, stand.in_force) == (True, {"p": 2})
+        await stand.settled(policy(generation=3, **BAD))
+        assert (stand.rejected, stand.in_force) == (True, {"p": 2})
+        await stand.settled(policy(generation=4, **OPEN))
+        assert (stand.rejected, stand.in_force) == (False, {"p": 4})
+        await stand.settled(policy(generation=5, **GOOD), "p")
+        assert (stand.rejected, stand.in_force) == (False, {})
+        assert stand.written == [("p", 1, 1), ("p", 2, 2), ("p", 3, 2), ("p", 4, 4), ("p", 5, 5)]
+
+
+async def test_other_policies_stay_as_they_are() -> None:
+    async with running(policy("a", **OPEN), policy("b", **OPEN)) as stand:
+        before = stand.reloader.store.get("a")
+        await stand.settled(policy("b", generation=2, **BAD), "c")
+        assert stand.reloader.store.get("a") is before
+
+
+async def test_the_status_tells_what_is_wrong_against_the_version_it_is_about() -> None:
+    async with running(policy(**BAD)) as stand:
+        [(name, version, status)] = stand.client.statuses
+        assert (name, version) == ("p", "1")
+        assert [one["field"] for one in status["diagnostics"]] == ["spec.filters[0].require"]
+        assert status["conditions"][0]["lastTransitionTime"] == "2026-01-01T00:16:40Z"
+
+
+def written_back(stand: Stand, spec: dict[str, Any], generation: int = 1) -> Policy:
+    return policy(generation=generation, status=stand.client.statuses[-1][2], **spec)
+
+
+@pytest.mark.parametrize("spec", [GOOD, BAD])
+async def test_a_status_is_written_once(spec: dict[str, Any]) -> None:
+    async with running(policy(**spec)) as stand:
+        await stand.settled(written_back(stand, spec), written_back(stand, spec))
+        assert len(stand.client.statuses) == 1
+
+
+async def test_a_status_that_someone_changed_is_put_right() -> None:
+    async with running(policy(**GOOD)) as stand:
+        await stand.settled(policy(status={"activeGeneration": 7}, **GOOD))
+        assert stand.written == [("p", 1, 1)] * 2
+
+
+@pytest.mark.parametrize(("error", "tries"), [(500, 3), (503, 3), (0, 3), (403, 3), (409, 1), (404, 1)])
+async def test_a_refused_status_is_tried_again_unless_a_newer_object_brings_its_own(
+    monkeypatch: pytest.MonkeyPatch, error: int, tries: int
+) -> None:
+    monkeypatch.setattr(reload, "RETRY_AFTER", 0.001)
+    async with running() as stand:
+        stand.client.errors["status"] = [refused(error), refused(error), None]
+        await stand.settled(policy(**GOOD))
+        await asyncio.sleep(0.05)
+        assert 3 - len(stand.client.errors["status"]) == tries
+        assert len(stand.written) == (tries == 3)
+        assert stand.in_force == {"p": 1}
+
+
+async def test_a_status_is_given_up_after_some_tries_and_taken_up_with_the_next_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reload, "RETRY_AFTER", 0.001)
+    async with running() as stand:
+        stand.client.errors["status"] = [refused(500)] * MAX_RETRIES
+        await stand.settled(policy(**GOOD))
+        await asyncio.sleep(0.05)
+        assert (stand.client.errors["status"], stand.written) == ([], [])
+        await stand.settled(policy(generation=2, **GOOD))
+        assert stand.written == [("p", 2, 1)]
+
+
+async def test_a_policy_deleted_before_its_status_was_written_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reload, "RETRY_AFTER", 0.01)
+    async with running() as stand:
+        stand.client.errors["status"] = [refused(500)]
+        await stand.settled(policy(**GOOD), "p")
+        await asyncio.sleep(0.05)
+        assert stand.written == []
+
+
+async def test_a_changed_policy_requeues_what_it_had_rejected() -> None:
+    async with running(policy(**GOOD)) as stand:
+        stand.scheduler.set_pod(pod(scheduler_name="me"))
+        queued = stand.scheduler.queue.pop()
+        assert queued is not None
+        stand.scheduler.queue.reject(queued, frozenset({"SchedulingPolicy/p"}))
+        await stand.settled(policy(generation=2, **BAD))
+        assert stand.scheduler.queue.counts().unschedulable == 1
+        await stand.settled(policy(generation=3, **OPEN))
+        assert stand.scheduler.queue.counts().unschedulable == 0
+
+
+async def test_the_loop_gets_its_turn_between_the_fields_of_a_policy() -> None:
+    stand = Stand()
+    stand.reloader.start([])
+    many = {"filters": [rule for number in range(60) for rule in filtering("node.ready", f"r{number}")]}
+    turns = 0
+    task = asyncio.create_task(stand.reloader.run())
+    stand.reloader.upsert(policy(**many))
+    while not stand.in_force:
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 60
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
