@@ -138,9 +138,12 @@ class Transport:
                         await self._connection.renew(headers)
                     raise refusal(response, answer)
                 _keep_alive(response)
-                yield []
-                async for lines in _split(response.content):
-                    yield lines
+                try:
+                    yield []
+                    async for lines in _split(response.content):
+                        yield lines
+                finally:
+                    _drop(response)
         except LOST as error:
             raise lost(error, self._connection.url) from error
 
@@ -168,6 +171,13 @@ def _keep_alive(response: aiohttp.ClientResponse) -> None:
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _drop(response: aiohttp.ClientResponse) -> None:
+    """Drop the connection of a stream that is left before its end: TLS would wait for the other side's goodbye."""
+    transport = response.connection.transport if response.connection else None
+    if transport is not None:
+        transport.abort()
 
 
 def refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:

@@ -149,12 +149,7 @@ class Scheduler:
 
     async def _attempt(self, queued: QueuedPod) -> None:
         pod = queued.pod
-        if pod.metadata.deletion_timestamp is not None:
-            note = f"skip schedule deleting pod: {pod.key}"
-            self._client.record(Event(pod, "Warning", "FailedScheduling", "Scheduling", note, self._clock.now()))
-            self.queue.done(queued)
-            return
-        if queued.identity in self.cluster.pods.by_id:
+        if self._skips(queued):
             self.queue.done(queued)
             return
         try:
@@ -174,6 +169,15 @@ class Scheduler:
         )  # fmt: skip
         await self._room.acquire()
         self._start(self._bind(queued, decision.node))
+
+    def _skips(self, queued: QueuedPod) -> bool:
+        """Tell whether a pod need not be tried: it is being deleted, or counted on a node already."""
+        pod = queued.pod
+        if pod.metadata.deletion_timestamp is None:
+            return queued.identity in self.cluster.pods.by_id
+        note = f"skip schedule deleting pod: {pod.key}"
+        self._client.record(Event(pod, "Warning", "FailedScheduling", "Scheduling", note, self._clock.now()))
+        return True
 
     async def _bind(self, queued: QueuedPod, node: str) -> None:
         try:

@@ -65,7 +65,7 @@ class World:
             (self._assume, 14),
             (self._forget, 5),
             (self._confirm, 8),
-            (self._label_namespace, 1),
+            (self._label_namespace, 3),
             (self._change_device_class, 1),
         ]
 
