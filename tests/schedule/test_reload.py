@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -38,6 +38,13 @@ class Stand:
             self.reloader.delete(one) if isinstance(one, str) else self.reloader.upsert(one)
         for _ in range(60):
             await asyncio.sleep(0)
+
+    async def until(self, so: Callable[[], bool]) -> None:
+        """Wait for what takes some real time."""
+        async with asyncio.timeout(10):
+            while not so():
+                await asyncio.sleep(0.001)
+        await self.settled()
 
     @property
     def in_force(self) -> dict[str, int]:
@@ -133,7 +140,7 @@ async def test_a_refused_status_is_tried_again_unless_a_newer_object_brings_its_
     async with running() as stand:
         stand.client.errors["status"] = [refused(error), refused(error), None]
         await stand.settled(policy(**GOOD))
-        await asyncio.sleep(0.05)
+        await stand.until(lambda: not stand.reloader._unwritten)
         assert 3 - len(stand.client.errors["status"]) == tries
         assert len(stand.written) == (tries == 3)
         assert stand.in_force == {"p": 1}
@@ -146,7 +153,7 @@ async def test_a_status_is_given_up_after_some_tries_and_taken_up_with_the_next_
     async with running() as stand:
         stand.client.errors["status"] = [refused(500)] * MAX_RETRIES
         await stand.settled(policy(**GOOD))
-        await asyncio.sleep(0.05)
+        await stand.until(lambda: not stand.reloader._unwritten)
         assert (stand.client.errors["status"], stand.written) == ([], [])
         await stand.settled(policy(generation=2, **GOOD))
         assert stand.written == [("p", 2, 1)]
@@ -157,8 +164,8 @@ async def test_a_policy_deleted_before_its_status_was_written_is_left_alone(monk
     async with running() as stand:
         stand.client.errors["status"] = [refused(500)]
         await stand.settled(policy(**GOOD), "p")
-        await asyncio.sleep(0.05)
-        assert stand.written == []
+        await stand.until(lambda: not stand.reloader._unwritten)
+        assert (stand.written, stand.client.errors["status"]) == ([], [])
 
 
 async def test_a_changed_policy_requeues_what_it_had_rejected() -> None:

@@ -121,11 +121,12 @@ def policies() -> tuple[tuple[CompiledPolicy, ...], ...]:
     surroundings = {
         "appliesTo": 'pod.namespace_labels["tier"] == "gold"',
         "weight": 3,
+        "filters": filtering("node.cached_image_bytes >= 100Mi or node.ready", "near"),
+        "scores": scoring("scale(node.cached_image_bytes / 1Mi, 0, 2000)", "cached"),
+    }
+    images = {
         "filters": filtering("node.cached_image_bytes >= pod.image_bytes / 4", "near"),
-        "scores": [
-            *scoring("scale(node.cached_image_bytes / 1Mi, 0, 2000)", "cached"),
-            *scoring("clamp(pod.image_bytes / 20Mi, 0, 100)", "size"),
-        ],
+        "scores": scoring("clamp(pod.image_bytes / 20Mi, 0, 100)", "size"),
     }
     computed = {
         "filters": [
@@ -144,11 +145,22 @@ def policies() -> tuple[tuple[CompiledPolicy, ...], ...]:
             ("usage", usage),
             ("calm", calm),
             ("surroundings", surroundings),
+            ("images", images),
             ("computed", computed),
             ("shadow", shadow),
         )
     }
-    sets = ("", "labels shadow", "calm labels", "calm computed", "calm surroundings", "usage computed", " ".join(made))
+    sets = (
+        "",
+        "labels shadow",
+        "calm labels",
+        "calm computed",
+        "calm surroundings",
+        "surroundings",
+        "calm images",
+        "usage computed",
+        " ".join(made),
+    )
     return tuple(tuple(made[name] for name in names.split()) for names in sets)
 
 
@@ -224,7 +236,7 @@ class Trial:
         chance = self._world.random
         for number in range(1, events + 1):
             self._world.step()
-            if number % 300 == 0:
+            if number % 100 == 0:
                 self._policies = chance.choice(policies())
                 self._live.use(self._policies)
             if number % 5 == 0:
