@@ -1,10 +1,11 @@
-"""One control plane for all tests of a process that want it, and where its logs are when one of them fails.
+"""What all tests share: one control plane for those of a process that want it, and a logger that nobody turns down.
 
 All these tests run in one process: a second control plane would take its time to start and half the machine.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -17,8 +18,10 @@ SHARED = pytest.StashKey[ControlPlane]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests with a control plane together, before they are given out to processes."""
+    """Mark the tests with a control plane and keep them together, before they are given out to processes."""
     for item in items:
+        if control_plane.__name__ in getattr(item, "fixturenames", ()):
+            item.add_marker(MARKER)
         if item.get_closest_marker(MARKER):
             item.add_marker(pytest.mark.xdist_group(MARKER))
 
@@ -42,3 +45,12 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     with ControlPlane(users={"scheduler": (), "nobody": ()}) as plane:
         request.config.stash[SHARED] = plane
         yield plane
+
+
+@pytest.fixture(autouse=True)
+def logger_as_it_was() -> Iterator[None]:
+    """Undo what a command that runs in the test's process does to our logger."""
+    logger = logging.getLogger("policysched")
+    before = logger.level
+    yield
+    logger.setLevel(before)

@@ -83,6 +83,6 @@ class Decision:
         """Say which plugin failed, and how."""
         if self.failure is not None:
             return f'running PreScore plugin "{self.failure.plugin}": {self.failure.message}'
-        if self.rejection is None or self.rejection.code is not Code.ERROR:
+        if self.rejection is None or self.rejection.rejects:
             return ""
         return f'running PreFilter plugin "{self.rejection.plugin}": {self.rejection.message}'

@@ -77,13 +77,11 @@ def _rejected(decision: Decision) -> dict[str, Any]:
 
 def _scores(decision: Decision, feasible: Mask) -> Record:
     rows = np.flatnonzero(feasible).tolist()
-    if not rows:
+    if not rows or decision.evaluation.score_failure is not None:
         return {}
     names = decision.cluster.nodes.names
     columns = {track.plugin.name: track.final(feasible) for track in decision.evaluation.scores}
     scores = {names[row]: {plugin: int(column[row]) for plugin, column in columns.items()} for row in rows}
-    if decision.evaluation.score_failure is not None:
-        return {}
     total = {node: sum(parts.values()) for node, parts in scores.items()} if columns else dict.fromkeys(scores, 1)
     return {"scores": scores if columns else {}, "total": total}
 

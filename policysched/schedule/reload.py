@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable
 from policysched.framework import ApiError, Client, Clock
 from policysched.model.policy import Policy
 from policysched.rules.status import differs, make_status
-from policysched.rules.store import PolicyStore, plugin_name
+from policysched.rules.store import Entry, PolicyStore, plugin_name
 from policysched.schedule.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
@@ -98,12 +98,13 @@ class Reloader:
     async def _write_statuses(self) -> None:
         for name in list(self._unwritten):
             entry = self.store.get(name)
-            if entry is None:
-                del self._unwritten[name]
-                continue
-            status = make_status(entry, self._instance, self._clock.now())
-            if not differs(entry.policy, status) or await self._write(entry.policy, status):
+            if entry is None or await self._settle(entry):
                 self._unwritten.pop(name, None)
+
+    async def _settle(self, entry: Entry) -> bool:
+        """Write a policy's status where it differs; tell whether that is done with."""
+        status = make_status(entry, self._instance, self._clock.now())
+        return not differs(entry.policy, status) or await self._write(entry.policy, status)
 
     async def _write(self, policy: Policy, status: dict[str, object]) -> bool:
         """Write a status; tell whether that is settled: on a conflict the newer object brings its own turn."""

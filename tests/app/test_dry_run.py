@@ -120,6 +120,14 @@ def test_a_namespace_has_its_name_as_a_label() -> None:
     assert record([node(), namespace], pod(), of)["result"] == "Unschedulable"
 
 
+def test_device_classes_are_seen() -> None:
+    mapping = {"kind": "DeviceClass", "metadata": {"name": "c"}, "spec": {"extendedResourceName": "x.io/y"}}
+    of = pod()
+    of["spec"]["containers"][0]["resources"] = {"requests": {"x.io/y": 1}}
+    assert "preFilter" not in record([node()], of)
+    assert record([node(), mapping], of)["preFilter"]["plugin"] == "DynamicResources"
+
+
 # Policies
 
 

@@ -158,6 +158,11 @@ def test_a_change_of_an_absent_row_does_not_help() -> None:
     assert not hinted(made, pod(), node_change(None, X), cluster(node()))
 
 
+def test_any_row_helps_where_the_policy_applies_no_more() -> None:
+    made = plugin(filters=filtering(IS_X), appliesTo='pod.namespace_labels["tier"] == "gold"')
+    assert hinted(made, pod(), Change(Resource.NODE, Action.ADD, None, Y, 0), cluster(Y))
+
+
 def test_only_the_pods_own_update_helps() -> None:
     made, mine = plugin(filters=filtering(IS_X)), pod("mine")
     for other, helps in ((pod("mine", labels={"a": "b"}), True), (pod("other"), False)):

@@ -141,6 +141,11 @@ def test_the_only_feasible_node_has_its_scores_too() -> None:
     assert (made["scores"], made["total"]) == ({"b": {"S": 300}}, {"b": 300})
 
 
+def test_a_failure_to_score_the_only_feasible_node_leaves_its_scores_out() -> None:
+    made = fake([FakeFilter("A", {"a"})], [(FakeScore("S", Status(Code.ERROR, ("broken",))), 1)])
+    assert (made["selected"], "scores" in made, "total" in made) == ("b", False, False)
+
+
 def test_scores_of_zero_are_told_and_skipped_ones_are_not() -> None:
     made = fake([FakeFilter("A", {"a"})], [(FakeScore("S"), 3), (FakeScore("T", SKIP), 1)])
     assert made["scores"] == {"b": {"S": 0}}

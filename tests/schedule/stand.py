@@ -1,0 +1,89 @@
+"""A scheduler that runs with a client that remembers and a clock that stands still."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from policysched.app.profiles import default_profile
+from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
+from policysched.schedule.scheduler import Scheduler
+from tests.build import pod
+from tests.schedule.parts import FakeClient
+from tests.schedule.queue_parts import StandingClock
+
+ME = "default-scheduler"
+BIG = pod("big", requests={"cpu": 3})
+
+
+class Stand:
+    """A scheduler with a client that remembers and a clock that only moves when it is told to."""
+
+    def __init__(self, of: Profile | None = None) -> None:
+        self.clock = StandingClock()
+        self.client = FakeClient()
+        profiles = {ME: of if of is not None else default_profile(ME)}
+        self.scheduler = Scheduler(profiles, self.client, self.clock, random.Random(0))
+        self.task: asyncio.Task[None] | None = None
+
+    async def settle(self) -> None:
+        """Let everything happen that can happen now."""
+        for _ in range(30):
+            await asyncio.sleep(0)
+
+    async def settled(self, *pods: Pod) -> None:
+        for one in pods:
+            self.scheduler.set_pod(one)
+        await self.settle()
+
+    def confirm(self, of: Pod, name: str) -> None:
+        self.scheduler.set_pod(replace(of, spec=replace(of.spec, node_name=name)))
+
+    @property
+    def bound(self) -> dict[str, str]:
+        return {key.removeprefix("default/"): name for key, name in self.client.bound}
+
+    @property
+    def notes(self) -> list[str]:
+        return [event.note for event in self.client.events if event.reason == "FailedScheduling"]
+
+    @property
+    def waiting(self) -> int:
+        return self.scheduler.queue.counts().unschedulable
+
+
+@asynccontextmanager
+async def running(*nodes: Any, of: Profile | None = None) -> AsyncIterator[Stand]:
+    stand = Stand(of)
+    for one in nodes:
+        stand.scheduler.set_node(one)
+    stand.task = asyncio.create_task(stand.scheduler.run())
+    await stand.settle()
+    yield stand
+    stand.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stand.task
+
+
+class Holding:
+    """Keeps bindings from ending until it is told to let go."""
+
+    def __init__(self, stand: Stand) -> None:
+        self.started = 0
+        self._go = asyncio.Event()
+        stand.client.on_bind = self._wait
+
+    async def _wait(self, *_: Any) -> None:
+        self.started += 1
+        await self._go.wait()
+
+    async def release(self, stand: Stand) -> None:
+        self._go.set()
+        await stand.settle()

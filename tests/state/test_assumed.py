@@ -1,0 +1,146 @@
+"""Assumed pods, and what surrounds the nodes: namespaces, anti-affine pods, device classes."""
+
+from __future__ import annotations
+
+import pytest
+
+from policysched.framework import Action, Change, Cluster, Resource
+from policysched.model.objects import (
+    Affinity,
+    DeviceClass,
+    DeviceClassSpec,
+    LabelSelector,
+    Metadata,
+    Namespace,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+)
+from tests.build import cluster, node, pod
+
+CPU = {"cpu": "1", "memory": "1Gi"}
+
+
+def cpu(made: Cluster, name: str) -> int:
+    return int(made.nodes.requested("cpu")[made.nodes.row_of[name]])
+
+
+def assumed() -> tuple[Cluster, Pod]:
+    made, waiting = cluster(node("n1"), node("n2")), pod("p", requests=CPU)
+    made.assume(waiting, made.nodes.row_of["n1"])
+    return made, waiting
+
+
+def test_an_assumed_pod_counts_until_it_is_forgotten() -> None:
+    made, _ = assumed()
+    assert made.is_assumed("default.p")
+    assert (cpu(made, "n1"), int(made.nodes.pods_count.data[0])) == (1000, 1)
+    change = made.forget("default.p")
+    assert (change.action, change.old, change.row) == (Action.DELETE, pod("p", on="n1", requests=CPU), 0)
+    assert (cpu(made, "n1"), int(made.nodes.pods_count.data[0])) == (0, 0)
+    assert made.forget("default.p").nothing
+
+
+def test_a_pod_is_assumed_once() -> None:
+    made, waiting = assumed()
+    with pytest.raises(ValueError, match=r"^pod default/p is in the cache, so can't be assumed$"):
+        made.assume(waiting, 1)
+
+
+def test_confirming_is_an_addition_that_touches_no_row() -> None:
+    made, _ = assumed()
+    position = made.journal.position
+    bound = pod("p", on="n1", requests=CPU)
+    change = made.set_pod(bound)
+    assert change == Change(Resource.ASSIGNED_POD, Action.ADD, None, bound, 0)
+    assert made.journal.position == position
+    assert not made.is_assumed("default.p")
+    assert made.forget("default.p").nothing
+    assert cpu(made, "n1") == 1000
+
+
+def test_a_pod_confirmed_elsewhere_leaves_the_assumed_row() -> None:
+    made, _ = assumed()
+    made.set_pod(pod("p", on="n2", requests=CPU))
+    assert (cpu(made, "n1"), cpu(made, "n2")) == (0, 1000)
+    assert not made.is_assumed("default.p")
+
+
+def test_an_assumed_pod_may_be_confirmed_after_its_node_went() -> None:
+    made, _ = assumed()
+    made.remove_node("n1")
+    made.set_pod(pod("p", on="n1", requests=CPU))
+    made.set_node(node("n1"))
+    assert cpu(made, "n1") == 1000
+
+
+# Surroundings
+
+
+def anti_affine(name: str = "p", on: str = "n1") -> Pod:
+    term = PodAffinityTerm(label_selector=LabelSelector(), topology_key="x")
+    return pod(name, on=on, affinity=Affinity(pod_anti_affinity=PodAffinity(required=[term])))
+
+
+def test_anti_affine_pods_are_known_while_they_are_placed() -> None:
+    made = cluster(node("n1"))
+    moved = [made.surroundings]
+    for step in (lambda: made.set_pod(anti_affine()), lambda: made.remove_pod("default.p")):
+        step()
+        moved.append(made.surroundings)
+    assert moved == sorted(set(moved))
+    assert not made.anti_affine
+    made.set_pod(pod("q", on="n1"))
+    assert made.surroundings == moved[-1]
+
+
+def test_a_namespace_changes_when_its_labels_do() -> None:
+    made = Cluster()
+    plain = Namespace(metadata=Metadata(name="d"))
+    assert made.set_namespace(plain)
+    epoch = made.namespaces_epoch
+    assert not made.set_namespace(plain)
+    assert made.namespaces_epoch == epoch
+    assert made.set_namespace(Namespace(metadata=Metadata(name="d", labels={"a": "b"})))
+    assert made.namespaces_epoch > epoch
+    epoch = made.namespaces_epoch
+    made.remove_namespace("d")
+    made.remove_namespace("d")
+    assert (made.namespaces_epoch, made.namespaces) == (epoch + 1, {})
+
+
+def device_class(name: str, resource: str | None = None, created: str = "") -> DeviceClass:
+    return DeviceClass(
+        metadata=Metadata(name=name, creation_timestamp=created or None),
+        spec=DeviceClassSpec(extended_resource_name=resource),
+    )
+
+
+def test_a_device_class_maps_its_own_name_and_the_one_it_states() -> None:
+    made = Cluster()
+    made.set_device_class(device_class("gpu", "x.io/gpu"))
+    assert made.mapped_resources == {"deviceclass.resource.kubernetes.io/gpu": "gpu", "x.io/gpu": "gpu"}
+    made.set_device_class(device_class("gpu", "x.io/other"))
+    assert made.mapped_resources == {"deviceclass.resource.kubernetes.io/gpu": "gpu", "x.io/other": "gpu"}
+    surroundings = made.surroundings
+    made.remove_device_class("gpu")
+    made.remove_device_class("gpu")
+    assert (made.mapped_resources, made.surroundings) == ({}, surroundings + 1)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_of_several_classes_of_a_resource_the_newest_counts_then_the_first_by_name(order: tuple[int, ...]) -> None:
+    classes = [
+        device_class("b", "x.io/y", "2026-01-02T00:00:00Z"),
+        device_class("a", "x.io/y", "2026-01-01T00:00:00Z"),
+        device_class("c", "x.io/y", "2026-01-02T00:00:00Z"),
+    ]
+    made = Cluster()
+    for index in order:
+        made.set_device_class(classes[index])
+    left = []
+    for name in "bca":
+        left.append(made.mapped_resources["x.io/y"])
+        made.remove_device_class(name)
+    assert left == ["b", "c", "a"]
+    assert not made.mapped_resources
