@@ -40,7 +40,7 @@ class Evaluation:
         self.filters: list[FilterTrack] = []
         self.first: NDArray[np.int16] = np.zeros(0, np.int16)
         """Each row's first rejecting filter, counted from 1; FEASIBLE or ABSENT where there is none."""
-        self.ranked: Scores = np.zeros(0, np.int64)
+        self.ranked: NDArray[np.int32] = np.zeros(0, np.int32)
         """Each row's sum of scores that need no normalising."""
         self.rejection = self._prepare_filters(profile, pod)
         self.scores: list[ScoreTrack] = []
@@ -75,19 +75,19 @@ class Evaluation:
         feasible: Mask = self.first[: self.cluster.nodes.size] == FEASIBLE
         return feasible
 
-    def ranking(self) -> Scores:
+    def ranking(self) -> NDArray[np.signedinteger]:
         """Give the totals that order the rows, −1 for rows that are not feasible.
 
         Plugins that give every row the same are left out, so these are no decision record's totals.
         Shapes: (N,).
         """
         size = self.cluster.nodes.size
-        ranked: Scores = self.ranked[:size]
+        ranked = self.ranked[:size]
         uneven = [track for track in self.scores if track.normalizes and not track.flat]
         if not uneven:
             return ranked
         feasible = ranked != INFEASIBLE_SCORE
-        total = ranked.copy()
+        total: Scores = ranked.astype(np.int64)
         for track in uneven:
             total += track.final(feasible)
         total[~feasible] = INFEASIBLE_SCORE
@@ -153,7 +153,7 @@ class Evaluation:
         nodes = self.cluster.nodes
         self._seen = self.cluster.journal.position
         self.first = np.full(nodes.columns.capacity, ABSENT, np.int16)
-        self.ranked = np.full(nodes.columns.capacity, INFEASIBLE_SCORE, np.int64)
+        self.ranked = np.full(nodes.columns.capacity, INFEASIBLE_SCORE, np.int32)
         for track in self._tracks():
             track.recompute(nodes.columns.capacity, nodes.size)
         self._combine(slice(0, nodes.size))
@@ -168,7 +168,7 @@ class Evaluation:
                 first[track.codes[rows] != 0] = position
         first[~present] = ABSENT
         self.first[rows] = first
-        ranked = np.zeros(present.size, np.int64)
+        ranked = np.zeros(present.size, np.int32)
         for score in self.scores:
             if not score.normalizes and not score.flat:
                 ranked += score.values[rows]

@@ -1,7 +1,8 @@
 """One plugin's answers for one pod class: reason codes or scores by row, asked again where rows changed.
 
-A track's arrays have the columns' capacity. `flat` and `rejects_any` only ever move one way between two full
-computations: they may miss that an array became uniform again, never that it stopped being so.
+A track's array has the columns' capacity and is made when the first answer that is not 0 comes: most filters reject
+no row of a class, and an evaluation is as large as its arrays. `flat` and `rejects_any` only ever move one way between
+two full computations: they may miss that an array became uniform again, never that it stopped being so.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ PRE_FILTER_RESULT = "PreFilterResult"
 class FilterTrack:
     """A filter's reason codes."""
 
-    __slots__ = ("codes", "plugin", "reads", "rejects_any", "state")
+    __slots__ = ("_capacity", "codes", "plugin", "reads", "rejects_any", "state")
 
     def __init__(self, plugin: FilterPlugin, state: Any) -> None:
         self.plugin = plugin
         self.state = state
         self.reads = int(plugin.filter_reads | Aspect.PRESENCE)
+        self._capacity = 0
         self.codes: Codes = np.zeros(0, np.int32)
         self.rejects_any = False
 
     def recompute(self, capacity: int, size: int) -> None:
         """Ask for all rows in use."""
-        self.codes = np.zeros(capacity, np.int32)
+        self._capacity = capacity
         self.rejects_any = False
         if size:
             self._ask(slice(0, size))
@@ -60,14 +62,18 @@ class FilterTrack:
 
     def _ask(self, rows: Rows) -> None:
         codes = self.plugin.filter(self.state, rows)
+        if not self.rejects_any:
+            if not codes.any():
+                return
+            self.codes = np.zeros(self._capacity, np.int32)
+            self.rejects_any = True
         self.codes[rows] = codes
-        self.rejects_any = self.rejects_any or bool(codes.any())
 
 
 class ScoreTrack:
     """A score plugin's values: weighted final scores, or raw ones where the plugin normalises."""
 
-    __slots__ = ("flat", "normalizes", "plugin", "reads", "state", "values", "weight")
+    __slots__ = ("_capacity", "flat", "normalizes", "plugin", "reads", "state", "values", "weight")
 
     def __init__(self, plugin: ScorePlugin, weight: int, state: Any) -> None:
         self.plugin = plugin
@@ -75,13 +81,14 @@ class ScoreTrack:
         self.state = state
         self.normalizes = plugin.normalizes
         self.reads = int(plugin.score_reads | Aspect.PRESENCE)
-        self.values: Scores = np.zeros(0, np.int64)
+        self._capacity = 0
+        self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
         """True while every value is 0."""
 
     def recompute(self, capacity: int, size: int) -> None:
         """Ask for all rows in use."""
-        self.values = np.zeros(capacity, np.int64)
+        self._capacity = capacity
         self.flat = True
         if size:
             self._ask(slice(0, size))
@@ -95,15 +102,23 @@ class ScoreTrack:
 
         Shapes: (N,) -> (N,).
         """
-        values = self.values[: feasible.size]
+        if self.flat:
+            values: Scores = np.zeros(feasible.size, np.int64)
+        else:
+            values = self.values[: feasible.size].astype(np.int64, copy=False)
         if not self.normalizes:
             return values
         return self.plugin.normalize(self.state, values, feasible) * self.weight
 
     def _ask(self, rows: Rows) -> None:
         scores = self.plugin.score(self.state, rows)
+        if self.flat:
+            if not scores.any():
+                return
+            # final scores are at most 100 times a weight: half the width is enough
+            self.values = np.zeros(self._capacity, np.int64 if self.normalizes else np.int32)
+            self.flat = False
         self.values[rows] = scores if self.normalizes or self.weight == 1 else scores * self.weight
-        self.flat = self.flat and not scores.any()
 
 
 class Narrowing:
