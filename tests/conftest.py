@@ -1,6 +1,7 @@
 """What all tests share: one control plane for those of a process that want it, and a logger that nobody turns down.
 
-All these tests run in one process: a second control plane would take its time to start and half the machine.
+Every process of pytest-xdist has a control plane of its own, because its tests wipe it: it starts in seconds, and the
+tests may be spread.
 """
 
 from __future__ import annotations
@@ -18,12 +19,10 @@ SHARED = pytest.StashKey[ControlPlane]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests with a control plane and keep them together, before they are given out to processes."""
+    """Mark every test that asks for a control plane, before marks choose what runs."""
     for item in items:
         if control_plane.__name__ in getattr(item, "fixturenames", ()):
             item.add_marker(MARKER)
-        if item.get_closest_marker(MARKER):
-            item.add_marker(pytest.mark.xdist_group(MARKER))
 
 
 @pytest.hookimpl(wrapper=True)
