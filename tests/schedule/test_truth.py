@@ -1,6 +1,6 @@
 """What was kept up to date event by event equals what is loaded at once: columns and decisions.
 
-POLICYSCHED_EVENTS sets the number of events, POLICYSCHED_SEED the seed.
+POLICYSCHED_EVENTS sets the number of events, POLICYSCHED_LIFE those of the one long life, POLICYSCHED_SEED the seed.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tests.build import pod
 from tests.rules.build import compiled, filtering, scoring
 from tests.schedule.world import GPU, IMAGES, World
 
+LIFE = int(os.environ.get("POLICYSCHED_LIFE") or 100_000)
 EVENTS = int(os.environ.get("POLICYSCHED_EVENTS") or 6000)
 SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 
@@ -231,8 +232,11 @@ class Trial:
         self._policies = policies()[-1]
         self._live = Side(world.cluster, choice).use(self._policies)
 
-    def run(self, events: int) -> None:
-        """Let events happen and look at some pods after many of them; load everything anew now and then."""
+    def run(self, events: int, pace: int = 1) -> None:
+        """Let events happen and look at some pods after many of them; load everything anew now and then.
+
+        A slower pace, which is a larger number, looks less often.
+        """
         chance = self._world.random
         for number in range(1, events + 1):
             self._world.step()
@@ -241,9 +245,9 @@ class Trial:
                 self._live.use(self._policies)
             if number % 5 == 0:
                 self._place(chance.choice(self._pods[:8]), number)
-            if number % 3 == 0:
+            if number % (3 * pace) == 0:
                 self._compare(self._world.cluster, chance.sample(self._pods, 2))
-            if number % 60 == 0:
+            if number % (60 * pace) == 0:
                 fresh = self._world.fresh()
                 assert columns(self._world.cluster) == columns(fresh)
                 self._compare(fresh, chance.sample(self._pods, 5))
@@ -272,3 +276,7 @@ def test_events_one_by_one_give_what_loading_at_once_gives(
 ) -> None:
     monkeypatch.setattr(journal, "RING", ring)
     Trial(World(SEED + ring, most_nodes), choice).run(EVENTS // 6)
+
+
+def test_a_long_life_gives_what_loading_at_once_gives() -> None:
+    Trial(World(SEED, 100), Choice()).run(LIFE, pace=20)
