@@ -38,6 +38,7 @@ class Reloader:
         for policy in policies:
             _exhaust(self.store.applying(policy))
             self._unwritten[policy.name] = 0
+            self._say_errors(policy.name)
         self._swap(frozenset())
 
     def upsert(self, policy: Policy) -> None:
@@ -80,7 +81,25 @@ class Reloader:
         if changed:
             self._swap(frozenset({plugin_name(policy.name)}))
             log.info("policy=%s generation=%d is in force", policy.name, self._generation(policy.name))
+        if policy.status.observed_generation != policy.metadata.generation:
+            self._say_errors(policy.name)
         self._unwritten[policy.name] = 0
+
+    def _say_errors(self, name: str) -> None:
+        entry = self.store.get(name)
+        if entry is None or not entry.result.errors:
+            return
+        first = next(one for one in entry.result.diagnostics if one.severity == "error")
+        log.warning(
+            "policy=%s generation=%d has %d error(s), generation %d stays in force: %s %s: %s",
+            name,
+            entry.policy.metadata.generation,
+            entry.result.errors,
+            self._generation(name),
+            first.code,
+            first.field,
+            first.message,
+        )
 
     def _remove(self, name: str) -> None:
         self._unwritten.pop(name, None)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 from policysched.app.profiles import default_profile
@@ -194,3 +195,14 @@ async def test_the_loop_gets_its_turn_between_the_fields_of_a_policy() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_broken_edit_is_logged_once_with_its_first_error(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as stand:
+        await stand.settled(policy(**GOOD))
+        broken = policy(generation=2, filters=[{"name": "f", "require": "node.nome"}])
+        written = msgspec.structs.replace(broken, status=msgspec.structs.replace(broken.status, observed_generation=2))
+        await stand.settled(broken, written)
+    said = [line for line in caplog.messages if "stays in force" in line]
+    assert len(said) == 1
+    assert "policy=p generation=2 has 1 error(s), generation 1 stays in force: E0202 spec.filters[0].require" in said[0]
