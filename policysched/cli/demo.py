@@ -33,7 +33,7 @@ class _Terminal:
 
 def demo() -> int:
     """Show a policy at work: applied, edited, broken and deleted while pods arrive. Needs no cluster and no kubectl."""
-    logging.getLogger("policysched").setLevel(logging.WARNING)
+    logging.getLogger("policysched").setLevel(logging.ERROR)
     out = console()
     if not out.is_terminal:
         asyncio.run(play(_Terminal(out, None)))
