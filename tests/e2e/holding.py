@@ -1,0 +1,114 @@
+"""A scheduler in this process whose state can be looked at, and what that state ought to be: a fresh list of the server.
+
+It knows what the state counts, by node name and pod UID, and nothing of how it came to be. Rows are left out, because
+their order depends on the past and decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from policysched.app.clock import SystemClock
+from policysched.app.run import Process, RunOptions
+from policysched.framework import Cluster
+from policysched.kube.connection import Connection
+from policysched.kube.resources import PODS
+from policysched.model.decode import decode_node, decode_pod
+from tests.e2e.objects import NAME
+from tests.e2e.schedulers import Lines
+from tests.e2e.server import Server
+from tests.e2e.waiting import until
+
+RESOURCES = ("cpu", "memory", "ephemeral-storage")
+
+
+class Watched(Lines):
+    """A scheduler at work, its state and what it logs."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__()
+        self.cluster = process.scheduler.cluster
+        self.queue = process.scheduler.queue
+
+    def confirmed(self) -> int:
+        """Count the pods that it knows to be bound."""
+        return sum(not one.assumed for one in self.cluster.pods.by_id.values())
+
+    async def holds_what_is_listed(self, server: Server, seconds: float) -> None:
+        """Wait until its state is that of a scheduler which has just listed everything."""
+
+        async def differences() -> dict[str, Any]:
+            fresh, pending = await _listed(server)
+            ought = _counted(fresh) | {f"pending {identity}": True for identity in pending}
+            found = _counted(self.cluster)
+            found |= {f"pending {each}": True for each in pending if self.queue.get(each) is not None}
+            names = sorted(found.keys() | ought.keys())
+            return {name: (found.get(name), ought.get(name)) for name in names if found.get(name) != ought.get(name)}
+
+        await until(differences, lambda seen: not seen, seconds)
+        placed = self.cluster.pods.by_id
+        assert [identity for identity in placed if self.queue.get(identity) is not None] == []
+
+
+@contextlib.asynccontextmanager
+async def watched(kubeconfig: Path) -> AsyncIterator[Watched]:
+    """Run a scheduler from its first list to its end; it must not end by itself."""
+    log = logging.getLogger("policysched")
+    log.setLevel(logging.DEBUG)
+    connection = await Connection.open(SystemClock(), kubeconfig=str(kubeconfig))
+    process = Process(RunOptions(kubeconfig=kubeconfig, scheduler_names=(NAME,)), connection)
+    made = Watched(process)
+    log.addHandler(made)
+    work = asyncio.create_task(process.run())
+    try:
+        await made.started()
+        yield made
+        assert not work.done(), made.lines[-20:]
+        assert not made.saying("ERROR"), made.saying("ERROR")
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await connection.close()
+        log.removeHandler(made)
+
+
+async def _listed(server: Server) -> tuple[Cluster, list[str]]:
+    """Fill a cluster from lists of everything; give the pods of ours that have no node, too."""
+    fresh = Cluster()
+    for item in (await server.call("GET", "/api/v1/nodes"))["items"]:
+        fresh.set_node(decode_node(item))
+    pods = [decode_pod(item) for item in (await server.call("GET", "/api/v1/pods"))["items"]]
+    kept = [pod for pod in pods if PODS.keep(pod)]
+    for pod in kept:
+        if pod.spec.node_name:
+            fresh.set_pod(pod)
+    waiting = [pod for pod in kept if not pod.spec.node_name and pod.spec.scheduler_name == NAME]
+    return fresh, [pod.metadata.uid for pod in waiting]
+
+
+def _counted(cluster: Cluster) -> dict[str, Any]:
+    """Give what a cluster knows: each node's columns by its name, each pod's node by its UID."""
+    nodes = cluster.nodes
+    found: dict[str, Any] = {f"node {name}": _columns(cluster, row) for name, row in nodes.row_of.items()}
+    for identity, placed in cluster.pods.by_id.items():
+        found[f"pod {identity}"] = (placed.pod.key, nodes.names[placed.row], placed.assumed)
+    return found
+
+
+def _columns(cluster: Cluster, row: int) -> dict[str, Any]:
+    nodes = cluster.nodes
+    single = (nodes.pods_count, nodes.pods_allowed, nodes.nonzero_cpu, nodes.nonzero_memory)
+    flags = (nodes.present, nodes.unschedulable, nodes.ready)
+    return {
+        "requested": [int(nodes.requested(name)[row]) for name in RESOURCES],
+        "allocatable": [int(nodes.allocatable(name)[row]) for name in RESOURCES],
+        "counts": [int(column.data[row]) for column in single],
+        "flags": [bool(column.data[row]) for column in flags],
+        "taints": nodes.taint_sets.value(int(nodes.taints.data[row])) if nodes.present.data[row] else (),
+        "pods": sorted(one.pod.metadata.uid for one in cluster.pods.on_row(row)),
+    }
