@@ -1,4 +1,4 @@
-"""A scheduler in this process whose state can be looked at, and what that state ought to be: a fresh list of the server.
+"""A scheduler in this process whose state can be looked at, and what that ought to be: a fresh list of the server.
 
 It knows what the state counts, by node name and pod UID, and nothing of how it came to be. Rows are left out, because
 their order depends on the past and decides nothing.
@@ -101,14 +101,18 @@ def _counted(cluster: Cluster) -> dict[str, Any]:
 
 
 def _columns(cluster: Cluster, row: int) -> dict[str, Any]:
+    """Give a row's counts, and what is said of its node unless that is gone."""
     nodes = cluster.nodes
-    single = (nodes.pods_count, nodes.pods_allowed, nodes.nonzero_cpu, nodes.nonzero_memory)
-    flags = (nodes.present, nodes.unschedulable, nodes.ready)
-    return {
+    counts = (nodes.pods_count, nodes.nonzero_cpu, nodes.nonzero_memory)
+    found: dict[str, Any] = {
         "requested": [int(nodes.requested(name)[row]) for name in RESOURCES],
-        "allocatable": [int(nodes.allocatable(name)[row]) for name in RESOURCES],
-        "counts": [int(column.data[row]) for column in single],
-        "flags": [bool(column.data[row]) for column in flags],
-        "taints": nodes.taint_sets.value(int(nodes.taints.data[row])) if nodes.present.data[row] else (),
+        "counts": [int(column.data[row]) for column in counts],
         "pods": sorted(one.pod.metadata.uid for one in cluster.pods.on_row(row)),
+        "present": bool(nodes.present.data[row]),
     }
+    if found["present"]:
+        found["allocatable"] = [int(nodes.allocatable(name)[row]) for name in RESOURCES]
+        found["pods allowed"] = int(nodes.pods_allowed.data[row])
+        found["flags"] = [bool(column.data[row]) for column in (nodes.unschedulable, nodes.ready)]
+        found["taints"] = nodes.taint_sets.value(int(nodes.taints.data[row]))
+    return found
