@@ -48,6 +48,13 @@ class Client(Protocol):
             ApiError: the server refused.
         """
 
+    async def node_of(self, pod: Pod) -> str:
+        """Read which node the pod is bound to, empty where it is bound to none.
+
+        Raises:
+            ApiError: the server refused; status 404 where the pod, by its UID, is gone.
+        """
+
     async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
         """Write one condition of the pod's status (a patch that touches nothing else).
 

@@ -6,15 +6,17 @@ because nobody else would repeat them. Bodies are encoded from structs: a bindin
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
+from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event
 from policysched.kube.events import EventWriter
 from policysched.kube.resources import POLICIES_PATH
 from policysched.kube.retry import Pacing, Retry, passes
-from policysched.kube.transport import MERGE_PATCH, STRATEGIC_PATCH, Transport
+from policysched.kube.transport import JSON, MERGE_PATCH, STRATEGIC_PATCH, Transport
 from policysched.model.objects import Pod
 
 STATUS_ATTEMPTS = 4
@@ -39,7 +41,21 @@ class _Binding(msgspec.Struct):
     kind: str = "Binding"
 
 
+class _Identity(msgspec.Struct):
+    uid: str = ""
+
+
+class _Place(msgspec.Struct):
+    nodeName: str = ""  # noqa: N815 - the API's name
+
+
+class _PlacedPod(msgspec.Struct):
+    metadata: _Identity = msgspec.field(default_factory=_Identity)
+    spec: _Place = msgspec.field(default_factory=_Place)
+
+
 _ENCODER = msgspec.json.Encoder()
+_PLACE = msgspec.json.Decoder(_PlacedPod)
 
 
 class KubeClient:
@@ -58,7 +74,23 @@ class KubeClient:
         """
         of = pod.metadata
         body = _ENCODER.encode(_Binding(_Metadata(of.name, of.namespace, of.uid), _Target(node)))
-        await self._transport.request("POST", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/binding", body)
+        await self._request("POST", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/binding", body)
+
+    async def node_of(self, pod: Pod) -> str:
+        """Read which node the pod is bound to, empty where it is bound to none.
+
+        Raises:
+            ApiError: the server refused; status 404 where the pod, by its UID, is gone.
+        """
+        of = pod.metadata
+        answer = await self._request("GET", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}")
+        try:
+            found = _PLACE.decode(answer)
+        except msgspec.DecodeError as error:
+            raise ApiError(0, "Malformed", f"the answer for pod {pod.key} is no pod: {error}") from error
+        if found.metadata.uid != of.uid:
+            raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"pod {pod.key} was made anew")
+        return found.spec.nodeName
 
     async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
         """Write one condition of the pod's status; the others stay, because they merge by type.
@@ -84,11 +116,18 @@ class KubeClient:
         """Take an event to be written behind the bindings; it is never dropped silently."""
         self._events.record(event)
 
+    async def _request(self, method: str, path: str, body: bytes | None = None, content_type: str = JSON) -> bytes:
+        """Send a request; credentials that cannot be renewed are a server out of reach for now."""
+        try:
+            return await self._transport.request(method, path, body, content_type=content_type)
+        except ConnectionProblemError as error:
+            raise ApiError(0, "Unauthorized", str(error)) from error
+
     async def _patch(self, path: str, body: bytes, content_type: str) -> None:
         retry = Retry(self._pacing)
         while True:
             try:
-                await self._transport.request("PATCH", path, body, content_type=content_type)
+                await self._request("PATCH", path, body, content_type)
             except ApiError as error:
                 if not passes(error) or retry.failures >= STATUS_ATTEMPTS - 1:
                     raise

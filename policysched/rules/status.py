@@ -54,6 +54,14 @@ def differs(policy: Policy, status: Status) -> bool:
     return _comparable(msgspec.to_builtins(policy.status)) != _comparable(status)
 
 
+def replacing(old: Any, new: Any) -> Any:
+    """Give what turns an old value into the new one when it is merged: null for every key that goes."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    gone = dict.fromkeys(old.keys() - new.keys())
+    return {**gone, **{key: replacing(old.get(key), value) for key, value in new.items()}}
+
+
 def _comparable(status: Status) -> Status:
     told: Status = _without_empty(status)
     for condition in told.get("conditions", ()):

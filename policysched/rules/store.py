@@ -7,7 +7,7 @@ status remembers. An object deleted and made again under its name starts anew.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policysched.framework import PREFIX
 from policysched.model.decode import ObjectError
@@ -50,8 +50,7 @@ class PolicyStore:
         if known is not None and known.policy.metadata.uid != policy.metadata.uid:
             known = None
         if known is not None and known.policy.spec == policy.spec:
-            self._entries[policy.name] = Entry(policy, known.result, known.active)
-            return False
+            return self._same_spec(known, policy)
         result = yield from compiling(policy)
         active = result.policy
         if active is None:
@@ -59,6 +58,16 @@ class PolicyStore:
         before = self._entries.get(policy.name)
         self._entries[policy.name] = Entry(policy, result, active)
         return active is not (before.active if before is not None else None)
+
+    def _same_spec(self, known: Entry, policy: Policy) -> bool:
+        """Take an object whose spec means the same, perhaps as another generation."""
+        result, active, generation = known.result, known.active, policy.metadata.generation
+        renumbered = result.policy is not None and result.policy.generation != generation
+        if result.policy is not None and renumbered:
+            active = replace(result.policy, generation=generation)
+            result = replace(result, policy=active)
+        self._entries[policy.name] = Entry(policy, result, active)
+        return renumbered
 
     def remove(self, name: str) -> bool:
         """Forget a policy; tell whether it was in force."""

@@ -8,6 +8,7 @@ Source: pkg/scheduler/schedule_one.go (bindingCycle, handleBindingCycleError).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 NOTE_LIMIT = 1024
 """What the API server takes as an event's note. Units: bytes."""
 CUT = " ..."
+SERVER_ERROR = 500
+READ_AGAIN = 1.0
+"""How long to wait before asking again what became of a binding. Units: seconds."""
 
 
 class Binder:
@@ -46,8 +50,9 @@ class Binder:
         try:
             await self._client.bind(pod, node)
         except ApiError as error:
-            await self._binding_failed(queued, error)
-            return
+            if not await self._bound_all_the_same(pod, node, error):
+                await self._binding_failed(queued, error)
+                return
         except Exception as error:
             log.exception("binding pod=%s failed", pod.key)
             await self._binding_failed(queued, ApiError(0, "Unknown", repr(error)))
@@ -56,6 +61,23 @@ class Binder:
         log.info("bound pod=%s node=%s attempts=%d", pod.key, node, queued.attempts)
         note = f"Successfully assigned {pod.key} to {node}"
         self._record(pod, "Normal", "Scheduled", "Binding", note)
+
+    async def _bound_all_the_same(self, pod: Pod, node: str, error: ApiError) -> bool:
+        """Find out what became of a binding whose answer was lost or is no verdict.
+
+        Until the server says so the pod keeps its place on the node: the binding may have been stored, and giving the
+        place to another pod would overfill the node.
+        """
+        if 0 < error.status < SERVER_ERROR:
+            return False
+        log.warning("no verdict on the binding of pod=%s, its place is kept until there is one: %s", pod.key, error)
+        while True:
+            try:
+                return await self._client.node_of(pod) == node
+            except ApiError as unread:
+                if unread.status != 0 and unread.status < SERVER_ERROR:
+                    return False
+                await asyncio.sleep(READ_AGAIN)
 
     async def report_failure(self, pod: Pod, reason: str, message: str) -> None:
         """Tell the pod's owner why it is not scheduled: an event, and a condition where it would change.
@@ -85,18 +107,16 @@ class Binder:
         change = self._cluster.forget(queued.identity)
         if change.action is not Action.NONE:
             self._on_change(change)
-        if error.status == 404:
-            log.info("pod=%s is gone, its binding is dropped", pod.key)
-            self._queue.done(queued)
-            return
         if queued.identity in self._cluster.pods.by_id:
             log.info("pod=%s was bound by another client: %s", pod.key, error.message)
             self._queue.done(queued)
             return
         message = f'running Bind plugin "DefaultBinder": {error.message}'
+        if not self._queue.fail(queued):
+            log.info("pod=%s is gone, its binding is dropped", pod.key)
+            return
         log.warning("could not bind pod=%s: %s", pod.key, error.message)
-        if self._queue.fail(queued):
-            await self.report_failure(pod, "SchedulerError", message)
+        await self.report_failure(pod, "SchedulerError", message)
 
     def _record(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
         self._client.record(Event(pod, kind, reason, action, note, self._clock.now()))

@@ -7,12 +7,15 @@ before the first pod is tried.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Generator, Iterable
 
+import msgspec
+
 from policysched.framework import ApiError, Client, Clock
 from policysched.model.policy import Policy
-from policysched.rules.status import differs, make_status
+from policysched.rules.status import differs, make_status, replacing
 from policysched.rules.store import Entry, PolicyStore, plugin_name
 from policysched.schedule.scheduler import Scheduler
 
@@ -32,6 +35,8 @@ class Reloader:
         self.store = PolicyStore()
         self._work: asyncio.Queue[Policy | str] = asyncio.Queue()
         self._unwritten: dict[str, int] = {}
+        """Policies whose status is to be written, with how often that failed."""
+        self._due = asyncio.Event()
 
     def start(self, policies: Iterable[Policy]) -> None:
         """Put the policies of the first list in force at once."""
@@ -50,24 +55,25 @@ class Reloader:
         self._work.put_nowait(name)
 
     async def run(self) -> None:
-        """Work through changes and write statuses until cancelled."""
+        """Work through changes and, beside that, write statuses until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._write_for_ever())
+            while True:
+                work = await self._work.get()
+                if isinstance(work, str):
+                    self._remove(work)
+                else:
+                    await self._apply(work)
+
+    async def _write_for_ever(self) -> None:
+        """Write statuses as they become due: a slow server never delays a change of policies."""
         while True:
             await self._write_statuses()
-            work = await self._next()
-            if isinstance(work, str):
-                self._remove(work)
-            elif work is not None:
-                await self._apply(work)
-
-    async def _next(self) -> Policy | str | None:
-        if not self._unwritten:
-            return await self._work.get()
-        try:
-            # Not wait_for: in Python 3.11 it swallows a cancellation that comes as the work does.
-            async with asyncio.timeout(RETRY_AFTER):
-                return await self._work.get()
-        except TimeoutError:
-            return None
+            with contextlib.suppress(TimeoutError):
+                # Not wait_for: in Python 3.11 it swallows a cancellation that comes as the work does.
+                async with asyncio.timeout(RETRY_AFTER if self._unwritten else None):
+                    await self._due.wait()
+            self._due.clear()
 
     async def _apply(self, policy: Policy) -> None:
         steps = self.store.applying(policy)
@@ -84,6 +90,7 @@ class Reloader:
         if policy.status.observed_generation != policy.metadata.generation:
             self._say_errors(policy.name)
         self._unwritten[policy.name] = 0
+        self._due.set()
 
     def _say_errors(self, name: str) -> None:
         entry = self.store.get(name)
@@ -116,9 +123,10 @@ class Reloader:
 
     async def _write_statuses(self) -> None:
         for name in list(self._unwritten):
+            tries = self._unwritten.pop(name, 0)
             entry = self.store.get(name)
-            if entry is None or await self._settle(entry):
-                self._unwritten.pop(name, None)
+            if entry is not None and not await self._settle(entry) and tries + 1 < MAX_RETRIES:
+                self._unwritten.setdefault(name, tries + 1)
 
     async def _settle(self, entry: Entry) -> bool:
         """Write a policy's status where it differs; tell whether that is done with."""
@@ -127,14 +135,14 @@ class Reloader:
 
     async def _write(self, policy: Policy, status: dict[str, object]) -> bool:
         """Write a status; tell whether that is settled: on a conflict the newer object brings its own turn."""
+        patch = replacing(msgspec.to_builtins(policy.status), status)
         try:
-            await self._client.set_policy_status(policy.name, policy.metadata.resource_version, status)
+            await self._client.set_policy_status(policy.name, policy.metadata.resource_version, patch)
         except ApiError as error:
             if error.status in {404, 409}:
                 return True
-            self._unwritten[policy.name] = tries = self._unwritten.get(policy.name, 0) + 1
             log.warning("could not write the status of policy=%s: %s", policy.name, error.message)
-            return tries >= MAX_RETRIES
+            return False
         return True
 
 

@@ -72,7 +72,7 @@ async def test_server_that_goes_away_in_the_middle_is_waited_for(
     port = int(server.url.rpartition(":")[2])
     await sandbox.stop()
     sandbox.faults.clear()
-    await until_true(lambda: len(scheduler.saying("could not bind")) == 40)
+    await until_true(lambda: len(scheduler.saying("no verdict on the binding")) == 40)
     await sandbox.start(port)
     await all_are_bound(server, 5)
     await each_is_announced_once(server)

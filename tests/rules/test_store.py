@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from policysched.model.policy import Policy, decode_policy
-from policysched.rules.status import MAX_DIAGNOSTICS, differs, make_status
+from policysched.rules.status import MAX_DIAGNOSTICS, differs, make_status, replacing
 from policysched.rules.store import PolicyStore
 from tests.rules.build import Spec, filtering, policy, scoring
 
@@ -47,7 +47,7 @@ def generations(*specs: Spec) -> list[Policy]:
         ((GOOD, BAD, GOOD), [True, False, True], 3),
         ((BAD,), [False], None),
         ((BAD, GOOD), [False, True], 2),
-        ((GOOD, GOOD), [True, False], 1),
+        ((GOOD, GOOD), [True, True], 2),
     ],
 )
 def test_the_last_good_generation_stays_in_force(specs: tuple[Spec, ...], changes: list[bool], in_force: Any) -> None:
@@ -254,3 +254,27 @@ def test_a_status_that_was_written_does_not_differ(spec: Spec) -> None:
     assert differs(again, status_of(again, instance="ns/other"))
     newer = stored(policy(), written, spec, 2)
     assert differs(newer, status_of(newer))
+
+
+def test_a_spec_that_means_the_same_takes_force_under_its_new_generation() -> None:
+    store = PolicyStore()
+    assert apply(store, policy(generation=1, **GOOD))
+    assert apply(store, policy(generation=2, **GOOD))
+    entry = store.get("p")
+    assert entry is not None
+    assert entry.active is not None
+    assert (entry.active.generation, entry.active) == (2, entry.result.policy)
+    assert not apply(store, policy(generation=2, **GOOD))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "patch"),
+    [
+        (None, {"a": 1}, {"a": 1}),
+        ({"a": 1, "b": {"c": 1, "d": 2}}, {"b": {"d": 3}}, {"a": None, "b": {"c": None, "d": 3}}),
+        ({"a": [1, 2]}, {"a": [2]}, {"a": [2]}),
+        ({"a": {"b": 1}}, {"a": 1}, {"a": 1}),
+    ],
+)
+def test_a_replacing_patch_takes_away_what_the_new_value_lacks(old: Any, new: Any, patch: Any) -> None:
+    assert replacing(old, new) == patch

@@ -112,7 +112,8 @@ class FakeClient:
         self.conditions: list[tuple[str, dict[str, Any]]] = []
         self.statuses: list[tuple[str, str, dict[str, Any]]] = []
         self.events: list[Event] = []
-        self.errors: dict[str, list[Exception | None]] = {"bind": [], "condition": [], "status": []}
+        self.errors: dict[str, list[Exception | None]] = {"bind": [], "condition": [], "status": [], "read": []}
+        self.nodes: dict[str, str] = {}
         self.on_bind: Any = None
 
     def _answer(self, request: str) -> None:
@@ -125,6 +126,10 @@ class FakeClient:
             await self.on_bind(pod, node)
         self._answer("bind")
         self.bound.append((pod.key, node))
+
+    async def node_of(self, pod: Pod) -> str:
+        self._answer("read")
+        return self.nodes.get(pod.key, "")
 
     async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
         self._answer("condition")

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import Change
+from policysched.framework import ApiError, Change
 from policysched.model.objects import Metadata, Pod, PodCondition, PodSpec, PodStatus
+from policysched.schedule import binding
 from policysched.schedule.binding import NOTE_LIMIT, Binder
 from policysched.schedule.queue import Queue
 from policysched.schedule.queued import QueuedPod
@@ -82,12 +83,51 @@ async def test_a_failed_binding_frees_the_node_and_is_tried_again_without_an_eve
     assert again.attempts == 2
 
 
-async def test_a_pod_that_is_gone_is_dropped() -> None:
+async def test_a_pod_that_the_server_does_not_find_is_tried_again_until_the_watch_says_it_is_gone() -> None:
     stand = Stand()
     stand.client.errors["bind"] = [refused(404, 'pods "p" not found')]
     await stand.binder.bind(stand.attempt(), "n1")
+    assert stand.queue.counts().backoff == 1
+    assert (stand.queue.in_flight, len(stand.cluster.pods)) == ((0, 0), 0)
+    assert stand.queue.delete("u")
+
+
+async def test_a_pod_whose_deletion_was_seen_meanwhile_is_dropped_silently() -> None:
+    stand = Stand()
+    queued = stand.attempt()
+    stand.queue.delete("u")
+    stand.client.errors["bind"] = [refused(404, 'pods "p" not found')]
+    await stand.binder.bind(queued, "n1")
     assert (stand.client.events, stand.client.conditions) == ([], [])
     assert (stand.queue.get("u"), stand.queue.in_flight, len(stand.cluster.pods)) == (None, (0, 0), 0)
+
+
+@pytest.mark.parametrize("lost", [0, 500, 503])
+async def test_a_binding_whose_answer_was_lost_counts_until_the_server_says_what_became_of_it(
+    lost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand = Stand()
+    counted: list[int] = []
+
+    async def pause(_: float) -> None:
+        counted.append(len(stand.cluster.pods))
+
+    monkeypatch.setattr(binding.asyncio, "sleep", pause)
+    stand.client.errors |= {"bind": [refused(lost)], "read": [refused(0), refused(503), None]}
+    stand.client.nodes["d/p"] = "n1"
+    await stand.binder.bind(stand.attempt(), "n1")
+    assert counted == [1, 1]
+    assert [event.reason for event in stand.client.events] == ["Scheduled"]
+    assert (stand.queue.in_flight, len(stand.cluster.pods)) == ((0, 0), 1)
+
+
+@pytest.mark.parametrize(("answer", "node"), [(None, ""), (None, "n2"), (refused(404), "")])
+async def test_a_lost_binding_that_was_not_stored_frees_its_place(answer: ApiError | None, node: str) -> None:
+    stand = Stand()
+    stand.client.errors |= {"bind": [refused(0)], "read": [answer]}
+    stand.client.nodes["d/p"] = node
+    await stand.binder.bind(stand.attempt(), "n1")
+    assert (stand.queue.counts().backoff, len(stand.cluster.pods)) == (1, 0)
 
 
 @pytest.mark.parametrize("name", ["n1", "n2"])
