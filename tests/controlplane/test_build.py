@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -29,12 +30,14 @@ def test_program_is_built_once(built: list[tuple[Path, str]], tmp_path: Path) ->
     assert built == [(build.HERE, "k8s.io/kubernetes/cmd/kubectl")]
 
 
-def test_oracle_is_built_once_and_replaces_the_one_before(built: list[tuple[Path, str]]) -> None:
-    old = golang.program_folder() / "oracle-0"
-    old.write_text("of other sources")
+def test_oracle_is_built_once_and_pushes_out_the_one_used_longest_ago(built: list[tuple[Path, str]]) -> None:
+    others = [golang.program_folder() / f"oracle-{number}" for number in range(oracle.KEPT)]
+    for age, other in enumerate(others):
+        other.write_text("of other sources")
+        os.utime(other, (1000 - age, 1000 - age))
     assert oracle.binary() == oracle.binary()
     assert built == [(oracle.SOURCES, ".")]
-    assert not old.exists()
+    assert [other.exists() for other in others] == [True] * (oracle.KEPT - 1) + [False]
 
 
 def test_everything_is_built_with_a_line_for_each(

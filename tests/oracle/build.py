@@ -1,7 +1,8 @@
 """Builds the oracle from its Go sources, once per version of them.
 
 Knows nothing of cases. The flags are those of the control plane's programs, stamps included, so that
-both share one build cache; the stamp also is what NodeDeclaredFeatures compares versions with.
+both share one build cache; the stamp also is what NodeDeclaredFeatures compares versions with. Several
+checkouts share the folder of programs, so a program stays until others have been used more recently.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 from tests.controlplane.golang import go_build, link_flags, program_folder
 
 SOURCES = Path(__file__).resolve().parent
+KEPT = 6
+"""How many programs stay: those of the sources that were used last."""
 
 
 def binary() -> Path:
@@ -23,10 +26,22 @@ def binary() -> Path:
     program = program_folder() / f"oracle-{_fingerprint()}"
     if not program.exists():
         go_build(SOURCES, ".", program)
-        for other in program.parent.glob("oracle-*"):
-            if other != program:
-                other.unlink(missing_ok=True)
+    program.touch()
+    _forget_old(program.parent)
     return program
+
+
+def _forget_old(folder: Path) -> None:
+    programs = sorted(folder.glob("oracle-*"), key=_last_use, reverse=True)
+    for old in programs[KEPT:]:
+        old.unlink(missing_ok=True)
+
+
+def _last_use(program: Path) -> float:
+    try:
+        return program.stat().st_mtime
+    except FileNotFoundError:  # another test process was faster
+        return 0.0
 
 
 def _fingerprint() -> str:
