@@ -1,6 +1,7 @@
 """What a plugin sees: statuses, the plugin protocols and cluster events. It knows neither plugins nor the network."""
 
 from policysched.framework.client import ApiError, Client, Clock, Event
+from policysched.framework.metrics import MetricSink, MetricSource, Wanted
 from policysched.framework.plugin import (
     MAX_NODE_SCORE,
     PREFIX,
@@ -21,6 +22,7 @@ from policysched.framework.plugin import (
     default_normalize,
 )
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
+from policysched.model.metrics import MetricAnswer, MetricKey, Sample
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.cluster import Cluster
 from policysched.state.journal import Aspect
@@ -42,6 +44,10 @@ __all__ = [
     "FilterPlugin",
     "Hint",
     "Mask",
+    "MetricAnswer",
+    "MetricKey",
+    "MetricSink",
+    "MetricSource",
     "Narrow",
     "Nothing",
     "Plugin",
@@ -50,9 +56,11 @@ __all__ = [
     "QueueSortPlugin",
     "Resource",
     "Rows",
+    "Sample",
     "ScorePlugin",
     "Scores",
     "Status",
+    "Wanted",
     "default_normalize",
     "unresolvable",
     "unschedulable",
