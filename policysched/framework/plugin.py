@@ -3,7 +3,8 @@
 A prepared state belongs to one pod class (pods equal in everything scheduling reads) and outlives many cycles. So
 `filter` and `score` may read nothing of the pod but what `prepare_*` kept, and nothing of the cluster but the aspects
 they declare: rows that changed in those are asked again, all others keep their answer. Where an answer depends on
-more than its own row, `epoch` says so: another epoch makes the whole class anew.
+other rows too, `filter_reach` and `score_reach` name the rows to ask again; where it depends on more than
+rows, `epoch` says so: another epoch makes the whole class anew.
 
 Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an array of row numbers.
 """
@@ -128,6 +129,35 @@ class ScorePlugin(Plugin, Protocol):
 
     def epoch(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes all prepared states stale."""
+
+
+@runtime_checkable
+class FilterReaching(Protocol):
+    """A filter whose answer on a row depends on other rows too."""
+
+    def filter_reach(self, state: Any, rows: NDArray[np.int32]) -> Rows:
+        """Name the rows whose answers may have changed.
+
+        Args:
+            state: A prepared state; it may keep what it saw last, because it is asked at each change, in order.
+            rows: The rows that changed in an aspect that the filter reads, some of them perhaps twice.
+        """
+
+
+@runtime_checkable
+class ScoreReaching(Protocol):
+    """A score plugin whose answer on a row depends on other rows too."""
+
+    def score_reach(self, state: Any, rows: NDArray[np.int32]) -> Rows:
+        """Name the rows whose scores may have changed, as `filter_reach` does."""
+
+
+@runtime_checkable
+class LeavingOut(Protocol):
+    """A score plugin that kube-scheduler would skip at PreScore depending on what the cluster holds just now."""
+
+    def leaves_out(self, state: Any) -> bool:
+        """Tell whether records are to leave the plugin out; every score is 0 then."""
 
 
 class PreEnqueuePlugin(Plugin, Protocol):

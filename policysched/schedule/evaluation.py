@@ -62,10 +62,13 @@ class Evaluation:
         rows, aspects = changed
         self._seen = journal.position
         touched = int(np.bitwise_or.reduce(aspects))
+        asked: list[Rows] = [rows]
         for track in self._tracks():
             if touched & track.reads:
-                track.update(rows[(aspects & track.reads) != 0])
-        self._combine(rows.copy())
+                reached = track.update(rows[(aspects & track.reads) != 0])
+                if track.reaches:
+                    asked.append(reached)
+        self._combine(self._together(asked))
 
     def feasible(self) -> Mask:
         """Tell which rows every filter lets pass.
@@ -157,6 +160,13 @@ class Evaluation:
         for track in self._tracks():
             track.recompute(nodes.columns.capacity, nodes.size)
         self._combine(slice(0, nodes.size))
+
+    def _together(self, asked: list[Rows]) -> Rows:
+        """Join rows, those that changed first, into one selection; slices are all rows."""
+        arrays = [rows for rows in asked if not isinstance(rows, slice)]
+        if len(arrays) < len(asked):
+            return slice(0, self.cluster.nodes.size)
+        return np.concatenate(arrays)
 
     def _combine(self, rows: Rows) -> None:
         """Find each row's first rejecting filter, and its sum of scores that need no normalising."""

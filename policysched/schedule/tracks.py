@@ -7,7 +7,7 @@ two full computations: they may miss that an array became uniform again, never t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from policysched.framework import (
     Codes,
     FilterPlugin,
     Hint,
+    LeavingOut,
     Mask,
     Rows,
     ScorePlugin,
@@ -30,17 +31,19 @@ from policysched.model.objects import Pod
 from policysched.state.interner import MISSING
 
 PRE_FILTER_RESULT = "PreFilterResult"
+Reach = Callable[[Any, NDArray[np.int32]], Rows]
 
 
 class FilterTrack:
     """A filter's reason codes."""
 
-    __slots__ = ("_capacity", "codes", "plugin", "reads", "rejects_any", "state")
+    __slots__ = ("_capacity", "_reach", "codes", "plugin", "reads", "rejects_any", "state")
 
     def __init__(self, plugin: FilterPlugin, state: Any) -> None:
         self.plugin = plugin
         self.state = state
         self.reads = int(plugin.filter_reads | Aspect.PRESENCE)
+        self._reach: Reach | None = getattr(plugin, "filter_reach", None)
         self._capacity = 0
         self.codes: Codes = np.zeros(0, np.int32)
         self.rejects_any = False
@@ -52,9 +55,16 @@ class FilterTrack:
         if size:
             self._ask(slice(0, size))
 
-    def update(self, rows: NDArray[np.int32]) -> None:
-        """Ask for the rows that changed."""
-        self._ask(rows)
+    def update(self, rows: NDArray[np.int32]) -> Rows:
+        """Ask for the rows that changed and those they reach; give them."""
+        reached = rows if self._reach is None else self._reach(self.state, rows)
+        self._ask(reached)
+        return reached
+
+    @property
+    def reaches(self) -> bool:
+        """Whether an update asks for more rows than those that changed."""
+        return self._reach is not None
 
     def reason(self, code: int) -> Status:
         """Translate a reason code."""
@@ -73,7 +83,7 @@ class FilterTrack:
 class ScoreTrack:
     """A score plugin's values: weighted final scores, or raw ones where the plugin normalises."""
 
-    __slots__ = ("_capacity", "flat", "normalizes", "plugin", "reads", "state", "values", "weight")
+    __slots__ = ("_capacity", "_reach", "flat", "normalizes", "plugin", "reads", "state", "values", "weight")
 
     def __init__(self, plugin: ScorePlugin, weight: int, state: Any) -> None:
         self.plugin = plugin
@@ -81,6 +91,7 @@ class ScoreTrack:
         self.state = state
         self.normalizes = plugin.normalizes
         self.reads = int(plugin.score_reads | Aspect.PRESENCE)
+        self._reach: Reach | None = getattr(plugin, "score_reach", None)
         self._capacity = 0
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
@@ -93,9 +104,21 @@ class ScoreTrack:
         if size:
             self._ask(slice(0, size))
 
-    def update(self, rows: NDArray[np.int32]) -> None:
-        """Ask for the rows that changed."""
-        self._ask(rows)
+    def update(self, rows: NDArray[np.int32]) -> Rows:
+        """Ask for the rows that changed and those they reach; give them."""
+        reached = rows if self._reach is None else self._reach(self.state, rows)
+        self._ask(reached)
+        return reached
+
+    @property
+    def reaches(self) -> bool:
+        """Whether an update asks for more rows than those that changed."""
+        return self._reach is not None
+
+    @property
+    def left_out(self) -> bool:
+        """Whether records leave the plugin out."""
+        return isinstance(self.plugin, LeavingOut) and self.plugin.leaves_out(self.state)
 
     def final(self, feasible: Mask) -> Scores:
         """Give the weighted final scores; those of rows that are not feasible mean nothing.

@@ -21,9 +21,11 @@ from policysched.state.footprint import Footprint, footprint
 from policysched.state.images import ImageTable
 from policysched.state.interner import Strings
 from policysched.state.journal import Aspect, Journal
+from policysched.state.kinds import Kinds, is_another_kind
 from policysched.state.nodes import NodeTable
 from policysched.state.pods import PlacedPod, PodTable, pod_id
 from policysched.state.ports import PortTable
+from policysched.state.tallies import Tallies
 
 FINISHED = frozenset(("Succeeded", "Failed"))
 
@@ -39,6 +41,8 @@ class Cluster:
         self.images = ImageTable(columns)
         self.ports = PortTable(columns)
         self.pods = PodTable()
+        self.kinds = Kinds()
+        self.tallies = Tallies(columns, self.pods, self.kinds)
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.anti_affine: dict[str, PlacedPod] = {}
         """Placed pods with required anti-affinity terms, by identity."""
@@ -172,7 +176,7 @@ class Cluster:
             row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
             return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
         confirmed, row = placed.assumed, placed.row
-        if weighs_differently(old, pod):
+        if weighs_differently(old, pod) or is_another_kind(old, pod):
             self._displace(identity)
             row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
         else:
@@ -183,6 +187,9 @@ class Cluster:
 
     def _place(self, identity: str, pod: Pod, row: int, measured: Footprint | None, *, assumed: bool) -> int:
         placed = PlacedPod(pod, row, measured if measured is not None else footprint(pod), assumed)
+        placed.kind, is_new = self.kinds.enter(placed)
+        if is_new:
+            self.tallies.appear(placed.kind, placed)
         self.pods.insert(identity, placed)
         self._count(placed, 1)
         if _has_required_anti_affinity(pod):
@@ -193,12 +200,15 @@ class Cluster:
     def _displace(self, identity: str) -> None:
         placed = self.pods.remove(identity)
         self._count(placed, -1)
+        if self.kinds.leave(placed.kind):
+            self.tallies.vanish(placed.kind)
         if self.anti_affine.pop(identity, None) is not None:
             self.surroundings += 1
         self._release_if_empty(placed.row)
 
     def _count(self, placed: PlacedPod, count: int) -> None:
         self.nodes.take(placed.row, placed.footprint, count)
+        self.tallies.add(placed, count)
         aspects = Aspect.USAGE | Aspect.PODS
         if placed.footprint.ports:
             self.ports.add(placed.row, placed.footprint.ports, count)

@@ -65,11 +65,9 @@ def pod_difference(old: Pod, new: Pod) -> Action:
 
 
 def weighs_differently(old: Pod, new: Pod) -> bool:
-    """Tell whether a placed pod may take something else on its node than before, or mean something else to others."""
+    """Tell whether a placed pod may take something else on its node than before."""
     return (
         _resources_differ(old, new)
-        or old.metadata.labels != new.metadata.labels
-        or old.spec.affinity != new.spec.affinity
         or old.spec.overhead != new.spec.overhead
         or old.status.allocated_resources != new.status.allocated_resources
         or _pending_resizes(old) != _pending_resizes(new)

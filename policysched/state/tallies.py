@@ -1,0 +1,157 @@
+"""Tallies: per row, what the pods there weigh together, kept up to date by every placement and removal.
+
+"How many pods with app=web are on this node" is asked for every pod that spreads or repels; here the answer is a column
+that a placement changes in one element. A pod's weight depends on its kind alone, so a tally weighs each kind once. It
+lives as long as somebody holds it: nobody has to say that it is no longer needed.
+
+Weights may be fractions. A row's sum is then taken anew with `math.fsum`, so that it does not depend on the order in
+which pods came and went.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.state.columns import Column, ColumnSet
+from policysched.state.kinds import Kinds
+from policysched.state.pods import PlacedPod, PodTable
+
+Weigh = Callable[[PlacedPod], float]
+"""A weight for a pod of a kind; it may read nothing that pods of one kind differ in."""
+
+
+class Tally:
+    """One sum a row."""
+
+    __slots__ = ("__weakref__", "_column", "_weigh", "version", "weights")
+
+    def __init__(self, column: Column, weigh: Weigh) -> None:
+        self._column = column
+        self._weigh = weigh
+        self.weights: dict[int, float] = {}
+        """What a pod weighs, by kind; kinds that weigh nothing are left out."""
+        self.version = 0
+        """Moves when any row's sum does."""
+
+    @property
+    def counts(self) -> NDArray[Any]:
+        """The sums by row, rows that hold no node included; the array is not to be changed or kept.
+
+        Shapes: (capacity,), int64 or float64.
+        """
+        return self._column.data
+
+    def weigh(self, kind: int, placed: PlacedPod) -> bool:
+        """Weigh a kind; tell whether its pods count."""
+        weight = self._weigh(placed)
+        if weight:
+            self.weights[kind] = weight
+        return bool(weight)
+
+    def fill(self, pods: PodTable, kinds: int) -> None:
+        """Sum up all placed pods.
+
+        Cost: O(placed pods) array work; with fractions a loop over the pods that count.
+        """
+        weights = np.zeros(kinds, self._column.data.dtype)
+        for kind, weight in self.weights.items():
+            weights[kind] = weight
+        used = pods.rows >= 0
+        rows, amounts = pods.rows[used], weights[pods.kinds[used]]
+        if amounts.dtype == np.int64:
+            np.add.at(self._column.data, rows, amounts)
+            return
+        for row in np.unique(rows[amounts != 0]).tolist():
+            self._sum(row, pods)
+
+    def add(self, placed: PlacedPod, sign: int, pods: PodTable) -> None:
+        """Add a pod that came to its row, or with -1 take off one that left it."""
+        self.version += 1
+        if self._column.data.dtype == np.int64:
+            self._column.data[placed.row] += sign * self.weights[placed.kind]
+        else:
+            self._sum(placed.row, pods)
+
+    def _sum(self, row: int, pods: PodTable) -> None:
+        weights = self.weights
+        self._column.data[row] = math.fsum(weights.get(one.kind, 0.0) for one in pods.on_row(row))
+
+
+class Tallies:
+    """The tallies that somebody holds."""
+
+    def __init__(self, columns: ColumnSet, pods: PodTable, kinds: Kinds) -> None:
+        self._columns = columns
+        self._pods = pods
+        self._kinds = kinds
+        self._by_key: dict[Hashable, weakref.ref[Tally]] = {}
+        self._by_kind: dict[int, dict[Hashable, weakref.ref[Tally]]] = {}
+
+    def of(self, key: Hashable, weigh: Weigh, *, fractions: bool = False) -> Tally:
+        """Give the tally of a key, made and filled if nobody holds it.
+
+        Args:
+            key: What the weights mean: equal keys share a tally.
+            weigh: The weight of a pod, asked once a kind; 0 where it does not count.
+            fractions: Whether weights may be other than whole numbers.
+        """
+        known = self._by_key.get(key)
+        tally = known() if known is not None else None
+        return tally if tally is not None else self._make(key, weigh, fractions)
+
+    def appear(self, kind: int, placed: PlacedPod) -> None:
+        """Weigh a new kind in every tally."""
+        counting = {}
+        for key, held in tuple(self._by_key.items()):
+            tally = held()
+            if tally is not None and tally.weigh(kind, placed):
+                counting[key] = held
+        if counting:
+            self._by_kind[kind] = counting
+
+    def vanish(self, kind: int) -> None:
+        """Forget the weights of a kind that has no pods any more."""
+        for held in tuple(self._by_kind.pop(kind, {}).values()):
+            tally = held()
+            if tally is not None:
+                del tally.weights[kind]
+
+    def add(self, placed: PlacedPod, sign: int) -> None:
+        """Count a pod that came to its row, or with -1 one that left it.
+
+        Cost: O(tallies that the pod counts in).
+        """
+        for held in tuple(self._by_kind.get(placed.kind, {}).values()):
+            tally = held()
+            if tally is not None:
+                tally.add(placed, sign, self._pods)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def _make(self, key: Hashable, weigh: Weigh, fractions: bool) -> Tally:
+        column = self._columns.new(np.float64 if fractions else np.int64)
+        tally = Tally(column, weigh)
+        held = weakref.ref(tally)
+        for kind, placed in enumerate(self._kinds.present):
+            if placed is not None and tally.weigh(kind, placed):
+                self._by_kind.setdefault(kind, {})[key] = held
+        tally.fill(self._pods, len(self._kinds.present))
+        self._by_key[key] = held
+        weakref.finalize(tally, self._drop, key, held, column, tally.weights).atexit = False
+        return tally
+
+    def _drop(self, key: Hashable, held: weakref.ref[Tally], column: Column, weights: dict[int, float]) -> None:
+        self._columns.drop(column)
+        if self._by_key.get(key) is held:
+            del self._by_key[key]
+        for kind in tuple(weights):
+            counting = self._by_kind.get(kind, {})
+            if counting.get(key) is held:
+                del counting[key]

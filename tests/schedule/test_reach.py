@@ -1,0 +1,72 @@
+"""Plugins whose answer on a row depends on other rows, and plugins that leave themselves out of records."""
+
+# ruff: noqa: ARG002 - protocols hand over more than fakes look at
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from policysched.framework import Aspect
+from policysched.schedule.record import make_record
+from tests.build import node, pod
+from tests.schedule.parts import FakeFilter, FakeScore, engine
+from tests.schedule.test_evaluation import ABC, nodes, rejections
+
+
+class ReachingFilter(FakeFilter):
+    """A filter whose answer depends on other rows."""
+
+    reached: Any = None
+
+    def filter_reach(self, state: Any, rows: Any) -> Any:
+        return rows if self.reached is None else self.reached
+
+
+class ReachingScore(FakeScore):
+    """A score that depends on other rows."""
+
+    reached: Any = None
+    left_out = False
+
+    def score_reach(self, state: Any, rows: Any) -> Any:
+        return rows if self.reached is None else self.reached
+
+    def leaves_out(self, state: Any) -> bool:
+        return self.left_out
+
+
+@pytest.mark.parametrize("reached", [slice(0, 3), np.array([2], np.int32)])
+def test_rows_that_a_change_reaches_are_asked_again_and_decided_anew(reached: Any) -> None:
+    around = nodes()
+    rejecting, scoring = ReachingFilter("F", set(), Aspect.PODS), ReachingScore("S", {"c": 5}, Aspect.PODS)
+    made = engine(around, [rejecting], [(scoring, 1)])
+    assert made.decide(pod()).node == "c"
+    rejecting.answer, rejecting.reached = {"c"}, reached
+    scoring.answer, scoring.reached = {"b": 7}, slice(0, 3)
+    around.set_pod(pod("p", on="a"))
+    decision = made.decide(pod())
+    assert (decision.node, set(rejections(decision))) == ("b", {"c"})
+    assert rejecting.asked[1] == (list(ABC) if isinstance(reached, slice) else ["c"])
+
+
+def test_a_plugin_that_reaches_is_not_asked_about_aspects_it_does_not_read() -> None:
+    around = nodes()
+    rejecting = ReachingFilter("F", set(), Aspect.PODS)
+    rejecting.reached = slice(0, 3)
+    made = engine(around, [rejecting])
+    made.decide(pod())
+    around.set_node(node("a", labels={"x": "y"}))
+    made.decide(pod())
+    assert len(rejecting.asked) == 1
+
+
+def test_a_plugin_that_leaves_itself_out_is_in_no_record() -> None:
+    made = engine(nodes(), (), [(ReachingScore("S", {}), 1), (FakeScore("T", {"a": 1}), 1)])
+    assert set(make_record(made.decide(pod()))["scores"]["a"]) == {"S", "T"}
+    ReachingScore.left_out = True
+    try:
+        assert make_record(made.decide(pod()))["scores"]["a"] == {"T": 1}
+    finally:
+        ReachingScore.left_out = False

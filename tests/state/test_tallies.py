@@ -1,0 +1,248 @@
+"""Kinds of placed pods, and what pods weigh together on their rows."""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+from collections.abc import Iterable
+
+import pytest
+from msgspec.structs import replace
+
+from policysched.framework import Cluster
+from policysched.model.objects import (
+    Affinity,
+    LabelSelector,
+    OwnerReference,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodStatus,
+)
+from policysched.state.columns import FIRST_CAPACITY
+from policysched.state.pods import FIRST_SLOTS, PlacedPod
+from tests.build import cluster, node, pod
+
+WEB = {"app": "web"}
+REPELLING = Affinity(
+    pod_anti_affinity=PodAffinity(
+        required=[PodAffinityTerm(label_selector=LabelSelector(match_labels=WEB), topology_key="zone")]
+    )
+)
+
+
+def is_web(placed: PlacedPod) -> float:
+    return float(placed.pod.metadata.labels == WEB)
+
+
+def cpu_share(placed: PlacedPod) -> float:
+    return dict(placed.footprint.amounts).get("cpu", 0) * 0.001
+
+
+def counts(made: Cluster, names: Iterable[str] = ("n1", "n2")) -> list[float]:
+    tally = made.tallies.of("web", is_web)
+    return [float(tally.counts[made.nodes.row_of[name]]) for name in names]
+
+
+def terminating(one: Pod) -> Pod:
+    return replace(one, metadata=replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+
+
+def owned(one: Pod, name: str, *, controller: bool = True) -> Pod:
+    owner = OwnerReference(kind="ReplicaSet", name=name, controller=controller)
+    return replace(one, metadata=replace(one.metadata, owner_references=[owner]))
+
+
+def kind(made: Cluster, name: str) -> int:
+    return made.pods.by_id[f"default.{name}"].kind
+
+
+# Kinds
+
+
+def test_siblings_are_one_kind_whatever_their_names_and_nodes() -> None:
+    made = cluster(pod("a", on="n1", labels={"x": "1", "y": "2"}), pod("b", on="n2", labels={"y": "2", "x": "1"}))
+    assert kind(made, "a") == kind(made, "b")
+    assert made.kinds.epoch == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pod("b", on="n1", namespace="other"),
+        pod("b", on="n1", labels={"app": "db"}),
+        pod("b", on="n1", requests={"cpu": "1"}),
+        pod("b", on="n1", priority=5),
+        pod("b", on="n1", priority_class_name="high"),
+        pod("b", on="n1", service_account_name="robot"),
+        pod("b", on="n1", affinity=REPELLING),
+        terminating(pod("b", on="n1")),
+        owned(pod("b", on="n1"), "rs"),
+        replace(pod("b", on="n1"), status=PodStatus(qos_class="Guaranteed")),
+    ],
+)
+def test_what_rules_about_other_pods_read_makes_a_kind(other: Pod) -> None:
+    made = cluster(pod("a", on="n1"), other)
+    assert len({one.kind for one in made.pods.by_id.values()}) == 2
+
+
+def test_an_owner_that_does_not_control_makes_no_kind() -> None:
+    made = cluster(pod("a", on="n1"), owned(pod("b", on="n1"), "rs", controller=False))
+    assert kind(made, "a") == kind(made, "b")
+
+
+def test_a_kind_goes_with_its_last_pod_and_its_number_is_used_again() -> None:
+    made = cluster(pod("a", on="n1"), pod("b", on="n1"), pod("c", on="n1", labels=WEB))
+    first, epoch = kind(made, "a"), made.kinds.epoch
+    made.remove_pod("default.a")
+    assert (made.kinds.present[first] is not None, made.kinds.epoch) == (True, epoch)
+    made.remove_pod("default.b")
+    assert (made.kinds.present[first], made.kinds.epoch) == (None, epoch + 1)
+    made.set_pod(pod("d", on="n1", labels={"app": "new"}))
+    assert kind(made, "d") == first
+
+
+def test_affine_kinds_are_known() -> None:
+    made = cluster(pod("a", on="n1"), pod("b", on="n1", affinity=REPELLING), pod("c", on="n2", affinity=REPELLING))
+    assert list(made.kinds.affine) == [kind(made, "b")]
+    epoch = made.kinds.affine_epoch
+    made.remove_pod("default.b")
+    assert made.kinds.affine_epoch == epoch
+    made.remove_pod("default.c")
+    assert (made.kinds.affine, made.kinds.affine_epoch) == ({}, epoch + 1)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        terminating(pod("a", on="n1")),
+        owned(pod("a", on="n1"), "rs"),
+        pod("a", on="n1", labels=WEB),
+        pod("a", on="n1", affinity=REPELLING),
+        pod("a", on="n1", requests={"cpu": "1"}),
+    ],
+)
+def test_an_update_can_change_a_pods_kind(later: Pod) -> None:
+    made = cluster(pod("a", on="n1"))
+    made.set_pod(later)
+    placed = made.pods.by_id["default.a"]
+    assert placed.pod is later
+    assert cluster(later).kinds.present[0] == placed.__class__(later, placed.row, placed.footprint, assumed=False,
+                                                               kind=0, slot=placed.slot)  # fmt: skip
+    assert made.pods.kinds[placed.slot] == placed.kind
+
+
+# Tallies
+
+
+def test_a_tally_counts_the_pods_that_are_there() -> None:
+    made = cluster(node("n1"), node("n2"), pod("a", on="n1", labels=WEB), pod("b", on="n2"))
+    assert counts(made) == [1, 0]
+
+
+def test_a_tally_follows_placements_removals_updates_and_assumptions() -> None:
+    made = cluster(node("n1"), node("n2"))
+    tally = made.tallies.of("web", is_web)
+    made.set_pod(pod("a", on="n1", labels=WEB))
+    made.set_pod(pod("b", on="n1"))
+    assert (counts(made), tally.version) == ([1, 0], 1)
+    made.set_pod(pod("b", on="n1", labels=WEB))
+    made.assume(pod("c", labels=WEB), made.nodes.row_of["n2"])
+    assert (counts(made), tally.version) == ([2, 1], 3)
+    made.forget("default.c")
+    made.remove_pod("default.a")
+    assert (counts(made), tally.version) == ([1, 0], 5)
+
+
+def test_equal_keys_share_a_tally_and_a_kind_is_weighed_once() -> None:
+    asked: list[str] = []
+
+    def weigh(placed: PlacedPod) -> float:
+        asked.append(placed.pod.metadata.name)
+        return 2.0
+
+    made = cluster(node("n1"), pod("a", on="n1", labels=WEB))
+    tally = made.tallies.of("k", weigh)
+    assert made.tallies.of("k", weigh) is tally
+    for name in "bcd":
+        made.set_pod(pod(name, on="n1", labels=WEB))
+    made.set_pod(pod("e", on="n1"))
+    assert asked == ["a", "e"]
+    assert tally.counts[0] == 10
+
+
+def test_a_tally_that_nobody_holds_is_dropped() -> None:
+    made = cluster(node("n1"), pod("a", on="n1", labels=WEB))
+    tally = made.tallies.of("web", is_web)
+    assert len(made.tallies) == 1
+    del tally
+    gc.collect()
+    assert len(made.tallies) == 0
+    made.set_pod(pod("b", on="n1", labels=WEB))
+    assert counts(made, ["n1"]) == [2]
+
+
+def test_counts_of_rows_without_a_node_wait_for_it() -> None:
+    made = cluster(pod("a", on="n1", labels=WEB))
+    tally = made.tallies.of("web", is_web)
+    made.set_node(node("n1"))
+    made.remove_node("n1")
+    assert tally.counts[made.nodes.row_of["n1"]] == 1
+
+
+def test_a_freed_row_counts_nothing() -> None:
+    made = cluster(node("n1"), pod("a", on="n1", labels=WEB))
+    tally = made.tallies.of("web", is_web)
+    made.remove_pod("default.a")
+    made.remove_node("n1")
+    made.set_node(node("n2"))
+    assert (made.nodes.row_of["n2"], tally.counts[0]) == (0, 0)
+
+
+def test_rows_pods_and_capacity_grow() -> None:
+    made = cluster()
+    tally = made.tallies.of("web", is_web)
+    for number in range(2 * max(FIRST_CAPACITY, FIRST_SLOTS) + 1):
+        made.set_node(node(f"n{number}"))
+        made.set_pod(pod(f"p{number}", on=f"n{number}", labels=WEB))
+    assert tally.counts.sum() == len(made.pods) == 2 * max(FIRST_CAPACITY, FIRST_SLOTS) + 1
+    used = made.pods.rows >= 0
+    assert sorted(made.pods.rows[used].tolist()) == list(range(len(made.pods)))
+
+
+def test_fractions_do_not_depend_on_the_order_of_events() -> None:
+    made, rng = cluster(node("n1")), random.Random(1)
+    tally = made.tallies.of("share", cpu_share, fractions=True)
+    names = [f"p{number}" for number in range(40)]
+    placed: dict[str, Pod] = {}
+    for _ in range(400):
+        name = rng.choice(names)
+        if name in placed:
+            made.remove_pod(f"default.{placed.pop(name).metadata.name}")
+        else:
+            placed[name] = pod(name, on="n1", requests={"cpu": f"{rng.randint(1, 999)}m"})
+            made.set_pod(placed[name])
+    fresh = cluster(node("n1"), *placed.values()).tallies.of("share", cpu_share, fractions=True)
+    exact = math.fsum(cpu_share(one) for one in made.pods.by_id.values())
+    assert tally.counts[0] == fresh.counts[0] == exact
+
+
+def test_a_random_life_gives_the_counts_of_a_fresh_load() -> None:
+    rng, made = random.Random(7), cluster(*(node(f"n{number}") for number in range(5)))
+    tally = made.tallies.of("web", is_web)
+    placed: dict[str, Pod] = {}
+    for step in range(2000):
+        name = f"p{rng.randrange(60)}"
+        if name in placed and rng.random() < 0.4:
+            del placed[name]
+            made.remove_pod(f"default.{name}")
+            continue
+        on = placed[name].spec.node_name if name in placed else f"n{rng.randrange(5)}"
+        labels = WEB if rng.random() < 0.5 else {"app": str(step % 7)}
+        placed[name] = pod(name, on=on, labels=labels)
+        made.set_pod(placed[name])
+    fresh = cluster(*(node(f"n{number}") for number in range(5)), *placed.values())
+    assert counts(made, made.nodes.row_of) == counts(fresh, made.nodes.row_of)
+    assert len(made.kinds.present) <= 60
+    assert tally.weights.keys() == {one.kind for one in made.pods.by_id.values() if one.pod.metadata.labels == WEB}
