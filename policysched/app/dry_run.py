@@ -9,11 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
 
+from policysched.app.clock import SystemClock
 from policysched.app.in_force import in_force
 from policysched.app.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.errors import UsageError
@@ -64,18 +65,18 @@ def dry_run(
         pod: The pod to place.
         policies: SchedulingPolicy objects; one replaces an object of its name.
         config: A KubeSchedulerConfiguration as text or dict; absent, the default plugins.
-        now: The time rules see; no rule reads one yet.
+        now: The time that rules see, UTC where it has no zone; absent, the present.
         seed: What draws among equally good nodes.
 
     Raises:
         UsageError: an object is malformed, or the configuration does not fit the pod.
     """
-    del now
     given = list(_unlisted(objects))
     classes = priority_classes(given)
     wanted = decode_pod(fill_pod(_of_kind(pod, "Pod"), classes))
     profile, wanted = _choose_profile(wanted, pod, config)
     cluster = _cluster(given, classes, wanted)
+    cluster.moment.move(_seconds(now or SystemClock().now()))
     standing = [in_force(one) for one in given if one["kind"] == KIND]
     compiled, diagnostics = _compile([*standing, *(_of_kind(one, KIND) for one in policies)])
     policy_set = PolicySet.of(compiled)
@@ -83,6 +84,10 @@ def dry_run(
     engine = Engine(cluster, policy_set.join(profile), rng)
     decision = _in_name_order(engine.decide(wanted), rng)
     return Report(make_record(decision, policy_set.acting(profile)), diagnostics)
+
+
+def _seconds(now: datetime) -> float:
+    return (now if now.tzinfo is not None else now.replace(tzinfo=UTC)).timestamp()
 
 
 def _in_name_order(decision: Decision, rng: random.Random) -> Decision:

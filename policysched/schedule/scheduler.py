@@ -152,6 +152,7 @@ class Scheduler:
         if self._skips(queued):
             self.queue.done(queued)
             return
+        self._tell_time()
         try:
             decision = self._engines[pod.spec.scheduler_name].decide(pod)
         except Exception as error:
@@ -209,7 +210,12 @@ class Scheduler:
 
     def _changed(self, change: Change) -> None:
         if not change.nothing:
+            self._tell_time()
             self.queue.move(change)
+
+    def _tell_time(self) -> None:
+        """Let the cluster be at the present: a cycle, and whether a change helps, see one time."""
+        self.cluster.moment.move(self._clock.now().timestamp())
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

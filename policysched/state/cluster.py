@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod
+from policysched.state.ages import AgeTable
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.columns import ColumnSet
 from policysched.state.differences import aspects_of, node_difference, pod_difference, weighs_differently
@@ -22,6 +23,7 @@ from policysched.state.images import ImageTable
 from policysched.state.interner import Strings
 from policysched.state.journal import Aspect, Journal
 from policysched.state.kinds import Kinds, is_another_kind
+from policysched.state.moment import Moment
 from policysched.state.nodes import NodeTable
 from policysched.state.pods import PlacedPod, PodTable, pod_id
 from policysched.state.ports import PortTable
@@ -37,7 +39,9 @@ class Cluster:
         self.strings = strings if strings is not None else Strings()
         columns = ColumnSet()
         self.journal = Journal()
+        self.moment = Moment()
         self.nodes = NodeTable(columns, self.strings)
+        self.ages = AgeTable(columns, self.nodes, self.journal, self.moment)
         self.images = ImageTable(columns)
         self.ports = PortTable(columns)
         self.pods = PodTable()
@@ -60,6 +64,7 @@ class Cluster:
         row = self.nodes.row_for(name)
         old = self.nodes.nodes[row]
         action = Action.ADD if old is None else node_difference(old, node)
+        self.ages.store(row, node)
         if action is Action.NONE:
             self.nodes.nodes[row] = node
             return Change(Resource.NODE, action, old, node, row)
@@ -79,6 +84,7 @@ class Cluster:
         self.images.replace(row, _images(old), {})
         self.images.epoch += 1
         self.nodes.clear(row)
+        self.ages.store(row, None)
         self.journal.note(row, Aspect.PRESENCE)
         self._release_if_empty(row)
         return Change(Resource.NODE, Action.DELETE, old, None, row)

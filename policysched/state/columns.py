@@ -19,7 +19,7 @@ class Column:
 
     __slots__ = ("data", "fill")
 
-    def __init__(self, capacity: int, dtype: type[np.generic], fill: int | bool) -> None:
+    def __init__(self, capacity: int, dtype: type[np.generic], fill: float) -> None:
         self.fill = fill
         self.data: NDArray[Any] = np.full(capacity, fill, dtype)
 
@@ -33,7 +33,7 @@ class ColumnSet:
         self.capacity = FIRST_CAPACITY
         self._columns: list[Column] = []
 
-    def new(self, dtype: type[np.generic], fill: int | bool = 0) -> Column:
+    def new(self, dtype: type[np.generic], fill: float = 0) -> Column:
         """Add a column filled with one value.
 
         Shapes: data (capacity,).

@@ -38,6 +38,10 @@ class Aspect(IntFlag):
     """Host ports in use."""
     PODS = 512
     """Which pods are on the node, or their labels."""
+    AGE = 1024
+    """How old the node is."""
+    METRICS = 2048
+    """Values from outside."""
 
 
 class Journal:
@@ -56,6 +60,15 @@ class Journal:
         self._rows[slot] = row
         self._aspects[slot] = aspects
         self.position += 1
+
+    def note_all(self, rows: NDArray[np.integer], aspects: int) -> None:
+        """Say that these aspects of many rows changed."""
+        count = rows.size
+        kept = rows[max(0, count - RING) :]
+        slots = (self.position + count - kept.size + np.arange(kept.size)) & (RING - 1)
+        self._rows[slots] = kept
+        self._aspects[slots] = aspects
+        self.position += count
 
     def since(self, position: int) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
         """Give the rows and aspects noted after a position, oldest first; None if that is too long ago.
