@@ -17,8 +17,9 @@ from policysched.language.names import FIELDS
 from policysched.language.parse import parse
 from policysched.language.policies import CompiledLet, check_cost, check_name, compile_lets, policy_cost
 from policysched.language.program import Program, Truth, Value
+from policysched.language.reductions import Depends, aggregate_over, depends, tally_over
 from policysched.language.syntax import Span
-from policysched.language.typed import Input, Typed
+from policysched.language.typed import AGGREGATES, TALLIES, TIME, Input, Op, Typed
 from policysched.language.types import Gap, Kind, Shape, Type, Unit
 
 
@@ -28,18 +29,23 @@ def code_table() -> dict[str, Code]:
 
 
 __all__ = [
+    "AGGREGATES",
     "FIELDS",
+    "TALLIES",
+    "TIME",
     "UNKNOWN",
     "Code",
     "Compiled",
     "CompiledLet",
     "Cost",
+    "Depends",
     "Diagnostic",
     "Environment",
     "Frame",
     "Gap",
     "Input",
     "Kind",
+    "Op",
     "Program",
     "ScalarFrame",
     "Shape",
@@ -51,12 +57,14 @@ __all__ = [
     "Unit",
     "Value",
     "Want",
+    "aggregate_over",
     "check_cost",
     "check_name",
     "code_table",
     "compile_cases",
     "compile_expression",
     "compile_lets",
+    "depends",
     "diagnose",
     "format_text",
     "format_tree",
@@ -65,4 +73,5 @@ __all__ = [
     "policy_cost",
     "render",
     "reserved_names",
+    "tally_over",
 ]

@@ -1,7 +1,10 @@
 """What a program runs on: the protocols that the owner of the columns implements.
 
 Nothing here knows where columns come from. Strings travel as codes of an interner, so that comparing a label with a
-constant is one comparison of integers.
+constant is one comparison of integers. What is asked of other rows than those at hand (an aggregate over all nodes, a
+count of a node's pods) is one value of the frame like a column is: its owner knows when it changed and keeps it till
+then. To compute it he makes a frame of those other rows and gives it to `reductions.aggregate_over` or
+`reductions.tally_over`; programs never go there by themselves.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from policysched.language.typed import Input
+from policysched.language.typed import Input, Typed
 
 Codes: TypeAlias = npt.NDArray[np.int32]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -32,8 +35,8 @@ class Strings(Protocol):
         """Return how many codes there are."""
 
 
-class Frame(Protocol):
-    """The rows that programs are evaluated for.
+class ColumnFrame(Protocol):
+    """Rows with columns alone: enough for programs that read neither the time nor other rows.
 
     Units: cpu in millicores, memory and other sizes in bytes, durations in seconds, the rest as it is counted.
     """
@@ -55,7 +58,10 @@ class Frame(Protocol):
         """What programs remember on this frame; empty at first, shared by all of them."""
 
     def column(self, item: Input) -> npt.NDArray[Any]:
-        """Return an input that differs between nodes.
+        """Return an input that differs between rows: of a node, a metric, or on a frame of placed pods of a peer.
+
+        On a frame of placed pods the inputs of nodes are those of each pod's node. Ages are whole steps of 10 s and
+        never negative.
 
         Shapes: (R,): int32 codes, float64 or bool.
         Missing: code -1, NaN.
@@ -65,12 +71,51 @@ class Frame(Protocol):
         """Return an input of the pod or of the cluster; None where it is missing."""
 
 
+class Frame(ColumnFrame, Protocol):
+    """The rows that programs are evaluated for: nodes, or placed pods."""
+
+    @property
+    def now(self) -> float:
+        """The time of this cycle in seconds since 1970, UTC."""
+
+    def aggregate(self, node: Typed) -> Floats | float:
+        """Return the value of an aggregate: what `aggregate_over(node, frame)` gives for a frame of all nodes.
+
+        It is the same for every pod that agrees in the pod inputs among `node.inputs`, until one of these inputs
+        changes on any node. A frame of placed pods takes each pod's value from its node's row.
+
+        Shapes: a number, or (R,) where the aggregate has a domain (`by`): the value of each row's domain.
+        Missing: NaN.
+        """
+
+    def tally(self, node: Typed) -> Floats:
+        """Return a count or sum over the placed pods of each row: `tally_over(node, frame, rows, size)` of its rows.
+
+        `node.pods.any(c)` is not asked for: the graph has it as `node.pods.count(c) > 0`.
+
+        Shapes: (R,).
+        Missing: nothing is; a row without pods has 0.
+        """
+
+
 class ScalarFrame(Protocol):
-    """One node and one pod, for the interpreter."""
+    """One node and one pod, for the interpreter; on a placed pod, that pod and its node."""
 
     @property
     def feasible(self) -> Sequence[ScalarFrame]:
         """The feasible nodes, this one included if it is one."""
+
+    @property
+    def now(self) -> float:
+        """The time in seconds since 1970, UTC."""
+
+    @property
+    def nodes(self) -> Sequence[ScalarFrame]:
+        """All nodes, this one included."""
+
+    @property
+    def pods(self) -> Sequence[ScalarFrame]:
+        """The pods placed on this node. They answer `peer.` and, like their node's frame, everything else."""
 
     def value(self, item: Input) -> str | float | bool | None:
         """Return an input; None where it is missing."""

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
-from policysched.language.frames import Codes, Floats, Frame, Mask, Strings
+from policysched.language.frames import Codes, ColumnFrame, Floats, Mask, Strings
 from policysched.language.names import RESOURCE_NAMES
 from policysched.language.tables import Members, Tables
 from policysched.language.typed import LIMIT_BITS, Input, Op, Typed
@@ -35,7 +35,7 @@ _FEW_ITEMS: Final = 3
 class Run:
     """One evaluation: the frame, what is known on it, and the interner's tables."""
 
-    frame: Frame
+    frame: ColumnFrame
     memo: dict[Any, Any]
     strings: Strings
     tables: Tables

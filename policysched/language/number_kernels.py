@@ -18,7 +18,8 @@ from policysched.language.kernels import LIMIT, Kernel, Number, Run
 from policysched.language.typed import LIMIT_BITS, Op, Typed
 
 
-def _bounded(node: Typed, value: Number) -> Number:
+def bounded(node: Typed, value: Number) -> Number:
+    """Cut a value at the largest magnitude there is, where it could reach it."""
     if node.high <= LIMIT_BITS:
         return value
     return np.minimum(np.maximum(value, -LIMIT), LIMIT)
@@ -26,7 +27,7 @@ def _bounded(node: Typed, value: Number) -> Number:
 
 def _binary(combine: Callable[[Any, Any], Any]) -> Kernel:
     def kernel(run: Run, node: Typed) -> Number:
-        return _bounded(node, combine(run.memo[node.args[0]], run.memo[node.args[1]]))
+        return bounded(node, combine(run.memo[node.args[0]], run.memo[node.args[1]]))
 
     return kernel
 
@@ -37,7 +38,7 @@ def _divide(run: Run, node: Typed) -> Number:
         right = np.where(right == 0, math.nan, right)
     elif right == 0:
         return math.nan
-    return _bounded(node, left / right)
+    return bounded(node, left / right)
 
 
 def _negate(run: Run, node: Typed) -> Number:

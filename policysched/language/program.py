@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
@@ -16,7 +17,7 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 
 from policysched.language.costs import Cost, cost_of
-from policysched.language.frames import Codes, Floats, Frame, Mask
+from policysched.language.frames import Codes, ColumnFrame, Floats, Mask
 from policysched.language.kernels import CORE, Kernel, Run, Text
 from policysched.language.number_kernels import ARITHMETIC
 from policysched.language.string_kernels import TEXTUAL
@@ -26,6 +27,34 @@ from policysched.language.types import Kind, Shape, Type
 
 KERNELS: Final[dict[Op, Kernel]] = {**CORE, **ARITHMETIC, **TEXTUAL}
 _ABSENT: Final = object()
+Plan: TypeAlias = tuple[tuple[Typed, Kernel], ...]
+# The plans of graphs without their roots: a plan with its root in it would keep both alive for ever.
+_PLANS: weakref.WeakKeyDictionary[Typed, Plan] = weakref.WeakKeyDictionary()
+
+
+def evaluate_columns(root: Typed, frame: ColumnFrame) -> Any:
+    """Return the value of a graph as kernels see it, see `kernels`; it is remembered in the frame."""
+    value = frame.memo.get(root, _ABSENT)
+    if value is _ABSENT:
+        plan = _PLANS.get(root)
+        if plan is None:
+            plan = _PLANS[root] = _plan(root)[:-1]
+        value = _fill(frame, (*plan, (root, KERNELS[root.op])))
+    return value
+
+
+def _plan(root: Typed) -> Plan:
+    return tuple((node, KERNELS[node.op]) for node in steps(root))
+
+
+def _fill(frame: ColumnFrame, plan: Plan) -> Any:
+    memo, strings = frame.memo, frame.strings
+    run = Run(frame, memo, strings, tables_of(strings))
+    with np.errstate(all="ignore"):
+        for node, kernel in plan:
+            if node not in memo:
+                memo[node] = kernel(run, node)
+    return memo[plan[-1][0]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +86,10 @@ class Program:
     text: str
     constant: Constant = None
     missing_arm: float | None = None
-    _steps: tuple[tuple[Typed, Kernel], ...] = field(init=False, repr=False, compare=False)
+    _steps: Plan = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        plan = tuple((node, KERNELS[node.op]) for node in steps(self.root))
-        object.__setattr__(self, "_steps", plan)
+        object.__setattr__(self, "_steps", _plan(self.root))
 
     @property
     def type(self) -> Type:
@@ -88,7 +116,7 @@ class Program:
         """The graph's nodes, arguments first."""
         return tuple(node for node, _ in self._steps)
 
-    def run(self, frame: Frame) -> Value:
+    def run(self, frame: ColumnFrame) -> Value:
         """Evaluate over the rows of a frame.
 
         The arrays of the result may be the frame's own or shared with other programs: they are not to be changed.
@@ -98,21 +126,11 @@ class Program:
         """
         return _result(self.type, self._evaluate(frame), frame.rows, frame)
 
-    def _evaluate(self, frame: Frame) -> Any:
-        memo = frame.memo
-        value = memo.get(self.root, _ABSENT)
-        return self._fill(frame) if value is _ABSENT else value
+    def _evaluate(self, frame: ColumnFrame) -> Any:
+        value = frame.memo.get(self.root, _ABSENT)
+        return _fill(frame, self._steps) if value is _ABSENT else value
 
-    def _fill(self, frame: Frame) -> Any:
-        memo, strings = frame.memo, frame.strings
-        run = Run(frame, memo, strings, tables_of(strings))
-        with np.errstate(all="ignore"):
-            for node, kernel in self._steps:
-                if node not in memo:
-                    memo[node] = kernel(run, node)
-        return memo[self.root]
-
-    def missing_input(self, frame: Frame, row: int) -> Input | None:
+    def missing_input(self, frame: ColumnFrame, row: int) -> Input | None:
         """Return the input whose absence leaves the value missing or unknown at a row.
 
         It is the first one in the text that does; None where the value is there, or where what is missing is no
@@ -122,7 +140,7 @@ class Program:
         among[row] = True
         return next((item for item, _ in self.missing_inputs(frame, among)), None)
 
-    def missing_inputs(self, frame: Frame, among: Mask) -> Iterator[tuple[Input, Mask]]:
+    def missing_inputs(self, frame: ColumnFrame, among: Mask) -> Iterator[tuple[Input, Mask]]:
         """Find the `missing_input` of many rows at once.
 
         Returns:
@@ -174,7 +192,7 @@ def _concrete(node: Typed, memo: dict[Any, Any]) -> Input:
     return Input(item.root, item.path, memo[node.args[0]]) if node.op is Op.KEYED else item
 
 
-def _result(result: Type, value: Any, rows: int, frame: Frame) -> Value:
+def _result(result: Type, value: Any, rows: int, frame: ColumnFrame) -> Value:
     nodes = result.shape is Shape.NODES
     if result.kind is Kind.BOOL:
         true, unknown = value
@@ -192,6 +210,6 @@ def _mask(value: Mask | bool, rows: int) -> Mask:
     return value if isinstance(value, np.ndarray) else np.full(rows, value, np.bool_)
 
 
-def _spread(value: Text, rows: int, frame: Frame) -> Codes:
+def _spread(value: Text, rows: int, frame: ColumnFrame) -> Codes:
     code = frame.strings.code(value) if isinstance(value, str) else -1
     return np.full(rows, code, np.int32)

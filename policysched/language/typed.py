@@ -57,6 +57,21 @@ class Op(enum.Enum):
     NORMALIZE = "normalize"
     LEAST = "least"
     GREATEST = "greatest"
+    VERSION = "version"
+    CLOCK = "clock"
+    HOUR = "hour"
+    WEEKDAY = "weekday"
+    COUNT_PODS = "node.pods.count"
+    SUM_PODS = "node.pods.sum"
+    COUNT_NODES = "count"
+    SUM_NODES = "sum"
+    AVG_NODES = "avg"
+    MIN_NODES = "min"
+    MAX_NODES = "max"
+
+
+TALLIES: Final = frozenset({Op.COUNT_PODS, Op.SUM_PODS})
+AGGREGATES: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +96,8 @@ class Input:
 
 
 ANY_KEY: Final = "*"
+# What clock, hour and weekday read. No frame is asked for it by this name: it is `now`.
+TIME: Final = Input("clock", ("now",))
 Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] | None
 
 
@@ -89,25 +106,31 @@ class Typed:
 
     Attributes:
         op: What it does.
-        args: What it does it to.
-        data: The constant or the input of a leaf.
+        args: What it does it to. The one argument of an aggregate, if it has one, is the column of its domains.
+        inner: What is evaluated on other rows than the node itself: on all nodes for an aggregate, on the placed pods
+            for a tally (`node.pods.*`). Evaluations of the node do not go there.
+        data: The constant or the input of a leaf; what `clock`, `hour` and `weekday` were given.
         type: What comes out.
-        inputs: What it reads, in the order of the text, without repeats.
-        local: Whether a row's value depends on that row alone.
+        inputs: What it reads, in the order of the text, without repeats; those of `inner` too.
+        local: Whether a row's value depends on that row (and the pods on it) alone.
         high: A power of two that no value reaches in magnitude.
         low: The negative power of two that no magnitude but 0 goes under.
     """
 
-    __slots__ = ("__weakref__", "args", "data", "high", "inputs", "local", "low", "op", "type")
+    __slots__ = ("__weakref__", "args", "data", "high", "inner", "inputs", "local", "low", "op", "type")
 
-    def __init__(self, op: Op, args: tuple[Typed, ...], data: Constant | Input, result: Type) -> None:
+    def __init__(
+        self, op: Op, args: tuple[Typed, ...], inner: tuple[Typed, ...], data: Constant | Input, result: Type
+    ) -> None:
         self.op = op
         self.args = args
+        self.inner = inner
         self.data = data
         self.type = result
-        self.inputs = _inputs(args, data)
-        self.local: bool = op is not Op.NORMALIZE and all(arg.local for arg in args)
-        self.high, self.low = _magnitude(op, args)
+        self.inputs = _inputs(op, (*inner, *args), data)
+        beyond = op is Op.NORMALIZE or op in AGGREGATES
+        self.local: bool = not beyond and all(part.local for part in (*args, *inner))
+        self.high, self.low = _magnitude(op, (*args, *inner))
 
     def __repr__(self) -> str:
         # Not the arguments: a graph may hold one of them exponentially often.
@@ -118,14 +141,16 @@ class Typed:
 _NODES: weakref.WeakValueDictionary[object, Typed] = weakref.WeakValueDictionary()
 
 
-def make(op: Op, args: Iterable[Typed], result: Type, data: Constant | Input = None) -> Typed:
+def make(
+    op: Op, args: Iterable[Typed], result: Type, data: Constant | Input = None, inner: tuple[Typed, ...] = ()
+) -> Typed:
     """Return the node of an operation, the same one for the same operation."""
     arguments = tuple(args)
     # 1, 1.0 and True are equal and hash alike, so the class of a constant belongs to the key.
-    key = (op, arguments, result, type(data), _signed(data))
+    key = (op, arguments, result, type(data), _signed(data), inner)
     node = _NODES.get(key)
     if node is None:
-        node = _NODES.setdefault(key, Typed(op, arguments, data, result))
+        node = _NODES.setdefault(key, Typed(op, arguments, inner, data, result))
     return node
 
 
@@ -135,7 +160,7 @@ def constant(value: Constant, result: Type) -> Typed:
 
 
 def steps(root: Typed) -> tuple[Typed, ...]:
-    """Return every node under a root once, arguments before what uses them."""
+    """Return every node that one evaluation of a root goes through once, arguments before what uses them."""
     done: dict[Typed, None] = {}
     waiting = [(root, False)]
     while waiting:
@@ -155,8 +180,11 @@ def _signed(data: Constant | Input) -> object:
     return repr(data) if isinstance(data, float) else data
 
 
-def _inputs(args: tuple[Typed, ...], data: Constant | Input) -> tuple[Input, ...]:
-    own = (data,) if isinstance(data, Input) else ()
+_READS_TIME: Final = frozenset({Op.CLOCK, Op.HOUR, Op.WEEKDAY})
+
+
+def _inputs(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> tuple[Input, ...]:
+    own = (data,) if isinstance(data, Input) else (TIME,) if op in _READS_TIME else ()
     if len(args) == 1 and not own:
         return args[0].inputs
     found = dict.fromkeys(item for arg in args for item in arg.inputs)
@@ -168,6 +196,9 @@ INPUT_BITS: Final = 64
 LIMIT_BITS: Final = 1000
 _TINY_BITS: Final = 1074
 _MANTISSA_BITS: Final = 53
+# More rows than there ever are.
+_COUNT_BITS: Final = 22
+_SUMS: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES, Op.SUM_PODS})
 
 
 def _magnitude(op: Op, args: tuple[Typed, ...]) -> tuple[int, int]:
@@ -180,6 +211,8 @@ def _magnitude(op: Op, args: tuple[Typed, ...]) -> tuple[int, int]:
         high, low = args[0].high + args[1].low, args[0].low + args[1].high
     elif op in {Op.ADD, Op.SUBTRACT}:
         high, low = high + 1, low + _MANTISSA_BITS
+    elif op in _SUMS:
+        high, low = high + _COUNT_BITS, low + _MANTISSA_BITS + _COUNT_BITS
     elif op in {Op.SCALE, Op.NORMALIZE}:
         high, low = INPUT_BITS, _TINY_BITS
     return min(high, LIMIT_BITS + 1), min(low, _TINY_BITS)
