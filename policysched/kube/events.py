@@ -1,6 +1,7 @@
 """Events about pods, written behind the bindings by a few workers.
 
-What cannot be written is counted and said, never just dropped; while the server is out of reach, events wait. So many
+What cannot be written is counted and said, never just dropped; while the server is out of reach or busy, events wait.
+One that it fails at time and again gives way to the others. So many
 workers at most, because bindings use the same server and decide how fast pods start.
 """
 
@@ -21,6 +22,8 @@ from policysched.kube.transport import STRATEGIC_PATCH, Transport
 
 log = logging.getLogger(__name__)
 WORKERS = 4
+TRIES = 12
+"""How often the server may fail at an event (5xx) before it counts as refused; as often as with client-go."""
 _NEVER_MADE = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.GONE))
 
 
@@ -101,13 +104,15 @@ class EventWriter:
             self._queue.task_done()
 
     async def _write(self, entry: Entry, retry: Retry) -> None:
-        """Write an entry, however long it takes, unless the server refuses it."""
+        """Write an entry, however long the server is away or busy, unless it refuses it or fails at it time and again."""
+        failures = 0
         while True:
             count, last = entry.count, entry.last
             try:
                 await self._send(entry, count, last)
             except ApiError as error:
-                if not passes(error):
+                failures += error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+                if failures == TRIES or not passes(error):
                     self._give_up(entry, error)
                     return
                 await retry.pause(error.retry_after or 0.0)

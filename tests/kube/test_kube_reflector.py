@@ -1,98 +1,21 @@
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
-from policysched.kube.reflector import Reflector
-from policysched.kube.resources import DEVICE_CLASSES, NODES, PODS, POLICIES, Watched
-from policysched.model.decode import ObjectError
-from tests.kube.fake_server import Kube, answer, eventually, hang, refuse, reset, status, stream
-
-NODE_PATH = "/api/v1/nodes"
-HANG = stream(then="hang")
-
-
-def node(name: str, version: int, uid: str = "", **labels: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "uid": uid or f"u-{name}", "resourceVersion": str(version), "labels": labels}}
-
-
-def malformed(name: str, version: int) -> dict[str, Any]:
-    return node(name, version) | {"spec": {"unschedulable": "maybe"}}
-
-
-def page(*items: Any, version: int = 1, next_page: str = "") -> dict[str, Any]:
-    return {"metadata": {"resourceVersion": str(version), "continue": next_page}, "items": list(items)}
-
-
-def event(kind: str, obj: Any) -> dict[str, Any]:
-    return {"type": kind, "object": obj}
-
-
-def gone(code: int = 410) -> dict[str, Any]:
-    return event("ERROR", status(code, "Expired", "too old resource version"))
-
-
-class Ledger:
-    """What a handler heard, as short texts, and what it holds after that."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-        self.held: dict[str, str] = {}
-
-    def replace(self, changed: Sequence[Any], gone: Sequence[Any]) -> None:
-        self.heard.append("list")
-        for obj in gone:
-            self.delete(obj)
-        for obj in changed:
-            self.upsert(obj)
-
-    def upsert(self, obj: Any) -> None:
-        self.heard.append(f"+{obj.metadata.name}@{obj.metadata.resource_version}")
-        self.held[obj.metadata.name] = obj.metadata.resource_version
-
-    def delete(self, obj: Any) -> None:
-        self.heard.append(f"-{obj.metadata.name}@{obj.metadata.resource_version}")
-        assert self.held.pop(obj.metadata.name) == obj.metadata.resource_version
-
-
-class Watching:
-    def __init__(self, reflector: Reflector[Any], ledger: Ledger, broken: list[str]) -> None:
-        self.reflector, self.ledger, self.broken = reflector, ledger, broken
-
-
-@asynccontextmanager
-async def watching(kube: Kube, watched: Watched[Any] = NODES) -> AsyncIterator[Watching]:
-    ledger, broken = Ledger(), []
-
-    def on_broken(error: ObjectError, raw: bytes) -> None:
-        broken.append(f"{error.key}@{json.loads(raw)['metadata']['resourceVersion']}")
-
-    reflector = Reflector(kube.transport, watched, ledger, kube.pauses.pacing, on_broken=on_broken)
-    task = asyncio.create_task(reflector.run())
-    try:
-        yield Watching(reflector, ledger, broken)
-        assert not task.done()
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-async def heard(kube: Kube, *expected: str, watched: Watched[Any] = NODES) -> Watching:
-    """Run a reflector until its handler heard exactly this."""
-    async with watching(kube, watched) as run:
-        await eventually(lambda: len(run.ledger.heard) >= len(expected))
-        await asyncio.sleep(0.02)
-        assert run.ledger.heard == list(expected)
-        return run
-
-
-def watch_versions(kube: Kube) -> list[str]:
-    return [asked.query["resourceVersion"] for asked in kube.server.asked if "watch" in asked.query]
+from tests.kube.fake_server import Kube, answer, eventually, refuse, reset, stream
+from tests.kube.reflecting import (
+    HANG,
+    NODE_PATH,
+    event,
+    gone,
+    heard,
+    node,
+    page,
+    watch_versions,
+    watching,
+)
 
 
 async def test_reflector_lists_in_pages_then_watches(kube: Kube) -> None:
@@ -241,81 +164,3 @@ async def test_watch_that_ends_without_a_word_is_not_repeated_at_once(kube: Kube
     async with watching(kube):
         await eventually(lambda: len(watch_versions(kube)) == 3)
     assert kube.pauses.lengths == [1, 1]
-
-
-async def test_malformed_object_is_reported_once_a_version_and_counts_as_gone(kube: Kube) -> None:
-    kube.server.on("GET", NODE_PATH, answer(page(node("a", 1), malformed("b", 2))), answer(page(malformed("b", 2))))
-    kube.server.on(
-        "WATCH",
-        NODE_PATH,
-        stream(
-            event("MODIFIED", malformed("a", 3)),
-            event("MODIFIED", malformed("a", 3)),
-            event("MODIFIED", malformed("a", 4)),
-            event("MODIFIED", node("a", 5)),
-            event("DELETED", malformed("a", 6)),
-            gone(),
-        ),
-        HANG,
-    )
-    run = await heard(kube, "list", "+a@1", "-a@1", "+a@5", "-a@5", "list")
-    assert run.broken == ["b@2", "a@3", "a@4"]
-
-
-async def test_malformed_policy_leaves_its_last_good_version_in_place(kube: Kube) -> None:
-    bad = {"spec": {"weight": 1000}}
-    kube.server.on("GET", POLICIES.path, answer(page(node("p", 1))), answer(page(node("p", 4) | bad)))
-    kube.server.on("WATCH", POLICIES.path, stream(event("MODIFIED", node("p", 3) | bad), gone()), stream(gone()), HANG)
-    run = await heard(kube, "list", "+p@1", "list", "list", watched=POLICIES)
-    assert run.broken == ["p@3", "p@4"]
-
-
-async def test_finished_pods_are_not_there(kube: Kube) -> None:
-    done = {"status": {"phase": "Succeeded"}}
-    kube.server.on("GET", PODS.path, answer(page(node("a", 1), node("b", 1) | done)))
-    kube.server.on(
-        "WATCH",
-        PODS.path,
-        stream(
-            event("MODIFIED", node("a", 2) | done),
-            event("MODIFIED", node("b", 3) | done),
-            event("DELETED", node("a", 4) | done),
-            then="hang",
-        ),
-    )
-    await heard(kube, "list", "+a@1", "-a@1", watched=PODS)
-
-
-@pytest.mark.parametrize(
-    ("watched", "code", "tolerated"),
-    [(POLICIES, 404, True), (POLICIES, 403, False), (DEVICE_CLASSES, 404, True), (DEVICE_CLASSES, 403, True)],
-)
-async def test_resource_that_may_be_missing_counts_as_empty(
-    kube: Kube, watched: Watched[Any], code: int, tolerated: bool
-) -> None:
-    kube.server.on("GET", watched.path, refuse(code, "No", "no such thing"))
-    async with watching(kube, watched) as run:
-        await eventually(lambda: len(kube.server.asked) >= 3)
-        assert (run.reflector.absent, run.reflector.synced.is_set()) == (tolerated, tolerated)
-        assert bool(run.reflector.problem) is not tolerated
-    assert kube.pauses.lengths[:2] == ([5, 5] if tolerated else [1, 2])
-
-
-async def test_resource_that_goes_away_takes_its_objects_with_it_and_may_come_back(kube: Kube) -> None:
-    kube.server.on(
-        "GET",
-        POLICIES.path,
-        answer(page(node("p", 1))),
-        refuse(404, "NotFound", "no such thing"),
-        answer(page(node("q", 9))),
-    )
-    kube.server.on("WATCH", POLICIES.path, refuse(404, "NotFound", "no such thing"), HANG)
-    run = await heard(kube, "list", "+p@1", "list", "-p@1", "list", "+q@9", watched=POLICIES)
-    assert not run.reflector.absent
-
-
-async def test_list_that_is_none_is_a_problem(kube: Kube) -> None:
-    kube.server.on("GET", NODE_PATH, answer("<html>"), answer(page(node("a", 1))))
-    kube.server.on("WATCH", NODE_PATH, hang)
-    await heard(kube, "list", "+a@1")
-    assert kube.pauses.lengths == [1]

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from policysched.framework import Event
+from policysched.kube.eventbody import NOTE_LIMIT, event_name, shorten
+from policysched.kube.events import TRIES
+from policysched.kube.eventseries import MEMORY, SeriesMemory
+from policysched.model.objects import Metadata, Pod
+from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, reset
+from tests.kube.writing import (
+    AT,
+    EVENTS,
+    OK,
+    failed,
+    writer,
+    writing,
+)
+
+
+def test_event_name_is_the_pods_and_the_time_in_hexadecimal_nanoseconds() -> None:
+    name, _, time = event_name(failed()).rpartition(".")
+    assert name == "web"
+    assert int(time, 16) == int(AT.timestamp()) * 10**9 + 678901000
+    long = Event(Pod(metadata=Metadata(name="p" * 253)), "Normal", "r", "a", "n", AT)
+    assert len(event_name(long)) == 253
+
+
+@pytest.mark.parametrize(
+    ("note", "length", "end"),
+    [
+        ("n" * 1024, 1024, "nn"),
+        ("n" * 1025, 1024, "n ..."),
+        ("ä" * 1000, 1024, "ä ..."),
+        ("xä" + "ä" * 999, 1023, "ä ..."),
+    ],
+)
+def test_note_is_cut_to_what_the_server_takes(note: str, length: int, end: str) -> None:
+    short = shorten(note)
+    assert len(short.encode()) == length <= NOTE_LIMIT
+    assert short.endswith(end)
+
+
+async def test_repeated_event_becomes_a_series(kube: Kube) -> None:
+    kube.server.on("PATCH", f"{EVENTS}/{event_name(failed())}", OK)
+    async with writing(kube) as tested:
+        tested.record(failed())
+        await eventually(lambda: tested.counts.requests == 1)
+        for after in (1, 2, 3):
+            tested.record(failed(after=after))
+            await eventually(lambda: tested.counts.requests == 2)
+        tested.record(failed("0/2 nodes", after=4))
+        await eventually(lambda: tested.counts.requests == 3)
+        tested.record(failed(after=303))
+        await eventually(lambda: tested.counts.requests == 4)
+        tested.record(failed(after=304))
+        assert await tested.close(5) == 0
+    assert [body["note"] for body in kube.server.bodies("POST")] == ["0/1 nodes", "0/2 nodes"]
+    assert [body["series"]["count"] for body in kube.server.bodies("PATCH")] == [2, 5, 6]
+    assert kube.server.bodies("PATCH")[0]["series"]["lastObservedTime"] == "2026-01-02T03:04:06.678901Z"
+
+
+async def test_events_that_repeat_before_the_first_is_written_are_one_request(kube: Kube) -> None:
+    kube.server.on("POST", EVENTS, OK)
+    tested = writer(kube)
+    for after in range(3):
+        tested.record(failed(after=after))
+    tested.start()
+    assert await tested.close(5) == 0
+    assert [body["series"]["count"] for body in kube.server.bodies("POST")] == [3]
+    assert tested.counts == (3, 1, 0, 0)
+
+
+async def test_series_whose_event_expired_is_made_anew(kube: Kube) -> None:
+    async with writing(kube) as tested:
+        tested.record(failed())
+        await eventually(lambda: tested.counts.requests == 1)
+        tested.record(failed(after=1))
+        await eventually(lambda: tested.counts.requests == 2)
+    assert [body.get("series", {}).get("count") for body in kube.server.bodies("POST")] == [None, 2]
+
+
+async def test_series_is_over_after_a_long_silence(kube: Kube) -> None:
+    async with writing(kube) as tested:
+        tested.record(failed())
+        tested.record(failed(after=361))
+        assert await tested.close(5) == 0
+    assert len(kube.server.bodies("POST")) == 2
+    assert kube.server.bodies("PATCH") == []
+
+
+def test_series_pushed_out_of_memory_is_given_back() -> None:
+    memory = SeriesMemory()
+    entries = [memory.note(failed(str(number))) for number in range(MEMORY)]
+    assert {over for _, over in entries} == {None}
+    memory.note(failed("0"))
+    assert memory.note(failed("one more"))[1] is entries[1][0]
+    assert len(list(memory)) == MEMORY
+
+
+@pytest.mark.parametrize(
+    ("answers", "pauses"),
+    [
+        ((refuse(429, "TooManyRequests", Retry_After="12"), OK), [12]),
+        ((refuse(500, "InternalError"), reset, answer("<html>", 502), OK), [1, 2, 4]),
+        ((reset, refuse(409, "AlreadyExists")), [1]),
+    ],
+)
+async def test_events_wait_for_a_server_in_trouble(
+    kube: Kube, answers: tuple[Answer, ...], pauses: list[float]
+) -> None:
+    async with writing(kube, *answers) as tested:
+        tested.record(failed())
+        assert await tested.close(5) == 0
+        assert tested.counts == (1, 1, 0, 0)
+    assert kube.pauses.lengths == pauses
+
+
+@pytest.mark.parametrize("code", [403, 404, 422])
+async def test_refused_events_are_counted_and_said_once(
+    kube: Kube, code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with writing(kube, refuse(code, "Refused", "not you")) as tested:
+        for number in range(3):
+            tested.record(failed(f"note {number}"))
+        assert await tested.close(5) == 0
+        assert tested.counts == (3, 0, 3, 0)
+    assert caplog.text.count("not you") == 1
+
+
+async def test_events_that_the_server_fails_at_give_way_to_others(kube: Kube, caplog: pytest.LogCaptureFixture) -> None:
+    failing = refuse(500, "InternalError", "out of order")
+    async with writing(kube, *[failing] * TRIES, OK) as tested:
+        tested.record(failed("never"))
+        await eventually(lambda: tested.counts.refused == 1)
+        tested.record(failed("later"))
+        assert await tested.close(5) == 0
+        assert tested.counts == (2, 1, 1, 0)
+    assert [body["note"] for body in kube.server.bodies("POST")] == ["never"] * TRIES + ["later"]
+    assert caplog.text.count("out of order") == 1
+
+
+async def test_events_left_at_the_deadline_are_counted_and_said(kube: Kube, caplog: pytest.LogCaptureFixture) -> None:
+    async with writing(kube, hang) as tested:
+        for number in range(10):
+            tested.record(failed(f"note {number}"))
+        assert await tested.close(0.05) == 10
+    assert "events could not be written before the end: count=10" in caplog.text
+
+
+async def test_worker_survives_what_nobody_expected(
+    kube: Kube, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Callable[[], None]:
+        raise RuntimeError("no encoder")
+
+    async with writing(kube) as tested:
+        with monkeypatch.context() as patch:
+            patch.setattr("policysched.kube.events.create_body", broken)
+            for number in range(8):
+                tested.record(failed(f"note {number}"))
+            await eventually(lambda: tested.counts.refused == 8)
+        tested.record(failed("after"))
+        assert await tested.close(5) == 0
+        assert tested.counts == (9, 1, 8, 0)
+    assert "no encoder" in caplog.text
+
+
+async def test_few_events_are_under_way_at_once(kube: Kube) -> None:
+    async with writing(kube, hang) as tested:
+        for number in range(20):
+            tested.record(failed(f"note {number}"))
+        await eventually(lambda: len(kube.server.asked) == 4)
+        await asyncio.sleep(0.02)
+        assert len(kube.server.asked) == 4

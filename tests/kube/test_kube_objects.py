@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policysched.kube.resources import DEVICE_CLASSES, PODS, POLICIES, Watched
+from tests.kube.fake_server import Kube, answer, eventually, hang, refuse, stream
+from tests.kube.reflecting import (
+    HANG,
+    NODE_PATH,
+    event,
+    gone,
+    heard,
+    malformed,
+    node,
+    page,
+    watching,
+)
+
+
+async def test_malformed_object_is_reported_once_a_version_and_counts_as_gone(kube: Kube) -> None:
+    kube.server.on("GET", NODE_PATH, answer(page(node("a", 1), malformed("b", 2))), answer(page(malformed("b", 2))))
+    kube.server.on(
+        "WATCH",
+        NODE_PATH,
+        stream(
+            event("MODIFIED", malformed("a", 3)),
+            event("MODIFIED", malformed("a", 3)),
+            event("MODIFIED", malformed("a", 4)),
+            event("MODIFIED", node("a", 5)),
+            event("DELETED", malformed("a", 6)),
+            gone(),
+        ),
+        HANG,
+    )
+    run = await heard(kube, "list", "+a@1", "-a@1", "+a@5", "-a@5", "list")
+    assert run.broken == ["b@2", "a@3", "a@4"]
+
+
+async def test_malformed_policy_leaves_its_last_good_version_in_place(kube: Kube) -> None:
+    bad = {"spec": {"weight": 1000}}
+    kube.server.on("GET", POLICIES.path, answer(page(node("p", 1))), answer(page(node("p", 4) | bad)))
+    kube.server.on("WATCH", POLICIES.path, stream(event("MODIFIED", node("p", 3) | bad), gone()), stream(gone()), HANG)
+    run = await heard(kube, "list", "+p@1", "list", "list", watched=POLICIES)
+    assert run.broken == ["p@3", "p@4"]
+
+
+async def test_finished_pods_are_not_there(kube: Kube) -> None:
+    done = {"status": {"phase": "Succeeded"}}
+    kube.server.on("GET", PODS.path, answer(page(node("a", 1), node("b", 1) | done)))
+    kube.server.on(
+        "WATCH",
+        PODS.path,
+        stream(
+            event("MODIFIED", node("a", 2) | done),
+            event("MODIFIED", node("b", 3) | done),
+            event("DELETED", node("a", 4) | done),
+            then="hang",
+        ),
+    )
+    await heard(kube, "list", "+a@1", "-a@1", watched=PODS)
+
+
+@pytest.mark.parametrize(
+    ("watched", "code", "tolerated"),
+    [(POLICIES, 404, True), (POLICIES, 403, False), (DEVICE_CLASSES, 404, True), (DEVICE_CLASSES, 403, True)],
+)
+async def test_resource_that_may_be_missing_counts_as_empty(
+    kube: Kube, watched: Watched[Any], code: int, tolerated: bool
+) -> None:
+    kube.server.on("GET", watched.path, refuse(code, "No", "no such thing"))
+    async with watching(kube, watched) as run:
+        await eventually(lambda: len(kube.server.asked) >= 3)
+        assert (run.reflector.absent, run.reflector.synced.is_set()) == (tolerated, tolerated)
+        assert bool(run.reflector.problem) is not tolerated
+    assert kube.pauses.lengths[:2] == ([5, 5] if tolerated else [1, 2])
+
+
+async def test_resource_that_goes_away_takes_its_objects_with_it_and_may_come_back(kube: Kube) -> None:
+    kube.server.on(
+        "GET",
+        POLICIES.path,
+        answer(page(node("p", 1))),
+        refuse(404, "NotFound", "no such thing"),
+        answer(page(node("q", 9))),
+    )
+    kube.server.on("WATCH", POLICIES.path, refuse(404, "NotFound", "no such thing"), HANG)
+    run = await heard(kube, "list", "+p@1", "list", "-p@1", "list", "+q@9", watched=POLICIES)
+    assert not run.reflector.absent
+
+
+async def test_list_that_is_none_is_a_problem(kube: Kube) -> None:
+    kube.server.on("GET", NODE_PATH, answer("<html>"), answer(page(node("a", 1))))
+    kube.server.on("WATCH", NODE_PATH, hang)
+    await heard(kube, "list", "+a@1")
+    assert kube.pauses.lengths == [1]
