@@ -8,13 +8,13 @@ Source: plugins/noderesources/resource_allocation.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Cluster, Rows
+from policysched.framework import Cluster, Rows, Scores
 from policysched.model.names import is_scalar_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amount
@@ -62,6 +62,10 @@ class Wanted:
         if self.nonzero and resource == "memory":
             return self.nodes.nonzero_memory.data[rows]
         return self.nodes.requested(resource)[rows]
+
+
+Strategy = Callable[[Wanted, Rows], Scores]
+"""How rows are scored by what is wanted, 0 to 100."""
 
 
 def prepare_allocation(pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool) -> Wanted:

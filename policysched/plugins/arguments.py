@@ -1,32 +1,32 @@
-"""The arguments of plugins, as a configuration file states them, turned into plugins.
+"""What the arguments of plugins have in common: how an entry of `pluginConfig` becomes a shape of its plugin.
 
-Knows the shapes of `pluginConfig` entries and the constructors. Arguments that cannot be used are the user's
-mistake and end in one line that names the plugin and the field.
+Knows no plugin. Arguments are read as strictly as kube-scheduler reads them, nested objects included: a field that
+nobody knows is a mistake, a null is as good as absent. A mistake is the user's and ends in one line that names the
+plugin and the field.
 
-Source: pkg/scheduler/apis/config/v1 (types, defaults.go), validation_pluginargs.go, v1.36.
+Source: kube-scheduler/config/v1/types.go (decodeNestedObjects), v0.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from policysched.errors import UsageError
-from policysched.model import objects
-from policysched.model.selectors import SelectorError
-from policysched.plugins.allocation import CPU_AND_MEMORY, ResourceWeight
-from policysched.plugins.balanced_allocation import NodeResourcesBalancedAllocation
-from policysched.plugins.node_affinity import NodeAffinity
-from policysched.plugins.node_resources_fit import NodeResourcesFit
+from policysched.model.decode import ObjectError, decode, without_nulls
 
 Arguments = Mapping[str, Any]
-LEAST_ALLOCATED = "LeastAllocated"
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+T = TypeVar("T")
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+"""The version of configurations, and of arguments in them."""
 
 
-class Given(msgspec.Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The base of what a configuration gives: a field that nobody knows is a mistake."""
+class Given(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
+    """The base of what a configuration gives."""
 
 
 class PluginArguments(Given, frozen=True):
@@ -36,90 +36,55 @@ class PluginArguments(Given, frozen=True):
     kind: str = ""
 
 
-class NodeAffinityArguments(PluginArguments, frozen=True):
-    """The arguments of NodeAffinity."""
+def converted(plugin: str, arguments: Arguments, shape: type[T]) -> T:
+    """Turn what a configuration states into a plugin's shape.
 
-    added_affinity: objects.NodeAffinity | None = None
-
-
-class ScoredResource(Given, frozen=True):
-    """A resource with its weight; one of 0 counts as 1."""
-
-    name: str
-    weight: int = 1
-
-
-class ScoringStrategy(Given, frozen=True):
-    """How NodeResourcesFit scores."""
-
-    type: str = LEAST_ALLOCATED
-    resources: tuple[ScoredResource, ...] = ()
-
-
-class FitArguments(PluginArguments, frozen=True):
-    """The arguments of NodeResourcesFit."""
-
-    ignored_resources: frozenset[str] = frozenset()
-    ignored_resource_groups: frozenset[str] = frozenset()
-    scoring_strategy: ScoringStrategy = ScoringStrategy()
-
-
-class BalanceArguments(PluginArguments, frozen=True):
-    """The arguments of NodeResourcesBalancedAllocation."""
-
-    resources: tuple[ScoredResource, ...] = ()
-
-
-def node_affinity(arguments: Arguments) -> NodeAffinity:
-    """Make NodeAffinity.
+    Args:
+        plugin: the plugin's name.
+        arguments: what stands in `args`.
+        shape: a subclass of PluginArguments.
 
     Raises:
-        UsageError: the added affinity is not valid.
+        UsageError: a field is unknown or of the wrong type, or the arguments say that they are something else.
     """
-    added = _converted("NodeAffinity", arguments, NodeAffinityArguments).added_affinity
+    plain = without_nulls(arguments)
+    _check_identity(plugin, plain)
+    unknown = unknown_field(plain, shape)
+    if unknown:
+        raise refusal(plugin, unknown, "there is no such field")
     try:
-        return NodeAffinity(added)
-    except SelectorError as error:
-        raise UsageError(f"NodeAffinity: addedAffinity: {error}") from error
+        return decode(shape, f"{plugin}Args", plain)
+    except ObjectError as error:
+        raise refusal(plugin, error.field, error.reason) from error
 
 
-def node_resources_fit(arguments: Arguments) -> NodeResourcesFit:
-    """Make NodeResourcesFit.
-
-    Raises:
-        UsageError: an argument is not valid, or the strategy is not LeastAllocated.
-    """
-    given = _converted("NodeResourcesFit", arguments, FitArguments)
-    if given.scoring_strategy.type != LEAST_ALLOCATED:
-        raise UsageError(
-            f"NodeResourcesFit: scoringStrategy.type: policysched does not support {given.scoring_strategy.type} yet"
-        )
-    return NodeResourcesFit(
-        _weights("NodeResourcesFit", given.scoring_strategy.resources),
-        ignored=given.ignored_resources,
-        ignored_groups=given.ignored_resource_groups,
-    )
+def refusal(plugin: str, field: str, why: str) -> UsageError:
+    """Make the error for arguments that cannot be used."""
+    return UsageError(f"{plugin}: {field}: {why}" if field else f"{plugin}: {why}")
 
 
-def balanced_allocation(arguments: Arguments) -> NodeResourcesBalancedAllocation:
-    """Make NodeResourcesBalancedAllocation.
-
-    Raises:
-        UsageError: an argument is not valid.
-    """
-    given = _converted("NodeResourcesBalancedAllocation", arguments, BalanceArguments)
-    return NodeResourcesBalancedAllocation(_weights("NodeResourcesBalancedAllocation", given.resources))
+def unknown_field(plain: Any, shape: type[Any]) -> str:
+    """Find a field that a shape does not have, in nested objects too; the empty text where there is none."""
+    return next(iter(_unknown(plain, msgspec.inspect.type_info(shape), "")), "")
 
 
-def _weights(plugin: str, resources: Sequence[ScoredResource]) -> tuple[ResourceWeight, ...]:
-    for one in resources:
-        if not 0 <= one.weight <= 100:
-            raise UsageError(f"{plugin}: weight of {one.name}: {one.weight} is not between 1 and 100")
-    return tuple(ResourceWeight(one.name, one.weight or 1) for one in resources) or CPU_AND_MEMORY
+def _check_identity(plugin: str, plain: Mapping[str, Any]) -> None:
+    for field, expected in (("apiVersion", API_VERSION), ("kind", f"{plugin}Args")):
+        if plain.get(field) not in (None, "", expected):
+            raise refusal(plugin, field, f"expected {expected}, got {plain[field]}")
 
 
-def _converted(plugin: str, arguments: Arguments, shape: type[Any]) -> Any:
-    try:
-        return msgspec.convert(dict(arguments), shape)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{plugin}: {error}") from error
+def _unknown(value: Any, kind: Any, place: str) -> list[str]:
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return [found for one in kind.types for found in _unknown(value, one, place)]
+    if isinstance(value, list):
+        item = getattr(kind, "item_type", None)
+        return [found for index, one in enumerate(value) for found in _unknown(one, item, f"{place}[{index}]")]
+    if not (isinstance(value, dict) and isinstance(kind, msgspec.inspect.StructType)):
+        return []
+    types = {field.encode_name: field.type for field in kind.fields}
+    paths = {name: f"{place}.{name}".removeprefix(".") for name in value}
+    strange = [path for name, path in paths.items() if name not in types]
+    return strange + [
+        found for name, one in value.items() if name in types for found in _unknown(one, types[name], paths[name])
+    ]

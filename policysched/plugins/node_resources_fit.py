@@ -1,4 +1,4 @@
-"""NodeResourcesFit: what a pod requests must be free on its node; nodes with more left are better.
+"""NodeResourcesFit: what a pod requests must be free on its node; how full that leaves the node makes its score.
 
 Knows amounts by resource name. A reason code is a set of bits: one for the number of pods, one for each resource
 that the pod requests, and one that says that the pod would not fit on the empty node either.
@@ -30,7 +30,7 @@ from policysched.framework import (
 from policysched.model.names import is_extended_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_requests
-from policysched.plugins.allocation import CPU_AND_MEMORY, ResourceWeight, Wanted, prepare_allocation
+from policysched.plugins.allocation import CPU_AND_MEMORY, ResourceWeight, Strategy, Wanted, prepare_allocation
 from policysched.plugins.bases import FinalScores
 from policysched.plugins.least_allocated import least_allocated
 from policysched.plugins.resource_hints import device_class_helps, node_helps, pod_helps
@@ -63,10 +63,11 @@ class Requested:
 
 
 class NodeResourcesFit(FinalScores):
-    """The plugin, with the strategy LeastAllocated.
+    """The plugin.
 
     Args:
         resources: the resources that scores look at, with their weights.
+        strategy: how rows are scored by these.
         ignored: extended resources that the filter overlooks.
         ignored_groups: prefixes (before the slash) of such resources.
     """
@@ -79,10 +80,12 @@ class NodeResourcesFit(FinalScores):
         self,
         resources: Sequence[ResourceWeight] = CPU_AND_MEMORY,
         *,
+        strategy: Strategy = least_allocated,
         ignored: frozenset[str] = frozenset(),
         ignored_groups: frozenset[str] = frozenset(),
     ) -> None:
         self._resources = tuple(resources)
+        self._strategy = strategy
         self._ignored = ignored
         self._ignored_groups = ignored_groups
 
@@ -125,8 +128,8 @@ class NodeResourcesFit(FinalScores):
         return prepare_allocation(pod, cluster, self._resources, nonzero=True)
 
     def score(self, state: Wanted, rows: Rows) -> Scores:
-        """Score rows by what they would have left."""
-        return least_allocated(state, rows)
+        """Score rows by how full they would be."""
+        return self._strategy(state, rows)
 
     def epoch(self, cluster: Cluster) -> Hashable:
         """Give the resources with a device class: whether one is delegated is decided when preparing."""

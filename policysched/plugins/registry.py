@@ -1,4 +1,4 @@
-"""The default plugins by name, and which of them are enabled in which order.
+"""kube-scheduler's plugins by name, and which of them are enabled in which order.
 
 Knows every plugin of the package and nothing of profiles. The order decides which of several rejections a node is
 given, so it is kube-scheduler's.
@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from policysched.errors import UsageError
 from policysched.framework import Plugin
-from policysched.plugins import arguments, unported
+from policysched.plugins import engine_arguments, resource_arguments, unported
 from policysched.plugins.arguments import Arguments
 from policysched.plugins.dynamic_resources import DynamicResources
 from policysched.plugins.image_locality import ImageLocality
+from policysched.plugins.node_affinity_arguments import node_affinity
 from policysched.plugins.node_declared_features import NodeDeclaredFeatures
 from policysched.plugins.node_name import NodeName
 from policysched.plugins.node_ports import NodePorts
@@ -28,11 +29,16 @@ from policysched.plugins.taint_toleration import TaintToleration
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 DEFAULT_BINDER: Final = "DefaultBinder"
+GROUP_PLUGINS: Final = ("GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount")
 
 
 @dataclass(frozen=True, slots=True)
 class EnginePart:
-    """The place in the order of a plugin whose work the engine does itself."""
+    """The place in the order of a plugin that has no code of its own.
+
+    The engine does its work itself, or there is none: the plugins for groups of pods have nothing to do with a pod
+    that is in no group, and groups are off in kube-scheduler unless a feature gate turns them on.
+    """
 
     name: str
 
@@ -45,34 +51,54 @@ class Enabled:
     weight: int = 0
 
 
-def _without_arguments(make: Callable[[], Plugin]) -> Callable[[Arguments], Plugin]:
+Make = Callable[[Arguments], Plugin]
+
+
+def _without_arguments(make: Callable[[], Plugin]) -> Make:
     return lambda _: make()
 
 
-FACTORIES: Final[Mapping[str, Callable[[Arguments], Plugin]]] = {
+def _checking(check: Callable[[Arguments], None], make: Callable[[], Plugin]) -> Make:
+    """Make a plugin that does not need its arguments, once they are known to be valid."""
+
+    def made(arguments: Arguments) -> Plugin:
+        check(arguments)
+        return make()
+
+    return made
+
+
+def _engine_part(name: str) -> Make:
+    return _without_arguments(lambda: EnginePart(name))
+
+
+FACTORIES: Final[Mapping[str, Make]] = {
     "SchedulingGates": _without_arguments(SchedulingGates),
     "PrioritySort": _without_arguments(PrioritySort),
     "NodeUnschedulable": _without_arguments(NodeUnschedulable),
     "NodeName": _without_arguments(NodeName),
     "TaintToleration": _without_arguments(TaintToleration),
-    "NodeAffinity": arguments.node_affinity,
+    "NodeAffinity": node_affinity,
     "NodePorts": _without_arguments(NodePorts),
-    "NodeResourcesFit": arguments.node_resources_fit,
+    "NodeResourcesFit": resource_arguments.node_resources_fit,
     "VolumeRestrictions": _without_arguments(unported.volume_restrictions),
     "NodeVolumeLimits": _without_arguments(unported.node_volume_limits),
-    "VolumeBinding": _without_arguments(unported.volume_binding),
+    "VolumeBinding": _checking(engine_arguments.check_volume_binding, unported.volume_binding),
     "VolumeZone": _without_arguments(unported.volume_zone),
     "PodTopologySpread": _without_arguments(unported.pod_topology_spread),
     "InterPodAffinity": _without_arguments(unported.inter_pod_affinity),
-    "DynamicResources": _without_arguments(DynamicResources),
-    DEFAULT_PREEMPTION: lambda _: EnginePart(DEFAULT_PREEMPTION),
-    "NodeResourcesBalancedAllocation": arguments.balanced_allocation,
+    "DynamicResources": _checking(engine_arguments.check_dynamic_resources, DynamicResources),
+    DEFAULT_PREEMPTION: _checking(engine_arguments.check_preemption, lambda: EnginePart(DEFAULT_PREEMPTION)),
+    "NodeResourcesBalancedAllocation": resource_arguments.balanced_allocation,
     "ImageLocality": _without_arguments(ImageLocality),
-    DEFAULT_BINDER: lambda _: EnginePart(DEFAULT_BINDER),
+    DEFAULT_BINDER: _engine_part(DEFAULT_BINDER),
     "NodeDeclaredFeatures": _without_arguments(NodeDeclaredFeatures),
+    **{name: _engine_part(name) for name in GROUP_PLUGINS},
 }
-"""Makers of the plugins, in the default order."""
+"""Makers of the plugins, in the default order; those for groups of pods are not enabled by default."""
 
+DEFAULTS: Final = tuple(name for name in FACTORIES if name not in GROUP_PLUGINS)
+"""The plugins that are enabled where a configuration says nothing, in their order."""
 WEIGHTS: Final[Mapping[str, int]] = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
@@ -104,4 +130,4 @@ def plugin_named(name: str, args: Mapping[str, Any] | None = None) -> Plugin:
 
 def default_plugins() -> list[Enabled]:
     """Make the plugins that are enabled where a configuration says nothing, in their order."""
-    return [Enabled(plugin_named(name), WEIGHTS.get(name, 0)) for name in FACTORIES]
+    return [Enabled(plugin_named(name), WEIGHTS.get(name, 0)) for name in DEFAULTS]

@@ -203,5 +203,5 @@ def test_two_profiles_of_one_name_are_refused() -> None:
 
 
 def test_arguments_that_a_plugin_refuses_name_it() -> None:
-    entry = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+    entry = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "NoneAllocated"}}}
     assert refusal({"pluginConfig": [entry]}).startswith("NodeResourcesFit: scoringStrategy.type")

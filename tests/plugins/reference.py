@@ -5,8 +5,10 @@ Written for reading, from kube-scheduler's sources, with Python's unbounded inte
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 
 from policysched.model.images import container_count, pod_images
 from policysched.model.names import is_scalar_resource_name
@@ -26,17 +28,50 @@ def nonzero(placed: Sequence[Pod], resource: str) -> int:
     return requested(placed, resource)
 
 
-def least_allocated(incoming: Pod, node: Node, placed: Sequence[Pod], weights: Mapping[str, int]) -> int:
-    total = weight_sum = 0
+Used = tuple[int, int, int]
+"""The weight of a resource, what a node would have in use of it, and what it has."""
+
+
+def used(incoming: Pod, node: Node, placed: Sequence[Pod], weights: Mapping[str, int]) -> list[Used]:
+    """What NodeResourcesFit looks at on a node."""
+    found = []
     for resource, weight in weights.items():
         wanted = incoming_amount(incoming, resource, nonzero=True)
         capacity = by_name(allocatable(node)).get(resource, 0)
-        if capacity == 0 or (wanted == 0 and is_scalar_resource_name(resource)):
-            continue
-        used = nonzero(placed, resource) + wanted
-        total += weight * (0 if used > capacity else (capacity - used) * 100 // capacity)
-        weight_sum += weight
-    return total // weight_sum if weight_sum else 0
+        if capacity and (wanted or not is_scalar_resource_name(resource)):
+            found.append((weight, nonzero(placed, resource) + wanted, capacity))
+    return found
+
+
+def least_allocated(found: Sequence[Used]) -> int:
+    total = sum(
+        weight * (0 if amount > capacity else (capacity - amount) * 100 // capacity)
+        for weight, amount, capacity in found
+    )
+    return total // sum(weight for weight, _, _ in found) if found else 0
+
+
+def most_allocated(found: Sequence[Used]) -> int:
+    total = sum(weight * (min(amount, capacity) * 100 // capacity) for weight, amount, capacity in found)
+    return total // sum(weight for weight, _, _ in found) if found else 0
+
+
+def requested_to_capacity_ratio(found: Sequence[Used], points: Sequence[tuple[int, int]]) -> int:
+    """`points` are utilisations with scores of 0 to 10."""
+    total = weights = 0
+    for weight, amount, capacity in found:
+        score = on_curve(points, 100 if amount > capacity else amount * 100 // capacity)
+        if score > 0:
+            total += score * weight
+            weights += weight
+    return math.floor(Fraction(total, weights) + Fraction(1, 2)) if weights else 0
+
+
+def on_curve(points: Sequence[tuple[int, int]], level: int) -> int:
+    for (left, low), (right, high) in itertools.pairwise(points):
+        if left < level <= right:
+            return low * 10 + math.trunc(Fraction((high - low) * 10 * (level - left), right - left))
+    return 10 * (points[0][1] if level <= points[0][0] else points[-1][1])
 
 
 def balanced(incoming: Pod, node: Node, placed: Sequence[Pod], resources: Sequence[str]) -> int:

@@ -112,7 +112,9 @@ def test_scores_of_resources_equal_the_reference(mix: dict[str, int]) -> None:
     fit, balance = NodeResourcesFit(weights(mix)), NodeResourcesBalancedAllocation(weights(mix))
     for _ in range(12):
         incoming = pod(requests=random_requests(draw) | {"cpu": amount(draw, 2000, "m"), "memory": "64Mi"})
-        least = [reference.least_allocated(incoming, one, placed[one.metadata.name], mix) for one in nodes]
+        least = [
+            reference.least_allocated(reference.used(incoming, one, placed[one.metadata.name], mix)) for one in nodes
+        ]
         assert raw_scores(fit, incoming, state).tolist() == least
         assert raw_scores(fit, incoming, state, subset).tolist() == [least[row] for row in subset]
         if balance.prepare_score(incoming, state) is not SKIP:
