@@ -104,7 +104,7 @@ class EventWriter:
             self._queue.task_done()
 
     async def _write(self, entry: Entry, retry: Retry) -> None:
-        """Write an entry, however long the server is away or busy, unless it refuses it or fails at it time and again."""
+        """Write an entry, however long the server is away, unless it refuses it or fails at it time and again."""
         failures = 0
         while True:
             count, last = entry.count, entry.last
