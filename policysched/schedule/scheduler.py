@@ -15,7 +15,7 @@ import random
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from policysched.framework import Action, Change, Client, Clock, Event, Resource
+from policysched.framework import Action, Change, Client, Clock, Event, MetricAnswer, Resource
 from policysched.framework.profile import Profile
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod
 from policysched.rules.policyset import PolicySet
@@ -119,6 +119,11 @@ class Scheduler:
         """Take note that a device class is gone."""
         self.cluster.remove_device_class(name)
         self.queue.move(Change(Resource.DEVICE_CLASS, Action.DELETE))
+
+    def set_metric(self, answer: MetricAnswer) -> None:
+        """Take what a metrics source says of a metric."""
+        self._tell_time()
+        self._changed(self.cluster.metrics.take(answer))
 
     async def run(self) -> None:
         """Try pending pods until cancelled, then let the bindings under way end."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, IntFlag
 
+from policysched.model.metrics import MetricKey
 from policysched.model.objects import Node, Pod
 
 
@@ -59,6 +60,10 @@ class Resource(Enum):
     NAMESPACE = "Namespace"
     DEVICE_CLASS = "DeviceClass"
     POLICY = "SchedulingPolicy"
+    METRICS = "Metrics"
+    """Values from outside."""
+    TIME = "Time"
+    """Not an object: time passed, and a rule may say something else now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,8 @@ class Change:
     new: Node | Pod | None = None
     row: int = -1
     """The node's row, or the row of the node that the pod is on; -1 where there is none."""
+    metric: MetricKey | None = None
+    """The metric whose values changed."""
 
     @property
     def nothing(self) -> bool:

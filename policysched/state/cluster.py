@@ -23,6 +23,7 @@ from policysched.state.images import ImageTable
 from policysched.state.interner import Strings
 from policysched.state.journal import Aspect, Journal
 from policysched.state.kinds import Kinds, is_another_kind
+from policysched.state.metrics import Metrics
 from policysched.state.moment import Moment
 from policysched.state.nodes import NodeTable
 from policysched.state.pods import PlacedPod, PodTable, pod_id
@@ -42,6 +43,7 @@ class Cluster:
         self.moment = Moment()
         self.nodes = NodeTable(columns, self.strings)
         self.ages = AgeTable(columns, self.nodes, self.journal, self.moment)
+        self.metrics = Metrics(columns, self.nodes, self.journal, self.moment)
         self.images = ImageTable(columns)
         self.ports = PortTable(columns)
         self.pods = PodTable()
@@ -72,6 +74,7 @@ class Cluster:
         self.images.replace(row, _images(old), _images(node))
         if old is None:
             self.images.epoch += 1
+            self.metrics.store(row, name)
         self.journal.note(row, Aspect.PRESENCE if old is None else aspects_of(action))
         return Change(Resource.NODE, action, old, node, row)
 
@@ -85,6 +88,7 @@ class Cluster:
         self.images.epoch += 1
         self.nodes.clear(row)
         self.ages.store(row, None)
+        self.metrics.store(row, None)
         self.journal.note(row, Aspect.PRESENCE)
         self._release_if_empty(row)
         return Change(Resource.NODE, Action.DELETE, old, None, row)
