@@ -15,7 +15,7 @@ from policysched.language.frames import Frame, ScalarFrame, Strings
 from policysched.language.interpret import UNKNOWN, interpret
 from policysched.language.names import FIELDS
 from policysched.language.parse import parse
-from policysched.language.policies import CompiledLet, check_cost, check_name, compile_lets, policy_cost
+from policysched.language.policies import CompiledLet, check_cost, check_name, compile_lets, each_let, policy_cost
 from policysched.language.program import Program, Truth, Value
 from policysched.language.reductions import Depends, aggregate_over, depends, tally_over
 from policysched.language.syntax import Span
@@ -66,6 +66,7 @@ __all__ = [
     "compile_lets",
     "depends",
     "diagnose",
+    "each_let",
     "format_text",
     "format_tree",
     "interpret",

@@ -6,7 +6,7 @@ It knows lists of names and programs, not the object they come from.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from policysched.language.compile import Compiled, Want, compile_expression
@@ -46,7 +46,15 @@ def compile_lets(
         Each of them, and the environment for the texts below; a name with an error is known there, so that its
         uses do not repeat the error.
     """
-    compiled: list[CompiledLet] = []
+    compiled = []
+    for one, known in each_let(lets, environment):
+        compiled.append(one)
+        environment = known
+    return tuple(compiled), environment
+
+
+def each_let(lets: Sequence[tuple[str, str]], environment: Environment) -> Iterator[tuple[CompiledLet, Environment]]:
+    """Compile names and texts one by one; each comes with the environment for the texts below it."""
     known: dict[str, Typed | None] = dict(environment.lets)
     for index, (name, text) in enumerate(lets):
         later = frozenset(other for other, _ in lets[index:]) - set(known)
@@ -57,8 +65,8 @@ def compile_lets(
             problem = diagnose("E0207", name, Span(0, len(name)), "twice", name=name)
         else:
             known[name] = value.program.root if value.program and problem is None else None
-        compiled.append(CompiledLet(name, (problem,) if problem else (), value))
-    return tuple(compiled), dataclasses.replace(environment, lets=known)
+        compiled = CompiledLet(name, (problem,) if problem else (), value)
+        yield compiled, dataclasses.replace(environment, lets=dict(known))
 
 
 def policy_cost(programs: Iterable[Program]) -> Cost:

@@ -19,6 +19,7 @@ _QUOTA: Final = "requests."
 _DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _NAME_LENGTH: Final = 63
 _SUBDOMAIN_LENGTH: Final = 253
 
@@ -34,6 +35,11 @@ def is_qualified_name(text: str) -> bool:
 def is_label_value(text: str) -> bool:
     """Tell whether a text is the value of a label; the empty one is."""
     return not text or (len(text) <= _NAME_LENGTH and _NAME.fullmatch(text) is not None)
+
+
+def is_label_name(text: str) -> bool:
+    """Tell whether a text is a DNS label, as names of policies and rules are."""
+    return len(text) <= _NAME_LENGTH and _LABEL.fullmatch(text) is not None
 
 
 def is_prefixed_native_resource(name: str) -> bool:

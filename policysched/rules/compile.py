@@ -17,13 +17,14 @@ from policysched.language.compile import Compiled, Want, compile_expression
 from policysched.language.costs import Cost
 from policysched.language.diagnostics import Diagnostic
 from policysched.language.environment import Environment
-from policysched.language.policies import check_cost, check_name, compile_lets, policy_cost
+from policysched.language.policies import check_cost, each_let, policy_cost
 from policysched.language.program import Program
-from policysched.language.types import Unit
+from policysched.model.names import is_label_name
 from policysched.model.objects import LabelSelector
 from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
 from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
 from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore
+from policysched.rules.metrics import declare, finding
 
 MAX_RULES = 64
 
@@ -75,7 +76,8 @@ class _Compilation:
         self._spec = spec if spec is not None else policy.spec
         self._generation = policy.metadata.generation if generation is None else generation
         self._found: list[Diagnostic] = []
-        self._lets = Environment()
+        self._metrics = declare(self._spec.metrics, lambda field, problem: self._report(f"spec.{field}", problem))
+        self._lets = Environment(metrics=self._metrics.units)
 
     def run(self) -> Pausing:
         spec = self._spec
@@ -112,30 +114,29 @@ class _Compilation:
 
     def _define_lets(self) -> Generator[None, None, None]:
         texts = [(let.name, str(let.value)) for let in self._spec.let]
-        metrics = {metric.name: _unit(metric.unit) for metric in self._spec.metrics}
-        compiled, self._lets = compile_lets(texts, replace(self._lets, metrics=metrics))
-        for index, let in enumerate(compiled):
+        for index, (let, known) in enumerate(each_let(texts, self._lets)):
             self._report(f"spec.let[{index}].name", *let.name_diagnostics)
             self._report(f"spec.let[{index}].value", *let.value.diagnostics)
-        yield
+            self._lets = known
+            yield
 
     def _names(self) -> None:
         spec = self._spec
         if len(spec.filters) + len(spec.scores) > MAX_RULES:
             count = len(spec.filters) + len(spec.scores)
             self._report("spec", finding("E0601", f"the policy has {count} rules; at most {MAX_RULES} are allowed"))
-        for index, name in enumerate(metric.name for metric in spec.metrics):
-            problem = check_name(name)
-            self._report(f"spec.metrics[{index}].name", *([problem] if problem else []))
-        self._unique("metrics", [metric.name for metric in spec.metrics])
+        if self._policy.name and not is_label_name(self._policy.name):
+            self._report("metadata.name", _misnamed("policies", self._policy.name))
         self._unique("filters", [rule.name for rule in spec.filters])
         self._unique("scores", [rule.name for rule in spec.scores])
 
     def _unique(self, kind: str, names: Sequence[str]) -> None:
         for index, name in enumerate(names):
-            if name in names[:index]:
-                problem = finding("E0208", f'"{name}" names two {kind}', len(name))
-                self._report(f"spec.{kind}[{index}].name", problem)
+            place = f"spec.{kind}[{index}].name"
+            if not is_label_name(name):
+                self._report(place, _misnamed("rules", name))
+            elif name in names[:index]:
+                self._report(place, finding("E0208", f'"{name}" names two {kind}', len(name)))
 
     def _filter(self, index: int, rule: FilterRule) -> CompiledFilter | None:
         field = f"filters[{index}]"
@@ -163,7 +164,7 @@ class _Compilation:
         compiled = compile_cases(rule.cases, environment)
         for one in compiled.diagnostics:
             self._report(f"spec.{field}.cases" + (f"[{one.case}]" if one.case is not None else ""), one)
-        return compiled.program
+        return self._bind(compiled.program)
 
     def _condition(self, text: str | None, field: str, phase: Any) -> Program | None:
         if text is None:
@@ -173,7 +174,10 @@ class _Compilation:
 
     def _take(self, field: str, compiled: Compiled) -> Program | None:
         self._report(field, *compiled.diagnostics)
-        return compiled.program
+        return self._bind(compiled.program)
+
+    def _bind(self, program: Program | None) -> Program | None:
+        return None if program is None else self._metrics.bind(program)
 
     def _selector(self, field: str, selector: LabelSelector | None) -> LabelMatcher | None:
         if selector is None:
@@ -188,10 +192,6 @@ class _Compilation:
         self._found += [replace(one, field=field) for one in diagnostics]
 
 
-def _unit(name: str) -> Unit:
-    return next((unit for unit in Unit if unit.value == name), Unit.NUMBER)
-
-
-def finding(code: str, message: str, width: int = 0) -> Diagnostic:
-    """Make an error about a whole field, as wide as its text."""
-    return Diagnostic("error", code, message, 1, 1, 1 + width, None)
+def _misnamed(kind: str, name: str) -> Diagnostic:
+    rule = f"names of {kind} are at most 63 lower-case letters, digits and `-`, with a letter or digit at both ends"
+    return finding("E0208", f'"{name}" is no DNS label', len(name), rule)

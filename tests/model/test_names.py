@@ -5,6 +5,7 @@ import pytest
 from policysched.model.names import (
     is_device_resource_name,
     is_extended_resource_name,
+    is_label_name,
     is_label_value,
     is_native_resource,
     is_pod_level_resource,
@@ -82,3 +83,12 @@ def test_pod_level_resources_are_cpu_memory_and_huge_pages() -> None:
 )
 def test_label_keys_and_values_follow_their_syntax(text: str, key: bool, label_value: bool) -> None:
     assert (is_qualified_name(text), is_label_value(text)) == (key, label_value)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [("a", True), ("a-1", True), ("1a", True), ("a" * 63, True), ("a" * 64, False), ("", False)]
+    + [(text, False) for text in ("-a", "a-", "A", "a.b", "a_b", "a b", "ä", "a\n")],
+)
+def test_dns_labels(text: str, is_one: bool) -> None:
+    assert is_label_name(text) is is_one

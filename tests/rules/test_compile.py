@@ -45,6 +45,17 @@ MISTAKES: list[tuple[Spec, list[tuple[str, str]]]] = [
     ({"scores": [*scoring(1), *scoring(2)]}, [("E0208", "spec.scores[1].name")]),
     ({"metrics": [{"name": "sum", "query": "up"}]}, [("E0208", "spec.metrics[0].name")]),
     ({"metrics": [{"name": "a", "query": "up"}] * 2}, [("E0208", "spec.metrics[1].name")]),
+    ({"metrics": [{"name": "a", "query": " "}]}, [("E0312", "spec.metrics[0].query")]),
+    ({"metrics": [{"name": "a", "query": "up", "nodeLabel": ""}]}, [("E0312", "spec.metrics[0].nodeLabel")]),
+    ({"metrics": [{"name": "a", "query": "up", "unit": "byte"}]}, [("E0102", "spec.metrics[0].unit")]),
+    ({"metrics": [{"name": "a", "query": "up", "maxAge": "2 minutes"}]}, [("E0100", "spec.metrics[0].maxAge")]),
+    ({"metrics": [{"name": "a", "query": "up", "maxAge": "120"}]}, [("E0301", "spec.metrics[0].maxAge")]),
+    ({"metrics": [{"name": "a", "query": "up", "maxAge": "pod.name"}]}, [("E0301", "spec.metrics[0].maxAge")]),
+    ({"metrics": [{"name": "a", "query": "up", "maxAge": "0min"}]}, [("E0312", "spec.metrics[0].maxAge")]),
+    ({"filters": filtering("node.ready", "Big Rule")}, [("E0208", "spec.filters[0].name")]),
+    ({"scores": [*scoring(1, "-a"), *scoring(1, "-a")]}, [("E0208", f"spec.scores[{n}].name") for n in (0, 1)]),
+    ({"name": "a.b"}, [("E0208", "metadata.name")]),
+    ({"name": "a" * 64}, [("E0208", "metadata.name")]),
     (
         {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
         [("E0312", "spec.podSelector")],
@@ -198,6 +209,17 @@ def test_another_spec_is_compiled_under_the_name_with_its_generation() -> None:
 def test_a_finding_about_a_name_spans_it() -> None:
     one = compile_policy(policy(filters=[*CHEAP, *CHEAP])).diagnostics[0]
     assert (one.line, one.column, one.end_column, one.message) == (1, 1, 6, '"cheap" names two filters')
+
+
+def test_the_loop_gets_its_turn_between_lets() -> None:
+    lets = [{"name": f"a{number}", "value": "node.free.cpu"} for number in range(30)]
+    assert len(list(compiling(policy(let=lets)))) > 30
+
+
+def test_a_wrong_unit_names_the_ones_there_are() -> None:
+    for unit, hint in (("byte", "did you mean `bytes`?"), ("X", "write one of number, cpu, bytes, duration")):
+        one = compile_policy(policy(metrics=[{"name": "a", "query": "up", "unit": unit}])).diagnostics[0]
+        assert (one.message, one.help, one.end_column) == (f"unknown unit `{unit}`", hint, 1 + len(unit))
 
 
 def test_an_invalid_selector_says_why() -> None:
