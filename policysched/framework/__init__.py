@@ -23,6 +23,7 @@ from policysched.framework.plugin import (
     ScoreReaching,
     Scores,
     default_normalize,
+    is_by_pod,
 )
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
 from policysched.model.metrics import MetricAnswer, MetricKey, Sample
@@ -68,6 +69,7 @@ __all__ = [
     "Status",
     "Wanted",
     "default_normalize",
+    "is_by_pod",
     "unresolvable",
     "unschedulable",
 ]

@@ -131,6 +131,14 @@ class ScorePlugin(Plugin, Protocol):
         """Give a value whose change makes all prepared states stale."""
 
 
+def is_by_pod(plugin: Plugin) -> bool:
+    """Tell whether a filter has `by_pod = True`: what it reads belongs to the pod alone, as its claims do.
+
+    Such a filter is prepared and asked for all rows in every cycle of a pod with volumes, and nothing of it is kept.
+    """
+    return bool(getattr(plugin, "by_pod", False))
+
+
 @runtime_checkable
 class FilterReaching(Protocol):
     """A filter whose answer on a row depends on other rows too."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from policysched.framework.plugin import (
     FilterPlugin,
@@ -14,6 +15,7 @@ from policysched.framework.plugin import (
     PreEnqueuePlugin,
     QueueSortPlugin,
     ScorePlugin,
+    is_by_pod,
 )
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
@@ -44,6 +46,16 @@ class Profile:
     ) -> Profile:
         """Give this profile with policies behind its plugins."""
         return replace(self, filters=self.filters + filters, scores=self.scores + scores, extra_key=extra_key)
+
+    @cached_property
+    def class_filters(self) -> tuple[tuple[int, FilterPlugin], ...]:
+        """The filters whose answers hold for a whole pod class, each with its place among all filters."""
+        return tuple((place, plugin) for place, plugin in enumerate(self.filters) if not is_by_pod(plugin))
+
+    @cached_property
+    def pod_filters(self) -> tuple[tuple[int, FilterPlugin], ...]:
+        """The filters that are asked anew for every pod, each with its place among all filters."""
+        return tuple((place, plugin) for place, plugin in enumerate(self.filters) if is_by_pod(plugin))
 
     def epochs(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes prepared states stale."""

@@ -4,7 +4,7 @@ The structs live by subject (`meta`, `affinity`, `volumes`, `pods`, `nodes`); th
 kinds and gives all of them out, so that importers need not know where the seams are. Quantities stay the
 texts they were (`Amount`), and nothing here knows arrays or the network.
 
-Source: k8s.io/api/core/v1/types.go, k8s.io/api/resource/v1, k8s.io/api/scheduling/v1, v0.36.
+Source: k8s.io/api/core/v1/types.go, k8s.io/api/resource/v1, k8s.io/api/scheduling/v1, k8s.io/api/storage/v1, v0.36.
 """
 
 from __future__ import annotations
@@ -45,11 +45,24 @@ from policysched.model.pods import (
     RestartRule,
     SchedulingGate,
 )
+from policysched.model.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    Stored,
+    VolumeAttachment,
+)
 from policysched.model.volumes import ClaimSource, ImageSource, Volume
 
 __all__ = [
     "Affinity",
     "Amount",
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
     "ClaimSource",
     "Container",
     "ContainerImage",
@@ -70,6 +83,8 @@ __all__ = [
     "NodeSpec",
     "NodeStatus",
     "OwnerReference",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",
@@ -84,11 +99,14 @@ __all__ = [
     "ResourceRequirements",
     "RestartRule",
     "SchedulingGate",
+    "StorageClass",
+    "Stored",
     "Struct",
     "Taint",
     "Toleration",
     "TopologySpreadConstraint",
     "Volume",
+    "VolumeAttachment",
     "WeightedPodAffinityTerm",
 ]
 

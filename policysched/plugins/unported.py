@@ -41,12 +41,12 @@ def pod_topology_spread() -> Guard:
 
 def volume_binding() -> Guard:
     """Guard pods with persistent volume claims, of their own or made for them."""
-    return Guard("VolumeBinding", lambda pod, _: _claims(pod))
+    return Guard("VolumeBinding", lambda pod, _: _claims(pod), by_pod=True)
 
 
 def volume_zone() -> Guard:
     """Guard the same pods where VolumeBinding is disabled."""
-    return Guard("VolumeZone", lambda pod, _: _claims(pod))
+    return Guard("VolumeZone", lambda pod, _: _claims(pod), by_pod=True)
 
 
 def volume_restrictions() -> Guard:
@@ -54,6 +54,7 @@ def volume_restrictions() -> Guard:
     return Guard(
         "VolumeRestrictions",
         lambda pod, _: _disks(pod, ("gce_persistent_disk", "aws_elastic_block_store", "iscsi", "rbd")),
+        by_pod=True,
     )
 
 
@@ -62,6 +63,7 @@ def node_volume_limits() -> Guard:
     return Guard(
         "NodeVolumeLimits",
         lambda pod, _: _disks(pod, ("azure_disk", "azure_file", "cinder", "vsphere_volume", "portworx_volume")),
+        by_pod=True,
     )
 
 

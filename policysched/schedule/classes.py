@@ -1,7 +1,8 @@
 """Pod classes: pods that scheduling cannot tell apart share one evaluation.
 
 The key holds everything that any plugin reads of a pod, as bytes of its encoded parts: namespace, labels and the
-spec without what differs between siblings for no reason (container names, volumes that hold no claim, image or disk).
+spec without what differs between siblings for no reason (container names, volumes). Of volumes only images make a
+class: filters that read claims and disks are asked anew for each pod.
 Pods that wait have no resources in their status; one that does is told apart by them, and by the names they go by.
 """
 
@@ -16,7 +17,6 @@ from msgspec.structs import replace
 from policysched.model.objects import Container, Pod, PodSpec, PodStatus, Volume
 
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
-_NO_VOLUME = Volume()
 _NO_STATUS = PodStatus()
 
 
@@ -39,4 +39,4 @@ def _nameless(container: Container) -> Container:
 
 
 def _volumes(spec: PodSpec) -> list[Volume]:
-    return [volume for volume in spec.volumes if replace(volume, name="") != _NO_VOLUME]
+    return [Volume(image=volume.image) for volume in spec.volumes if volume.image is not None]

@@ -20,7 +20,9 @@ from policysched.model.objects import Pod
 from policysched.schedule.classes import class_key
 from policysched.schedule.decision import Decision
 from policysched.schedule.evaluation import FEASIBLE, INFEASIBLE_SCORE, Evaluation
+from policysched.schedule.overlay import for_pod
 from policysched.state.cluster import Cluster
+from policysched.state.storage import has_volumes
 
 CACHE_BYTES = 512 * 1024 * 1024
 """How much memory the evaluations of pod classes may take."""
@@ -64,10 +66,14 @@ class Engine:
         Cost: a few operations over all rows, plus what the plugins ask for rows that changed.
         """
         evaluation = self.evaluate(pod, key)
+        if has_volumes(pod):
+            evaluation = for_pod(evaluation, self.profile, pod)
         if self.cluster.nodes.count == 0:
             return Decision(self.cluster, pod, evaluation)
-        if evaluation.rejection is not None:
-            return Decision(self.cluster, pod, evaluation, rejection=evaluation.rejection)
+        if evaluation.rejection is not None or evaluation.filter_failure is not None:
+            return Decision(
+                self.cluster, pod, evaluation, rejection=evaluation.rejection, failure=evaluation.filter_failure
+            )
         nominated = self._nominated_row(pod, evaluation)
         if nominated is not None:
             return Decision(

@@ -42,7 +42,11 @@ class Evaluation:
         """Each row's first rejecting filter, counted from 1; FEASIBLE or ABSENT where there is none."""
         self.ranked: NDArray[np.int32] = np.zeros(0, np.int32)
         """Each row's sum of scores that need no normalising."""
+        self.rejected_at = 0
+        """The place of the plugin that rejected the pod outright."""
         self.rejection = self._prepare_filters(profile, pod)
+        self.filter_failure: Status | None = None
+        """The status of a filter that failed on some node."""
         self.scores: list[ScoreTrack] = []
         self.score_failure: Status | None = None
         """The status of a plugin that failed at PreScore; it matters once there is more than one node to choose."""
@@ -121,11 +125,12 @@ class Evaluation:
         rejection: Status | None = None
         allowed: frozenset[str] | None = None
         narrowing: set[str] = set()
-        for plugin in profile.filters:
+        for place, plugin in profile.class_filters:
             state = plugin.prepare_filter(pod, self.cluster)
             if state is SKIP:
                 continue
             if isinstance(state, Status):
+                self.rejected_at = place
                 rejection = Status(state.code, state.reasons, plugin.name)
                 if state.code is not Code.UNSCHEDULABLE:
                     return rejection
@@ -135,9 +140,10 @@ class Evaluation:
                 allowed = state.nodes if allowed is None else allowed & state.nodes
                 self.narrowing = tuple(sorted(narrowing))
                 if not allowed:
+                    self.rejected_at = place
                     return unresolvable(_narrowed_to_nothing(self.narrowing))
                 state = state.state
-            self.filters.append(FilterTrack(plugin, state))
+            self.filters.append(FilterTrack(plugin, state, place))
         if allowed is not None and rejection is None:
             self.filters.insert(0, FilterTrack(Narrowing(self.narrowing), Narrowing.prepare(allowed, self.cluster)))
         return rejection

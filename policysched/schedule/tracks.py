@@ -37,10 +37,12 @@ Reach = Callable[[Any, NDArray[np.int32]], Rows]
 class FilterTrack:
     """A filter's reason codes."""
 
-    __slots__ = ("_capacity", "_reach", "codes", "plugin", "reads", "rejects_any", "state")
+    __slots__ = ("_capacity", "_reach", "codes", "place", "plugin", "reads", "rejects_any", "state")
 
-    def __init__(self, plugin: FilterPlugin, state: Any) -> None:
+    def __init__(self, plugin: FilterPlugin, state: Any, place: int = -1) -> None:
         self.plugin = plugin
+        self.place = place
+        """Where the plugin stands among the profile's filters."""
         self.state = state
         self.reads = int(plugin.filter_reads | Aspect.PRESENCE)
         self._reach: Reach | None = getattr(plugin, "filter_reach", None)

@@ -28,6 +28,7 @@ from policysched.state.moment import Moment
 from policysched.state.nodes import NodeTable
 from policysched.state.pods import PlacedPod, PodTable, pod_id
 from policysched.state.ports import PortTable
+from policysched.state.storage import Storage
 from policysched.state.tallies import Tallies
 
 FINISHED = frozenset(("Succeeded", "Failed"))
@@ -49,6 +50,7 @@ class Cluster:
         self.pods = PodTable()
         self.kinds = Kinds()
         self.tallies = Tallies(columns, self.pods, self.kinds)
+        self.storage = Storage()
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.anti_affine: dict[str, PlacedPod] = {}
         """Placed pods with required anti-affinity terms, by identity."""
@@ -201,6 +203,7 @@ class Cluster:
         if is_new:
             self.tallies.appear(placed.kind, placed)
         self.pods.insert(identity, placed)
+        self.storage.place(placed)
         self._count(placed, 1)
         if _has_required_anti_affinity(pod):
             self.anti_affine[identity] = placed
@@ -209,6 +212,7 @@ class Cluster:
 
     def _displace(self, identity: str) -> None:
         placed = self.pods.remove(identity)
+        self.storage.displace(placed)
         self._count(placed, -1)
         if self.kinds.leave(placed.kind):
             self.tallies.vanish(placed.kind)

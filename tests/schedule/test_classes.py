@@ -25,11 +25,13 @@ from policysched.model.objects import (
     TopologySpreadConstraint,
     Volume,
 )
+from policysched.model.volumes import AWSDisk
 from policysched.schedule.classes import class_key
 from tests.build import pod
 
 PLAIN = pod(requests={"cpu": 1}, image="i")
 CLAIM = Volume(name="v", persistent_volume_claim=ClaimSource(claim_name="c"))
+IMAGE = Volume(name="v", image=ImageSource(reference="i"))
 
 
 def with_metadata(**fields: Any) -> Any:
@@ -51,6 +53,8 @@ SIBLINGS = {
     "annotations": with_metadata(annotations={"a": "b"}),
     "container name": with_container(name="other"),
     "volume without a source": with_spec(volumes=[Volume(name="kube-api-access-x7k2p")]),
+    "claim": with_spec(volumes=[CLAIM]),
+    "disk": with_spec(volumes=[Volume(name="v", aws_elastic_block_store=AWSDisk(volume_id="d"))]),
     "nomination": replace(PLAIN, status=PodStatus(phase="Pending", nominated_node_name="n1")),
 }
 
@@ -77,7 +81,7 @@ SPEC: dict[str, Any] = {
     "resources": ResourceRequirements(),
     "resource_claims": [PodResourceClaim()],
     "scheduling_gates": [SchedulingGate()],
-    "volumes": [CLAIM],
+    "volumes": [IMAGE],
     "host_network": True,
     "host_users": False,
 }
@@ -94,9 +98,7 @@ OTHERS = {
     "namespace": with_metadata(namespace="other"),
     "labels": with_metadata(labels={"a": "b"}),
     "label value": with_metadata(labels={"a": "c"}),
-    "claim": with_spec(volumes=[replace(CLAIM, persistent_volume_claim=ClaimSource(claim_name="d"))]),
-    "volume name": with_spec(volumes=[replace(CLAIM, name="other")]),
-    "image volume": with_spec(volumes=[Volume(name="v", image=ImageSource(reference="i"))]),
+    "image of a volume": with_spec(volumes=[Volume(name="v", image=ImageSource(reference="j"))]),
     "order of containers": with_spec(containers=[*PLAIN.spec.containers, Container()]),
     "other order": with_spec(containers=[Container(), *PLAIN.spec.containers]),
     "amount in other words": with_container(resources=ResourceRequirements(requests={"cpu": "1000m"})),
@@ -120,6 +122,11 @@ def test_no_field_of_spec_and_container_is_forgotten_here() -> None:
     assert {field.name for field in msgspec.structs.fields(Container)} == CONTAINER.keys() | {"name"}
     assert get_args(get_type_hints(PodSpec)["volumes"]) == (Volume,)
     assert {"labels", "namespace"} < {field.name for field in msgspec.structs.fields(Metadata)}
+
+
+def test_the_name_of_an_image_volume_makes_no_class() -> None:
+    named = with_spec(volumes=[replace(IMAGE, name="other")])
+    assert class_key(named) == class_key(with_spec(volumes=[IMAGE])) != class_key(PLAIN)
 
 
 def test_the_order_of_keys_does_not_matter() -> None:

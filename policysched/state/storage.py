@@ -1,0 +1,188 @@
+"""Volumes, claims, classes and what CSI drivers say: as stored, and as bindings under way will leave them.
+
+A pod that is about to be bound to a node may take volumes with it long before the API server says so. Such volumes and
+claims are *assumed*: what is assumed stands before what is stored until the server tells of a newer version. Which
+volumes fit is no question for this module.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go; pkg/scheduler/backend/cache/snapshot.go
+(IsPVCUsedByPods).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from policysched.model.objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+    VolumeAttachment,
+)
+from policysched.model.storage import claim_name, class_of
+from policysched.state.pods import PlacedPod, pod_id
+
+S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
+
+
+class OutOfStepError(Exception):
+    """An assumption about a version of an object that is not the newest, or about an object that is gone."""
+
+
+class Assumable(Generic[S]):
+    """Objects of a kind by key: those stored, and over them those that are assumed."""
+
+    __slots__ = ("_assumed", "_key", "_stored")
+
+    def __init__(self, key: Callable[[S], str]) -> None:
+        self._key: Callable[[S], str] = key
+        self._stored: dict[str, S] = {}
+        self._assumed: dict[str, S] = {}
+
+    def put(self, obj: S) -> S | None:
+        """Take an object as it is stored now; give what was stored before. A newer version ends an assumption."""
+        key = self._key(obj)
+        old = self._stored.get(key)
+        self._stored[key] = obj
+        assumed = self._assumed.get(key)
+        if assumed is not None and _version(assumed) != _version(obj):
+            del self._assumed[key]
+        return old
+
+    def drop(self, key: str) -> S | None:
+        """Take note that an object is gone; give it."""
+        self._assumed.pop(key, None)
+        return self._stored.pop(key, None)
+
+    def get(self, key: str) -> S | None:
+        """Give an object as it is assumed, else as it is stored."""
+        return self._assumed.get(key) or self._stored.get(key)
+
+    def stored(self, key: str) -> S | None:
+        """Give an object as the API server has it."""
+        return self._stored.get(key)
+
+    def assume(self, obj: S) -> None:
+        """Let an object stand before the stored one of the same version.
+
+        Raises:
+            OutOfStepError: another version is stored, or none.
+        """
+        key = self._key(obj)
+        stored = self._stored.get(key)
+        if stored is None:
+            raise OutOfStepError(f'"{key}" not found')
+        if _version(stored) != _version(obj):
+            raise OutOfStepError(f'"{key}" is out of sync (stored: {_version(stored)}, assume: {_version(obj)})')
+        self._assumed[key] = obj
+
+    def restore(self, obj: S) -> None:
+        """Take an assumption back, unless a newer version ended it already."""
+        key = self._key(obj)
+        assumed = self._assumed.get(key)
+        if assumed is not None and _version(assumed) == _version(obj):
+            del self._assumed[key]
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+
+class Storage:
+    """Everything about storage that decisions read."""
+
+    def __init__(self) -> None:
+        self.volumes: Assumable[PersistentVolume] = Assumable(lambda volume: volume.metadata.name)
+        self.claims: Assumable[PersistentVolumeClaim] = Assumable(lambda claim: claim.key)
+        self.classes: dict[str, StorageClass] = {}
+        self.csi_nodes: dict[str, CSINode] = {}
+        self.csi_drivers: dict[str, CSIDriver] = {}
+        self.capacities: dict[str, CSIStorageCapacity] = {}
+        """By `namespace/name`."""
+        self.attachments: dict[str, VolumeAttachment] = {}
+        self.pods: dict[str, PlacedPod] = {}
+        """Placed pods with volumes that scheduling looks at, by identity."""
+        self._by_class: dict[str, set[str]] = {}
+        self._users: dict[str, set[str]] = {}
+
+    def volumes_of_class(self, name: str) -> list[PersistentVolume]:
+        """List the volumes of a class as they are assumed or stored, by name."""
+        found = (self.volumes.get(volume) for volume in sorted(self._by_class.get(name, ())))
+        return [volume for volume in found if volume is not None]
+
+    def users(self, claim: str) -> Iterable[str]:
+        """Give the identities of the placed pods that use a claim, by `namespace/name`; made for them or not."""
+        return self._users.get(claim, ())
+
+    def put_volume(self, volume: PersistentVolume) -> PersistentVolume | None:
+        """Take a volume as it is now; give what it was."""
+        old = self.volumes.put(volume)
+        if old is not None and class_of(old) != class_of(volume):
+            self._forget_class(old)
+        self._by_class.setdefault(class_of(volume), set()).add(volume.metadata.name)
+        return old
+
+    def drop_volume(self, name: str) -> PersistentVolume | None:
+        """Take note that a volume is gone."""
+        old = self.volumes.drop(name)
+        if old is not None:
+            self._forget_class(old)
+        return old
+
+    def place(self, placed: PlacedPod) -> None:
+        """Take note of a pod that came to a node."""
+        pod = placed.pod
+        if not has_volumes(pod):
+            return
+        identity = pod_id(pod)
+        self.pods[identity] = placed
+        for key in claim_keys(pod):
+            self._users.setdefault(key, set()).add(identity)
+
+    def displace(self, placed: PlacedPod) -> None:
+        """Take note of a pod that left its node."""
+        identity = pod_id(placed.pod)
+        if self.pods.pop(identity, None) is None:
+            return
+        for key in claim_keys(placed.pod):
+            users = self._users.get(key, set())
+            users.discard(identity)
+            if not users:
+                self._users.pop(key, None)
+
+    def _forget_class(self, volume: PersistentVolume) -> None:
+        names = self._by_class[class_of(volume)]
+        names.discard(volume.metadata.name)
+        if not names:
+            del self._by_class[class_of(volume)]
+
+
+def has_volumes(pod: Pod) -> bool:
+    """Tell whether a pod has volumes of a kind that scheduling looks at."""
+    return any(
+        volume.persistent_volume_claim
+        or volume.ephemeral
+        or volume.gce_persistent_disk
+        or volume.aws_elastic_block_store
+        or volume.azure_disk
+        or volume.azure_file
+        or volume.cinder
+        or volume.vsphere_volume
+        or volume.portworx_volume
+        or volume.iscsi
+        or volume.rbd
+        for volume in pod.spec.volumes
+    )
+
+
+def claim_keys(pod: Pod) -> set[str]:
+    """Name the claims of a pod as `namespace/name`, those made for it too."""
+    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
+    return {f"{pod.metadata.namespace}/{name}" for name in names if name is not None}
+
+
+def _version(obj: PersistentVolume | PersistentVolumeClaim) -> str:
+    return obj.metadata.resource_version

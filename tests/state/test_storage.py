@@ -1,0 +1,178 @@
+"""Volumes and claims as they are stored and as they are assumed, and which pods use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from policysched.model.decode import ObjectError
+from policysched.model.decode_storage import SHAPES, decode_stored
+from policysched.model.objects import ClaimSource, PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from policysched.model.storage import class_of, is_fully_bound
+from policysched.model.volumes import AWSDisk, EphemeralSource
+from policysched.state.storage import OutOfStepError, Storage
+from tests.build import cluster, node, pod
+
+
+def claim(name: str = "c", version: str = "1", **spec: Any) -> PersistentVolumeClaim:
+    made = decode_stored("PersistentVolumeClaim", {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    assert isinstance(made, PersistentVolumeClaim)
+    return replace(made, metadata=replace(made.metadata, resource_version=version))
+
+
+def volume(name: str = "v", version: str = "1", **spec: Any) -> PersistentVolume:
+    made = decode_stored("PersistentVolume", {"metadata": {"name": name}, "spec": spec})
+    assert isinstance(made, PersistentVolume)
+    return replace(made, metadata=replace(made.metadata, resource_version=version))
+
+
+def using(name: str, *claims: str, on: str = "n1", **volumes: Any) -> Pod:
+    made = pod(name, on=on)
+    sources = [Volume(name=one, persistent_volume_claim=ClaimSource(claim_name=one)) for one in claims]
+    sources += [Volume(name=key, **{key: source}) for key, source in volumes.items()]
+    return replace(made, spec=replace(made.spec, volumes=sources))
+
+
+# Assuming
+
+
+def test_what_is_assumed_stands_before_what_is_stored_until_a_newer_version_comes() -> None:
+    claims = Storage().claims
+    claims.put(claim())
+    assumed = claim(volumeName="v")
+    claims.assume(assumed)
+    assert (claims.get("default/c"), claims.stored("default/c")) == (assumed, claim())
+    claims.put(claim())
+    assert claims.get("default/c") == assumed
+    claims.put(claim(version="2"))
+    assert claims.get("default/c") == claim(version="2")
+
+
+def test_an_assumption_is_taken_back_only_while_it_is_about_the_stored_version() -> None:
+    claims = Storage().claims
+    claims.put(claim())
+    assumed = claim(volumeName="v")
+    claims.assume(assumed)
+    claims.restore(claim(version="0"))
+    assert claims.get("default/c") == assumed
+    claims.restore(assumed)
+    claims.restore(assumed)
+    assert claims.get("default/c") == claim()
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [([], '"default/c" not found'), ([claim(version="2")], '"default/c" is out of sync (stored: 2, assume: 1)')],
+)
+def test_only_the_newest_version_can_be_assumed(stored: list[PersistentVolumeClaim], message: str) -> None:
+    claims = Storage().claims
+    for one in stored:
+        claims.put(one)
+    with pytest.raises(OutOfStepError) as error:
+        claims.assume(claim())
+    assert str(error.value) == message
+
+
+def test_what_is_gone_is_not_assumed_any_more() -> None:
+    claims = Storage().claims
+    claims.put(claim())
+    claims.assume(claim(volumeName="v"))
+    claims.drop("default/c")
+    assert (claims.get("default/c"), len(claims)) == (None, 0)
+    assert claims.drop("default/c") is None
+
+
+# Classes
+
+
+def test_volumes_are_found_by_their_class_as_they_are_assumed() -> None:
+    storage = Storage()
+    for name in "ba":
+        storage.put_volume(volume(name, storageClassName="fast"))
+    storage.put_volume(volume("c"))
+    storage.volumes.assume(volume("a", storageClassName="fast", volumeMode="Block"))
+    found = storage.volumes_of_class("fast")
+    assert [(one.metadata.name, one.spec.volume_mode) for one in found] == [("a", "Block"), ("b", None)]
+    assert [one.metadata.name for one in storage.volumes_of_class("")] == ["c"]
+
+
+def test_a_volume_that_changes_its_class_or_goes_is_found_there_no_more() -> None:
+    storage = Storage()
+    storage.put_volume(volume("a", storageClassName="fast"))
+    storage.put_volume(volume("a", version="2", storageClassName="slow"))
+    assert (storage.volumes_of_class("fast"), len(storage.volumes_of_class("slow"))) == ([], 1)
+    assert storage.drop_volume("a") == volume("a", version="2", storageClassName="slow")
+    assert storage.volumes_of_class("slow") == []
+    assert storage.drop_volume("a") is None
+
+
+def test_the_old_annotation_of_the_class_counts_before_the_field() -> None:
+    made = claim(storageClassName="field")
+    annotated = replace(
+        made, metadata=replace(made.metadata, annotations={"volume.beta.kubernetes.io/storage-class": ""})
+    )
+    assert (class_of(made), class_of(annotated), class_of(claim())) == ("field", "", "")
+
+
+def test_a_claim_is_bound_when_both_halves_are_written() -> None:
+    named = claim(volumeName="v")
+    done = {"pv.kubernetes.io/bind-completed": "yes"}
+    completed = replace(named, metadata=replace(named.metadata, annotations=done))
+    assert [is_fully_bound(one) for one in (claim(), named, completed)] == [False, False, True]
+
+
+# Pods
+
+
+def test_the_pods_that_use_a_claim_are_known_while_they_are_placed() -> None:
+    made = cluster(node("n1"), using("a", "c", "d"), using("b", "c", ephemeral=EphemeralSource()))
+    users = made.storage.users
+    assert [set(users(f"default/{name}")) for name in ("c", "d", "b-ephemeral")] == [
+        {"default.a", "default.b"}, {"default.a"}, {"default.b"},
+    ]  # fmt: skip
+    made.remove_pod("default.a")
+    assert [set(users(f"default/{name}")) for name in ("c", "d")] == [{"default.b"}, set()]
+    waiting = using("e", "d", on="")
+    made.assume(waiting, 0)
+    assert set(users("default/d")) == {"default.e"}
+    made.forget("default.e")
+    assert set(users("default/d")) == set()
+
+
+def test_pods_with_disks_of_their_own_are_known_and_others_are_not() -> None:
+    made = cluster(
+        node("n1"), using("a", aws_elastic_block_store=AWSDisk(volume_id="d")), using("b"), pod("c", on="n1")
+    )
+    assert set(made.storage.pods) == {"default.a"}
+    made.remove_pod("default.b")
+    made.remove_pod("default.a")
+    assert made.storage.pods == {}
+
+
+# Decoding
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "message"),
+    [
+        ("PersistentVolume", {"spec": {"capacity": {"storage": "1Gx"}}}, "spec.capacity.storage"),
+        (
+            "PersistentVolumeClaim",
+            {"spec": {"resources": {"requests": {"storage": "1z"}}}},
+            "spec.resources.requests.storage",
+        ),
+        ("CSIStorageCapacity", {"maximumVolumeSize": "big"}, "maximumVolumeSize"),
+        ("CSINode", {"spec": {"drivers": [{"allocatable": {"count": "3"}}]}}, "spec.drivers[...].allocatable.count"),
+    ],
+)
+def test_a_malformed_object_is_refused_with_its_field(kind: str, raw: dict[str, Any], message: str) -> None:
+    with pytest.raises(ObjectError, match="x") as error:
+        decode_stored(kind, {"metadata": {"name": "x"}} | raw)
+    assert error.value.field == message
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_empty_objects_of_every_kind_are_decoded(kind: str) -> None:
+    assert decode_stored(kind, {"kind": kind, "metadata": {"name": "x"}, "spec": None}).metadata.name == "x"
