@@ -164,7 +164,7 @@ def test_pods_with_disks_of_their_own_are_known_and_others_are_not() -> None:
             "spec.resources.requests.storage",
         ),
         ("CSIStorageCapacity", {"maximumVolumeSize": "big"}, "maximumVolumeSize"),
-        ("CSINode", {"spec": {"drivers": [{"allocatable": {"count": "3"}}]}}, "spec.drivers[...].allocatable.count"),
+        ("CSINode", {"spec": {"drivers": [{"allocatable": {"count": "3"}}]}}, "spec.drivers[0].allocatable.count"),
     ],
 )
 def test_a_malformed_object_is_refused_with_its_field(kind: str, raw: dict[str, Any], message: str) -> None:
