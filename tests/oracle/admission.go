@@ -16,38 +16,41 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/storage/install"
 )
 
-// admit fills in what the API server fills in: the defaults and a UID of every object, and for pods
+// admission fills in what the API server fills in: the defaults and a UID of every object, and for pods
 // the namespace and the priority that a PriorityClass stands for.
-func admit(objects []runtime.Object, pods []*v1.Pod) {
-	values := priorities(objects)
+type admission struct {
+	priorities map[string]int32
+}
+
+func (a admission) admitAll(objects []runtime.Object, pods []*v1.Pod) {
 	for _, object := range objects {
-		legacyscheme.Scheme.Default(object)
-		identify(object.(metav1.Object))
-		if pod, ok := object.(*v1.Pod); ok {
-			admitPod(pod, values)
-		}
+		a.admit(object)
 	}
 	for _, pod := range pods {
-		legacyscheme.Scheme.Default(pod)
-		identify(pod)
-		admitPod(pod, values)
+		a.admit(pod)
 	}
 }
 
-// identify gives an object the UID that the scheduler's caches know it by.
-func identify(object metav1.Object) {
-	if object.GetUID() == "" {
-		object.SetUID(types.UID(object.GetNamespace() + "/" + object.GetName()))
-	}
-}
-
-func admitPod(pod *v1.Pod, values map[string]int32) {
-	if pod.Namespace == "" {
-		pod.Namespace = v1.NamespaceDefault
+func (a admission) admit(object runtime.Object) {
+	legacyscheme.Scheme.Default(object)
+	identify(object.(metav1.Object))
+	pod, ok := object.(*v1.Pod)
+	if !ok {
+		return
 	}
 	if pod.Spec.Priority == nil {
-		value := values[pod.Spec.PriorityClassName]
+		value := a.priorities[pod.Spec.PriorityClassName]
 		pod.Spec.Priority = &value
+	}
+}
+
+// identify gives an object the UID that the scheduler's caches know it by, and a pod its namespace.
+func identify(object metav1.Object) {
+	if _, ok := object.(*v1.Pod); ok && object.GetNamespace() == "" {
+		object.SetNamespace(v1.NamespaceDefault)
+	}
+	if object.GetUID() == "" {
+		object.SetUID(types.UID(object.GetNamespace() + "/" + object.GetName()))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -31,31 +30,36 @@ type environment struct {
 	cache     cache.Cache
 	snapshot  *cache.Snapshot
 	nominated *nominator
+	informers informers.SharedInformerFactory
+	devices   *devices
+	admission admission
 }
 
 func newEnvironment(ctx context.Context, profile *config.KubeSchedulerProfile, objects []runtime.Object, pods []*v1.Pod) (*environment, error) {
 	world := &environment{
+		admission: admission{priorities(objects)},
+		informers: informers.NewSharedInformerFactory(emptyClient, 0),
 		cache:     cache.New(ctx, nil, false),
 		snapshot:  cache.NewEmptySnapshot(),
 		nominated: &nominator{byNode: map[string][]fwk.PodInfo{}},
 	}
+	world.admission.admitAll(objects, pods)
 	if err := world.build(ctx, profile, without(objects, pods)); err != nil {
 		return nil, err
 	}
-	return world, world.cache.UpdateSnapshot(klog.FromContext(ctx), world.snapshot)
+	return world, nil
 }
 
 func (w *environment) build(ctx context.Context, profile *config.KubeSchedulerProfile, objects []runtime.Object) error {
-	factory := informers.NewSharedInformerFactory(emptyClient, 0)
-	devices, err := newDevices(ctx, factory)
-	if err != nil {
+	var err error
+	if w.devices, err = newDevices(ctx, w.informers); err != nil {
 		return err
 	}
 	w.framework, err = frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
 		frameworkruntime.WithClientSet(emptyClient),
-		frameworkruntime.WithInformerFactory(factory),
-		frameworkruntime.WithSharedDRAManager(devices.manager),
-		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
+		frameworkruntime.WithInformerFactory(w.informers),
+		frameworkruntime.WithSharedDRAManager(w.devices.manager),
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(w.informers.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithSnapshotSharedLister(w.snapshot),
 		frameworkruntime.WithPodNominator(w.nominated),
 		frameworkruntime.WithPodGroupManager(w.cache),
@@ -66,7 +70,7 @@ func (w *environment) build(ctx context.Context, profile *config.KubeSchedulerPr
 		return fmt.Errorf("profile %q: %w", profile.SchedulerName, err)
 	}
 	for _, object := range objects {
-		if err := w.add(ctx, factory, devices, object); err != nil {
+		if err := w.add(ctx, object); err != nil {
 			return err
 		}
 	}
@@ -75,17 +79,16 @@ func (w *environment) build(ctx context.Context, profile *config.KubeSchedulerPr
 
 // add puts an object where kube-scheduler's event handlers would: into the store of its informer,
 // and beyond that into the cache, the nominator, or the trackers of dynamic resource allocation.
-func (w *environment) add(ctx context.Context, factory informers.SharedInformerFactory, devices *devices, object runtime.Object) error {
+func (w *environment) add(ctx context.Context, object runtime.Object) error {
 	logger := klog.FromContext(ctx)
 	if pod, ok := object.(*v1.Pod); ok && finished(pod) {
 		return nil
 	}
-	resource, _ := meta.UnsafeGuessKindToResource(object.GetObjectKind().GroupVersionKind())
-	informer, err := factory.ForResource(resource)
+	store, err := w.store(object)
 	if err != nil {
 		return err
 	}
-	if err := informer.Informer().GetIndexer().Add(object); err != nil {
+	if err := store.Add(object); err != nil {
 		return err
 	}
 	switch typed := object.(type) {
@@ -94,9 +97,9 @@ func (w *environment) add(ctx context.Context, factory informers.SharedInformerF
 	case *v1.Pod:
 		return w.addPod(logger, typed)
 	case *resourcev1.ResourceClaim:
-		devices.addClaim(typed)
+		w.devices.addClaim(typed)
 	case *resourcev1.DeviceClass:
-		devices.addClass(typed)
+		w.devices.addClass(typed)
 	}
 	return nil
 }
@@ -118,13 +121,14 @@ func (w *environment) addPod(logger klog.Logger, pod *v1.Pod) error {
 
 // assume places a pod as the scheduler does between its decision and the binding's confirmation.
 func (w *environment) assume(ctx context.Context, pod *v1.Pod, node string) error {
-	logger := klog.FromContext(ctx)
 	placed := pod.DeepCopy()
 	placed.Spec.NodeName = node
-	if err := w.cache.AssumePod(logger, placed); err != nil {
-		return err
-	}
-	return w.cache.UpdateSnapshot(logger, w.snapshot)
+	return w.cache.AssumePod(klog.FromContext(ctx), placed)
+}
+
+// refresh takes a new snapshot, as every scheduling cycle does at its beginning.
+func (w *environment) refresh(ctx context.Context) error {
+	return w.cache.UpdateSnapshot(klog.FromContext(ctx), w.snapshot)
 }
 
 func finished(pod *v1.Pod) bool {

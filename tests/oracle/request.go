@@ -20,10 +20,11 @@ type request struct {
 	Config   json.RawMessage   `json:"config"`
 	Sequence []json.RawMessage `json:"sequence"`
 	Choices  []string          `json:"choices"`
+	Between  [][]change        `json:"between"`
 }
 
 // evaluate decides about the case's pod, or about the pods of its sequence one after another:
-// there every placed pod is assumed on its node before the next one is decided.
+// there the changes that come between happen before each one, and every placed pod is assumed on its node.
 func (r *request) evaluate() ([]record, error) {
 	pods, err := r.pods()
 	if err != nil {
@@ -39,7 +40,6 @@ func (r *request) evaluate() ([]record, error) {
 	if err != nil {
 		return nil, err
 	}
-	admit(objects, pods)
 	world, err := newEnvironment(ctx, profile, objects, pods)
 	if err != nil {
 		return nil, err
@@ -50,6 +50,9 @@ func (r *request) evaluate() ([]record, error) {
 func (r *request) decideAll(ctx context.Context, world *environment, pods []*v1.Pod) ([]record, error) {
 	records := make([]record, 0, len(pods))
 	for i, pod := range pods {
+		if err := r.happen(ctx, world, i); err != nil {
+			return nil, err
+		}
 		decided, err := world.decide(ctx, pod)
 		if err != nil {
 			return nil, err
@@ -63,6 +66,18 @@ func (r *request) decideAll(ctx context.Context, world *environment, pods []*v1.
 		}
 	}
 	return records, nil
+}
+
+func (r *request) happen(ctx context.Context, world *environment, i int) error {
+	if i >= len(r.Between) {
+		return nil
+	}
+	for _, happened := range r.Between[i] {
+		if err := world.apply(ctx, happened); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *request) choice(i int, decided record) string {
