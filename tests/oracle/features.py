@@ -164,7 +164,7 @@ def _arguments(profile: Thing, plugin: str) -> Iterator[str]:
 
 
 class Bites:
-    """Counts the cases with a feature, those in which its plugin rejected a node, and those in which it told nodes apart."""
+    """Counts the cases with a feature, and those in which its plugin rejected a node or told nodes apart."""
 
     def __init__(self) -> None:
         self.cases: Counter[Feature] = Counter()

@@ -1,37 +1,42 @@
-"""Random scheduling cases that bite, and the count of how often they do.
+"""Random scheduling cases that bite.
 
 Knows nothing of how a case is answered. A case has up to three themes (what its nodes and its pod
 are about): a case about everything at once is rejected by the first plugin, and the others never speak.
+Cases about pods that look at each other are made by `relations` and `stories`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import configs, nodes, pods
+from .relations import relation
+from .stories import story
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 Case: TypeAlias = dict[str, Any]
-Record: TypeAlias = dict[str, Any]
 
 THEMES = ["resources", "affinity", "taints", "images", "ports", "features", "cordon", "odd", "name"]
 SHARES = [8, 6, 5, 5, 4, 3, 3, 2, 1]
+RELATED = 0.0
+"""How many of all cases are about pods that look at each other."""
 
 
-def singles(seed: int, indices: Iterable[int]) -> Iterator[Case]:
+def singles(seed: int, indices: Iterable[int], *, related: float = RELATED) -> Iterator[Case]:
     """Generate cases with one pod to schedule.
 
     Every case has a random source of its own, so that case 17 of a seed is the same whichever
     others are asked for.
     """
     for index in indices:
-        yield single(Random(f"{seed}/single/{index}"), f"{seed}-{index}")
+        rng = Random(f"{seed}/single/{index}")
+        make = relation if rng.random() < related else single
+        yield make(rng, f"{seed}-{index}")
 
 
 def sequences(seed: int, indices: Iterable[int]) -> Iterator[Case]:
@@ -45,6 +50,22 @@ def sequences(seed: int, indices: Iterable[int]) -> Iterator[Case]:
         case["sequence"] = [pods.pending(rng, f"pod-{i}", names, themes - {"name"}) for i in range(rng.randint(4, 15))]
         case["themes"] = sorted(themes)
         yield case
+
+
+def stories(seed: int, indices: Iterable[int], *, related: float = RELATED) -> Iterator[Case]:
+    """Generate sequences of up to a few dozen pods in a small cluster where much happens between them."""
+    for index in indices:
+        rng = Random(f"{seed}/story/{index}")
+        looks, length = rng.random() < related, rng.randint(10, 60)
+        yield story(rng, f"{seed}-t{index}", length=length, most_nodes=25, busy=rng.choice([0.2, 0.6]), related=looks)
+
+
+def marathons(seed: int, indices: Iterable[int], *, related: float = RELATED, length: int = 500) -> Iterator[Case]:
+    """Generate long sequences; things happen between pods seldom, and every fourth cluster is large."""
+    for index in indices:
+        rng = Random(f"{seed}/marathon/{index}")
+        looks, most = rng.random() < related, 60 if index % 4 else 250
+        yield story(rng, f"{seed}-m{index}", length=length, most_nodes=most, busy=0.1, related=looks)
 
 
 def single(rng: Random, name: str) -> Case:
@@ -70,48 +91,16 @@ def _residents(rng: Random, names: list[str], themes: frozenset[str]) -> list[di
     return [pods.placed(rng, f"placed-{i}", home, themes) for i, home in enumerate(homes)]
 
 
-def biting(records: Iterable[Record]) -> dict[str, dict[str, int]]:
-    """Count per plugin the records where it rejected something and where its scores differed."""
-    rejected: Counter[str] = Counter()
-    scored: Counter[str] = Counter()
-    for record in records:
-        rejected.update(_rejectors(record))
-        scored.update(_discerning(record))
-    plugins = sorted({*rejected, *scored})
-    return {name: {"rejected": rejected[name], "scored": scored[name]} for name in plugins}
-
-
-def _rejectors(record: Record) -> set[str]:
-    found = {verdict["plugin"] for verdict in record.get("rejected", {}).values()}
-    if "preFilter" in record:
-        found.add(f"{record['preFilter']['plugin'] or 'no plugin'} (PreFilter)")
-    return found
-
-
-def _discerning(record: Record) -> set[str]:
-    seen: dict[str, set[int]] = {}
-    for scores in record.get("scores", {}).values():
-        for plugin, score in scores.items():
-            seen.setdefault(plugin, set()).add(score)
-    return {plugin for plugin, scores in seen.items() if len(scores) > 1}
-
-
-def table(counts: dict[str, dict[str, int]], total: int) -> str:
-    """Lay out the counts of `biting` as text."""
-    lines = [f"{'of ' + str(total) + ' decisions':32} {'rejected':>8} {'scored':>8}"]
-    lines += [f"{name:32} {row['rejected']:8} {row['scored']:8}" for name, row in counts.items()]
-    return "\n".join(lines)
-
-
 def main() -> None:
     """Print generated cases, one JSON document a line."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=10)
-    parser.add_argument("--sequences", action="store_true")
+    kinds: dict[str, Callable[[int, Iterable[int]], Iterator[Case]]]
+    kinds = {"singles": singles, "sequences": sequences, "stories": stories, "marathons": marathons}
+    parser.add_argument("--kind", choices=kinds, default="singles")
     options = parser.parse_args()
-    generate = sequences if options.sequences else singles
-    for case in generate(options.seed, range(options.count)):
+    for case in kinds[options.kind](options.seed, range(options.count)):
         print(json.dumps(case))  # noqa: T201 - a command's output
 
 

@@ -17,12 +17,17 @@ PLUGINS = ("PodTopologySpread", "InterPodAffinity")
 
 
 def configuration(rng: Random, themes: frozenset[str]) -> dict[str, Any]:
-    """Draw a configuration under which both plugins work, or one of them filters or scores alone."""
+    """Draw a configuration under which both plugins work, or one of them filters or scores alone.
+
+    The two stay disabled where pods do not look at each other.
+    """
     config = configs.variant(rng) if rng.random() < 0.05 else configs.base()
+    if not themes & {"peers", "spread", "defaults"}:
+        return config
     profile = config["profiles"][0]
     disabled = profile["plugins"]["multiPoint"]["disabled"]
     disabled[:] = [entry for entry in disabled if entry["name"] not in PLUGINS]
-    if "defaults" in themes and rng.random() < 0.4:
+    if "defaults" in themes and rng.random() < 0.5:
         _args(profile, "PodTopologySpread", spreading.defaults(rng))
     if "peers" in themes and rng.random() < 0.25:
         _args(profile, "InterPodAffinity", _peer_args(rng))

@@ -18,7 +18,7 @@ Case: TypeAlias = dict[str, Any]
 Thing: TypeAlias = dict[str, Any]
 
 THEMES = ["peers", "spread", "defaults"]
-SHARES = [5, 4, 3]
+SHARES = [5, 6, 3]
 MIXED = ["resources", "affinity", "taints", "cordon", "images", "ports"]
 """Themes of other cases that are mixed in."""
 ROOM = {"cpu": "64", "memory": "256Gi", "pods": "600"}
@@ -42,9 +42,9 @@ def relation(rng: Random, name: str) -> Case:
     }
 
 
-def draw_world(rng: Random) -> World:
-    """Draw what a case is about."""
-    themes = set(rng.choices(THEMES, SHARES, k=rng.choice([1, 1, 1, 2])))
+def draw_world(rng: Random, *, related: bool = True) -> World:
+    """Draw what a case is about; its pods look at each other or do not."""
+    themes = set(rng.choices(THEMES, SHARES, k=rng.choice([1, 1, 1, 2]))) if related else {rng.choice(MIXED)}
     if rng.random() < 0.4:
         themes.add(rng.choice(MIXED))
     crowded = rng.choices([0.0, 0.3, 1.0, 2.0, 4.0, 8.0], [1, 3, 6, 6, 3, 1])[0]
@@ -61,6 +61,11 @@ class World:
     themes: frozenset[str]
     crowded: float
     namespaced: bool
+
+    @property
+    def related(self) -> bool:
+        """Whether pods look at each other."""
+        return bool(self.themes & set(THEMES))
 
     def namespaces(self, rng: Random) -> list[Thing]:
         """Make the namespaces that are there; the API server labels each with its name."""
@@ -94,7 +99,7 @@ class World:
         count = min(MOST_RESIDENTS, round(len(names) * self.crowded * rng.uniform(0.5, 1.5)))
         favoured = rng.sample(names, max(1, len(names) // 3))
         homes = [rng.choice(favoured if rng.random() < 0.6 else names) for _ in range(count)]
-        ruled = rng.choice([0.0, 0.1, 0.3]) if "peers" in self.themes else 0.02
+        ruled = rng.choice([0.0, 0.1, 0.3]) if "peers" in self.themes else 0.02 * self.related
         return [self.resident(rng, f"placed-{number}", home, ruled) for number, home in enumerate(homes)]
 
     def resident(self, rng: Random, name: str, home: str, ruled: float) -> Thing:
@@ -114,10 +119,8 @@ class World:
 
     def pending(self, rng: Random, name: str, names: list[str]) -> Thing:
         """Make the pod to schedule."""
-        if self.themes & set(MIXED):
-            made = pods.pending(rng, name, names, self.themes)
-        else:
-            made = _small(rng, name)
+        mixed = self.themes & set(MIXED)
+        made = pods.pending(rng, name, names, self.themes) if mixed else _small(rng, name)
         self._name(rng, made)
         spec, own = made["spec"], made["metadata"]["labels"]
         if "peers" in self.themes:
@@ -130,7 +133,7 @@ class World:
 
     def owned(self, rng: Random, pod: Thing) -> list[Thing]:
         """Give the pod Services and a controller, and return them."""
-        if "defaults" not in self.themes and rng.random() > 0.05:
+        if not self.related or ("defaults" not in self.themes and rng.random() > 0.05):
             return []
         found = owners.services(rng, pod["metadata"]["namespace"], pod["metadata"]["labels"])
         return found + (owners.controller(rng, pod) if not found or rng.random() < 0.6 else [])

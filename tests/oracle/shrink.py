@@ -1,7 +1,7 @@
 """Makes a failing case small enough to read.
 
-Knows nothing of why a case fails: the caller says whether a smaller one still does. Objects go first,
-in halves and quarters, because every object that goes makes all later attempts cheaper.
+Knows nothing of why a case fails: the caller says whether a smaller one still does. The pods of a sequence
+go first and then objects, in halves and quarters, because all that goes makes later attempts cheaper.
 """
 
 from __future__ import annotations
@@ -14,25 +14,31 @@ if TYPE_CHECKING:
 
     from .oracle import Case
 
-KEPT = {"apiVersion", "kind", "metadata", "name", "containers", "profiles"}
+KEPT = {"apiVersion", "kind", "metadata", "name", "namespace", "containers", "profiles", "set", "remove"}
+PARTS = ("config", "pod", "sequence", "between", "objects")
 
 
 def shrink(case: Case, still_fails: Callable[[Case], bool]) -> Case:
-    """Drop objects and then fields from a case with one pod for as long as it still fails."""
-    small = _fewer_objects(copy.deepcopy(case), still_fails)
+    """Drop pods of the sequence, objects and then fields for as long as the case still fails."""
+    small = copy.deepcopy(case)
+    if "sequence" in small:
+        small["between"] = [*small.get("between", ()), *([] for _ in small["sequence"])][: len(small["sequence"])]
+        small = _fewer(small, ("sequence", "between"), still_fails)
+    small = _fewer(small, ("objects",), still_fails)
     while (smaller := _without_a_field(small, still_fails)) is not None:
         small = smaller
     return small
 
 
-def _fewer_objects(case: Case, still_fails: Callable[[Case], bool]) -> Case:
-    size = max(1, len(case["objects"]) // 2)
+def _fewer(case: Case, keys: tuple[str, ...], still_fails: Callable[[Case], bool]) -> Case:
+    """Drop entries, at the same places of all lists that are named."""
+    size = max(1, len(case[keys[0]]) // 2)
     while size:
         start = 0
-        while start < len(case["objects"]):
-            objects = case["objects"]
-            smaller = {**case, "objects": objects[:start] + objects[start + size :]}
-            if still_fails(smaller):
+        while start < len(case[keys[0]]):
+            kept = {key: case[key][:start] + case[key][start + size :] for key in keys}
+            smaller = {**case, **kept}
+            if kept.get("sequence", True) and still_fails(smaller):
                 case = smaller
             else:
                 start += size
@@ -43,7 +49,7 @@ def _fewer_objects(case: Case, still_fails: Callable[[Case], bool]) -> Case:
 def _without_a_field(case: Case, still_fails: Callable[[Case], bool]) -> Case | None:
     """Try the fields one by one; what has turned out to matter is tried again after each success."""
     changed = None
-    for path in list(_paths({key: case.get(key) for key in ("config", "pod", "objects")})):
+    for path in list(_paths({key: case[key] for key in PARTS if key in case})):
         smaller = _without(changed or case, path)
         if smaller is not None and still_fails(smaller):
             changed = smaller

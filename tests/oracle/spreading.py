@@ -33,7 +33,7 @@ def constraint(rng: Random, own: Labels) -> dict[str, Any]:
         "topologyKey": topology.key(rng),
         "whenUnsatisfiable": rng.choice(ACTIONS),
     }
-    if (chosen := selectors.selector(rng, own if rng.random() < 0.75 else None)) is not None:
+    if (chosen := selectors.selector(rng, own if rng.random() < 0.85 else None)) is not None:
         found["labelSelector"] = chosen
     if found["whenUnsatisfiable"] == "DoNotSchedule" and rng.random() < 0.25:
         found["minDomains"] = rng.choice([1, 2, 3, 4, 6, 20])
@@ -62,7 +62,7 @@ def defaults(rng: Random) -> dict[str, Any]:
     """Draw arguments of the plugin: the system's constraints, constraints of one's own, or none."""
     if rng.random() < 0.3:
         return {"defaultingType": "System"}
-    count = rng.choice([0, 1, 1, 2, 2])
+    count = rng.choice([0, 1, 1, 1, 2, 2, 2])
     found = {}
     for _ in range(count):
         one: dict[str, Any] = {

@@ -1,0 +1,107 @@
+"""Our side of a sequence: one engine over one cluster that lives through all of it.
+
+Knows nothing of kube-scheduler. Where dry-run reads a cluster anew for every pod, here everything that is
+kept between decisions has to follow each change.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec.structs import replace
+
+from policysched.app.profiles import configured_profiles
+from policysched.model.decode import decode_namespace, decode_node, decode_pod
+from policysched.model.defaults import fill, priority_classes
+from policysched.rules.policyset import PolicySet
+from policysched.schedule.engine import Engine
+from policysched.schedule.record import make_record
+from policysched.state.cluster import Cluster
+from policysched.state.pods import pod_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from policysched.model.objects import Pod
+
+Thing: TypeAlias = dict[str, Any]
+Record: TypeAlias = dict[str, Any]
+
+
+class Live:
+    """Decides about the pods of a case one after another."""
+
+    def __init__(self, case: Thing, seed: int) -> None:
+        self._classes = priority_classes(case["objects"])
+        self._cluster = Cluster()
+        self._homes: dict[str, str] = {}
+        (profile,) = configured_profiles(case["config"]).values()
+        self._name = profile.scheduler_name
+        coming = {_key(pod) for pod in case["sequence"]}
+        for thing in case["objects"]:
+            if thing["kind"] != "Pod" or _key(thing) not in coming:
+                self.set(thing)
+        self._engine = Engine(self._cluster, PolicySet.of([]).join(profile), Random(seed))
+
+    def run(self, case: Thing) -> list[Record]:
+        """Decide about all pods, with what happens between them."""
+        between = [*case.get("between", ()), *[[]] * len(case["sequence"])]
+        records = []
+        for pod, changes in zip(case["sequence"], between, strict=False):
+            self.apply(changes)
+            records.append(self.decide(pod))
+        return records
+
+    def apply(self, changes: Iterable[Thing]) -> None:
+        """Make changes known."""
+        for change in changes:
+            if "set" in change:
+                self.set(change["set"])
+            else:
+                self.remove(change["remove"])
+
+    def set(self, thing: Thing) -> None:
+        """Add or replace an object."""
+        filled = fill(thing, self._classes)
+        match thing["kind"]:
+            case "Pod":
+                self._set_pod(decode_pod(filled))
+            case "Node":
+                self._cluster.set_node(decode_node(filled))
+            case "Namespace":
+                self._cluster.set_namespace(decode_namespace(filled))
+
+    def remove(self, thing: Thing) -> None:
+        """Take an object away."""
+        name = thing["metadata"]["name"]
+        removers: dict[str, Callable[[str], object]] = {
+            "Node": self._cluster.remove_node,
+            "Namespace": self._cluster.remove_namespace,
+        }
+        if thing["kind"] == "Pod":
+            identity = pod_id(decode_pod(fill(thing, self._classes)))
+            self._homes.pop(identity, None)
+            self._cluster.remove_pod(identity)
+        elif remove := removers.get(thing["kind"]):
+            remove(name)
+
+    def decide(self, thing: Thing) -> Record:
+        """Decide about a pod and count it on its node from now on."""
+        pod = decode_pod(fill(thing, self._classes))
+        pod = replace(pod, spec=replace(pod.spec, scheduler_name=self._name))
+        decision = self._engine.decide(pod)
+        record: Record = make_record(decision)
+        if decision.row >= 0:
+            self._homes[pod_id(pod)] = decision.node
+            self._cluster.assume(pod, decision.row)
+        return record
+
+    def _set_pod(self, pod: Pod) -> None:
+        home = pod.spec.node_name or self._homes.get(pod_id(pod), "")
+        if home:
+            self._cluster.set_pod(replace(pod, spec=replace(pod.spec, node_name=home)))
+
+
+def _key(pod: Thing) -> tuple[str, str]:
+    return pod["metadata"]["namespace"], pod["metadata"]["name"]
