@@ -10,6 +10,7 @@ Source: kube-scheduler/config/v1/types.go (decodeNestedObjects), v0.36.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -65,7 +66,13 @@ def refusal(plugin: str, field: str, why: str) -> UsageError:
 
 def unknown_field(plain: Any, shape: type[Any]) -> str:
     """Find a field that a shape does not have, in nested objects too; the empty text where there is none."""
-    return next(iter(_unknown(plain, msgspec.inspect.type_info(shape), "")), "")
+    return next(iter(_unknown(plain, _described(shape), "")), "")
+
+
+@cache
+def _described(shape: type[Any]) -> Any:
+    """Give the fields of a shape; finding them out takes longer than reading a configuration."""
+    return msgspec.inspect.type_info(shape)
 
 
 def _check_identity(plugin: str, plain: Mapping[str, Any]) -> None:
