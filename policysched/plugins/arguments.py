@@ -9,7 +9,7 @@ Source: kube-scheduler/config/v1/types.go (decodeNestedObjects), v0.36.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Annotated, Any, Final, TypeVar
 
@@ -70,7 +70,7 @@ def unknown_field(plain: Any, shape: type[Any]) -> str:
 
 
 @cache
-def _described(shape: type[Any]) -> Any:
+def _described(shape: Hashable) -> Any:
     """Give the fields of a shape; finding them out takes longer than reading a configuration."""
     return msgspec.inspect.type_info(shape)
 
