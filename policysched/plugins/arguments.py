@@ -9,8 +9,7 @@ Source: kube-scheduler/config/v1/types.go (decodeNestedObjects), v0.36.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -24,6 +23,8 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 T = TypeVar("T")
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 """The version of configurations, and of arguments in them."""
+_SHAPES: Final[dict[type[Any], Any]] = {}
+"""What was found out about shapes of arguments."""
 
 
 class Given(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
@@ -69,10 +70,11 @@ def unknown_field(plain: Any, shape: type[Any]) -> str:
     return next(iter(_unknown(plain, _described(shape), "")), "")
 
 
-@cache
-def _described(shape: Hashable) -> Any:
+def _described(shape: type[Any]) -> Any:
     """Give the fields of a shape; finding them out takes longer than reading a configuration."""
-    return msgspec.inspect.type_info(shape)
+    if shape not in _SHAPES:
+        _SHAPES[shape] = msgspec.inspect.type_info(shape)
+    return _SHAPES[shape]
 
 
 def _check_identity(plugin: str, plain: Mapping[str, Any]) -> None:
