@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from http import HTTPStatus
 
@@ -20,7 +19,7 @@ from yarl import URL
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
-from policysched.kube.problems import lost
+from policysched.outages import LOST, describe
 
 JSON = "application/json"
 HTML = "text/html"
@@ -30,7 +29,6 @@ REQUEST_TIMEOUT = 30.0
 """Units: seconds."""
 MAX_LINE = 32 << 20
 """The longest line of a stream; an object is 1.5 MiB at most in etcd. Units: bytes."""
-LOST = (aiohttp.ClientError, ssl.SSLError, OSError, TimeoutError)
 
 
 class _Details(msgspec.Struct):
@@ -104,7 +102,7 @@ class Transport:
             ) as response:
                 answer = await response.read()
         except LOST as error:
-            raise lost(error, self._connection.url) from error
+            raise ApiError(0, *describe(error, self._connection.url)) from error
         if response.status >= HTTPStatus.BAD_REQUEST:
             raise refusal(response, answer)
         if response.content_type == HTML:
@@ -145,7 +143,7 @@ class Transport:
                 finally:
                     _drop(response)
         except LOST as error:
-            raise lost(error, self._connection.url) from error
+            raise ApiError(0, *describe(error, self._connection.url)) from error
 
 
 async def _split(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:

@@ -1,6 +1,7 @@
-"""One line for each way in which a server cannot be reached: what happened, where, and what to look at.
+"""One line for each way in which a server cannot be reached: what happened, where, and why.
 
-It translates the HTTP library's exceptions; nothing above this package ever sees one.
+It translates the HTTP library's exceptions for those who talk to servers; nothing above them ever sees one. A leaf:
+it imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ import ssl
 
 import aiohttp
 
-from policysched.framework import ApiError
-
 UNREACHABLE = "Unreachable"
 TIMEOUT = "Timeout"
 TLS = "TLS"
-_PROBLEMS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
+LOST = (aiohttp.ClientError, ssl.SSLError, OSError, TimeoutError)
+"""What the HTTP library raises where there is no answer, or half of one."""
+_OUTAGES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     (
         (aiohttp.ClientConnectorCertificateError,),
         TLS,
@@ -33,12 +34,12 @@ _PROBLEMS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
 """The first that matches speaks; the order is from the special to the general."""
 
 
-def lost(error: BaseException, url: str) -> ApiError:
-    """Translate an exception of the HTTP library into an ApiError of status 0."""
-    for kinds, reason, text in _PROBLEMS:
+def describe(error: BaseException, url: str) -> tuple[str, str]:
+    """Give a reason (a constant of this module) and a line of text for an exception of the HTTP library."""
+    for kinds, reason, text in _OUTAGES:
         if isinstance(error, kinds):
-            return ApiError(0, reason, text.format(url=url, cause=_cause(error)))
-    return ApiError(0, UNREACHABLE, f"the connection to {url} broke: {_cause(error)}")
+            return reason, text.format(url=url, cause=_cause(error))
+    return UNREACHABLE, f"the connection to {url} broke: {_cause(error)}"
 
 
 def _cause(error: BaseException) -> str:

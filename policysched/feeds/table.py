@@ -1,0 +1,182 @@
+"""Metrics written down: for each metric, by its name or its query, a number for each node.
+
+One shape for the metrics file and for `policysched.dry_run(metrics=…)`. A file is read node by node of its YAML, so
+that names stay texts (`on`, `0815`) and everything wrong with it is told with its line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+from policysched.errors import UsageError
+from policysched.framework.metrics import Wanted
+from policysched.model.metrics import MetricAnswer, MetricKey, Sample
+
+Table: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Numbers by metric and node."""
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NOTHING: Final = frozenset(("", "~", "null", "Null", "NULL"))
+_SHAPE: Final = "write NAME: {NODE: NUMBER, …}"
+
+
+def read_table(text: str, file: str) -> Table:
+    """Read a metrics file.
+
+    Raises:
+        UsageError: it is not of that shape; the text names file, line and column.
+    """
+    try:
+        root = yaml.compose(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        place = _place(file, error.problem_mark or error.context_mark)
+        raise UsageError(f"{place}: not valid YAML: {error.problem or error.context}") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UsageError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from error
+    if root is None:
+        return {}
+    return {metric: dict(_numbers(nodes, metric, file)) for metric, nodes in _entries(root, "the file", file)}
+
+
+def load_table(path: Path) -> Table:
+    """Read a metrics file from the disk.
+
+    Raises:
+        UsageError: it cannot be read, or is not of the right shape.
+    """
+    return decode_table(read_bytes(path), path)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
+
+
+def decode_table(data: bytes, path: Path) -> Table:
+    """Read the bytes of a metrics file.
+
+    Raises:
+        UsageError: they are not of the right shape.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not a text file in UTF-8") from error
+    return read_table(text, str(path))
+
+
+def as_table(given: object) -> Table:
+    """Check what a caller gave.
+
+    Raises:
+        UsageError: it is not of the right shape.
+    """
+    return {
+        metric: {
+            node: float(number)
+            for node, number in _items(nodes, f"metrics[{metric!r}]")
+            if _is_number(number, f"metrics[{metric!r}][{node!r}]")
+        }
+        for metric, nodes in _items(given, "metrics")
+    }
+
+
+def answers(table: Table, wanted: Wanted, at: float, file: str) -> Iterator[MetricAnswer]:
+    """Answer for each metric that is followed.
+
+    Args:
+        table: The numbers.
+        wanted: The metrics, with the names that policies give them.
+        at: The time of the numbers: they hold now.
+        file: Where they come from, for the problem of a metric that is not in them.
+    """
+    for key, names in wanted.items():
+        found = _lookup(table, key, names)
+        if found is None:
+            shown = min(names, key=lambda name: (name.count("/"), name), default=key.query)
+            yield MetricAnswer(key, {}, f'{file} has no values for "{shown}"')
+        else:
+            finite = {node: Sample(number, at) for node, number in found.items() if math.isfinite(number)}
+            yield MetricAnswer(key, finite)
+
+
+def _lookup(table: Table, key: MetricKey, names: Iterable[str]) -> Mapping[str, float] | None:
+    """Find a metric's numbers: by `policy/name`, then by name, then by query."""
+    ordered = sorted(names, key=lambda name: (-name.count("/"), name))
+    return next((table[name] for name in (*ordered, key.query) if name in table), None)
+
+
+def _entries(node: yaml.Node, what: str, file: str) -> Iterator[tuple[str, yaml.Node]]:
+    if not isinstance(node, yaml.MappingNode):
+        raise UsageError(f"{_place(file, node.start_mark)}: {what} is no mapping: {_SHAPE}")
+    seen = set()
+    for key, value in node.value:
+        place = _place(file, key.start_mark)
+        if not isinstance(key, yaml.ScalarNode):
+            raise UsageError(f"{place}: expected a name: {_SHAPE}")
+        if key.value in seen:
+            raise UsageError(f'{place}: "{key.value}" is there twice')
+        seen.add(key.value)
+        yield key.value, value
+
+
+def _numbers(nodes: yaml.Node, metric: str, file: str) -> Iterator[tuple[str, float]]:
+    if isinstance(nodes, yaml.ScalarNode) and _is_nothing(nodes):
+        return
+    for name, value in _entries(nodes, f'"{metric}"', file):
+        if not isinstance(value, yaml.ScalarNode):
+            raise UsageError(f"{_place(file, value.start_mark)}: expected one number for node {name}")
+        if _is_nothing(value):
+            continue
+        number = _number(value)
+        if number is None:
+            place = _place(file, value.start_mark)
+            raise UsageError(f'{place}: expected a plain number for node {name}, got "{value.value}"')
+        yield name, number
+
+
+def _is_nothing(node: yaml.ScalarNode) -> bool:
+    return not node.style and node.value in _NOTHING
+
+
+def _number(node: yaml.ScalarNode) -> float | None:
+    """Read a number that is not quoted: also 1e3, which YAML itself takes for a text."""
+    text = node.value.lower().replace(".nan", "nan").replace(".inf", "inf")
+    try:
+        return float(text) if not node.style else None
+    except ValueError:
+        return None
+
+
+def _items(given: object, where: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise UsageError(f"{where}: expected a dict with texts for keys, got {given!r:.80}")
+    yield from given.items()
+
+
+def _is_number(value: object, where: str) -> bool:
+    """Tell whether there is a number.
+
+    Raises:
+        UsageError: there is something else than one, or nothing.
+    """
+    if value is None:
+        return False
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"{where}: expected a number, got {value!r:.80}")
+    return True
+
+
+def _place(file: str, mark: yaml.Mark | None) -> str:
+    return f"{file}:{mark.line + 1}:{mark.column + 1}" if mark is not None else file
