@@ -10,16 +10,17 @@ from policysched.language.compile import Compiled, Want, compile_expression
 from policysched.language.costs import Cost
 from policysched.language.diagnostics import Diagnostic, diagnose, render
 from policysched.language.environment import Environment, reserved_names
+from policysched.language.flips import next_flip
 from policysched.language.format import format_text, format_tree
 from policysched.language.frames import Frame, ScalarFrame, Strings
-from policysched.language.interpret import UNKNOWN, interpret
+from policysched.language.interpret import UNKNOWN, interpret, weigh
 from policysched.language.names import FIELDS
 from policysched.language.parse import parse
 from policysched.language.policies import CompiledLet, check_cost, check_name, compile_lets, each_let, policy_cost
 from policysched.language.program import Program, Truth, Value
 from policysched.language.reductions import Depends, aggregate_over, depends, tally_over
 from policysched.language.syntax import Span
-from policysched.language.typed import AGGREGATES, TALLIES, TIME, Input, Op, Typed
+from policysched.language.typed import AGGREGATES, PLACED, TALLIES, TIME, Input, Op, Typed
 from policysched.language.types import Gap, Kind, Shape, Type, Unit
 
 
@@ -31,6 +32,7 @@ def code_table() -> dict[str, Code]:
 __all__ = [
     "AGGREGATES",
     "FIELDS",
+    "PLACED",
     "TALLIES",
     "TIME",
     "UNKNOWN",
@@ -70,9 +72,11 @@ __all__ = [
     "format_text",
     "format_tree",
     "interpret",
+    "next_flip",
     "parse",
     "policy_cost",
     "render",
     "reserved_names",
     "tally_over",
+    "weigh",
 ]

@@ -16,7 +16,6 @@ from policysched.language.check import Checker
 from policysched.language.compile import (
     Compiled,
     accept_score,
-    constant_value,
     doubtful,
     in_range,
     warn_percent,
@@ -24,6 +23,7 @@ from policysched.language.compile import (
 from policysched.language.diagnostics import Diagnostic, diagnose
 from policysched.language.environment import Environment
 from policysched.language.format import format_tree
+from policysched.language.interpret import constant_value
 from policysched.language.parse import parse
 from policysched.language.program import Program
 from policysched.language.syntax import Case, Keyword, Span

@@ -6,7 +6,8 @@ quiet, so that one cause gives one error. The functions' rules are in `functions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from policysched.language import hints, lookup
@@ -46,12 +47,19 @@ MAX_DIAGNOSTICS: Final = 50
 
 
 class Checker:
-    """The check of one text."""
+    """The check of one text.
+
+    Attributes:
+        peers: Whether the part being checked is evaluated for placed pods.
+        reducing: Whether it is evaluated on other rows than those that are asked about.
+    """
 
     def __init__(self, text: str, environment: Environment) -> None:
         self.text = text
         self.environment = environment
         self.diagnostics: list[Diagnostic] = []
+        self.peers = False
+        self.reducing = False
 
     def report(self, code: str, span: Span, variant: str = "", **values: object) -> Typed | None:
         """Note a mistake; the result is None, which stands for the graph of a wrong part."""
@@ -64,6 +72,14 @@ class Checker:
         if len(self.diagnostics) >= MAX_DIAGNOSTICS:
             return None
         return _CHECKS[type(expr)](self, expr, unit)
+
+    @contextlib.contextmanager
+    def over(self, *, pods: bool = False) -> Iterator[None]:
+        """Check parts that are evaluated on all nodes, or on placed pods."""
+        before = self.peers, self.reducing
+        self.peers, self.reducing = self.peers or pods, True
+        yield
+        self.peers, self.reducing = before
 
     def condition(self, expr: Expr) -> Typed | None:
         """Return the graph of an expression that has to be a condition."""

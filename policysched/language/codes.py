@@ -1,139 +1,21 @@
 """Every sentence that the language says, by code.
 
 One table, so that the words stay of one kind and `docs/language.md#messages` can list them. A sentence says what is
-wrong, its help says what to write; placeholders in braces are filled in by `diagnose`. `E0209` is there as long as
-a construct of the grammar has no meaning yet; it goes when the last of them has one.
+wrong, its help says what to write; placeholders in braces are filled in by `diagnose`. The codes about texts and names
+stand in `text_codes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
-Sentence: TypeAlias = tuple[str, str]
+from policysched.language.sentences import Code, Sentence
+from policysched.language.text_codes import TEXT_CODES
 
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """A code: what it is about, its sentences, and a text that gets it.
-
-    Attributes:
-        title: The code in a few words.
-        message: The usual sentence.
-        help: What to do; empty where there is nothing to say.
-        example: A text that gets this code.
-        place: Where that text stands: `filter`, `appliesTo`, `score`, `cases` (one a line), `let` (`name = text`
-            a line) or `policy`, for the codes that need more than one text.
-        variants: Other sentences of the same code, each with its own help.
-    """
-
-    title: str
-    message: str
-    help: str
-    example: str
-    place: str = "filter"
-    variants: Mapping[str, Sentence] = field(default_factory=dict)
-
-    @property
-    def sentences(self) -> Mapping[str, Sentence]:
-        """All sentences by variant, the usual one under the empty name."""
-        return {"": (self.message, self.help), **self.variants}
-
+__all__ = ["CODES", "Code", "Sentence"]
 
 CODES: Mapping[str, Code] = {
-    "E0100": Code(
-        "unexpected token or end",
-        "unexpected {found}, expected {expected}",
-        "",
-        "node.name == ",
-        variants={
-            "character": ("unexpected character {found}", ""),
-            "escape": ("unknown escape {found} in a string", 'only \\" and \\\\ are escapes'),
-            "empty": ("there are no cases", "write at least one, as in `else → 50`"),
-        },
-    ),
-    "E0101": Code("not an operator", "`{found}` is not an operator", "{instead}", 'node.name = "a"'),
-    "E0102": Code("unknown unit", "unknown unit `{unit}`", "{instead}", "node.free.memory > 4GB"),
-    "E0103": Code("wrong quotes", "{found} does not quote a string", 'strings are written "so"', "node.name == 'a'"),
-    "E0104": Code(
-        "string not closed", "the string is not closed", 'a string ends with `"` on its own line', 'node.name == "a'
-    ),
-    "E0105": Code(
-        "names are lower-case", "names are lower-case, `{found}` is not", "write `{instead}`", 'node.Name == "a"'
-    ),
-    "E0106": Code(
-        "comparisons do not chain", "comparisons do not chain", "write `a < b and b < c`", "1 < cluster.nodes < 5"
-    ),
-    "E0107": Code(
-        "field too long",
-        "{number} characters are more than {limit}",
-        "split it with let",
-        " " * 5000,
-        variants={"tokens": ("{number} tokens are more than {limit}", "split it with let")},
-    ),
-    "E0108": Code(
-        "nested too deep", "nested deeper than {limit} levels", "split it with let", "(" * 40 + "1" + ")" * 40
-    ),
-    "E0201": Code(
-        "unknown name",
-        "unknown name `{name}`",
-        "{suggestion}",
-        'nod.name == "a"',
-        variants={
-            "function": ("`{name}` is a function", "write `{name}(...)`"),
-            "none": ("`{name}` has no fields", ""),
-        },
-    ),
-    "E0202": Code(
-        "no such field",
-        "`{parent}` has no field `{field}`",
-        "{suggestion}",
-        'node.nam == "a"',
-        variants={
-            "key": ("`{path}` needs a key", 'write `{path}["..."]`'),
-            "no key": ("`{path}` takes no key", ""),
-            "group": ("`{path}` is no value", "it has the fields {fields}"),
-            "call": ("`{path}` is a function", 'write `{path}("...")`'),
-        },
-    ),
-    "E0203": Code(
-        "metric not declared",
-        "metric `{name}` is not declared",
-        "declare it under spec.metrics{suggestion}",
-        "metrics.load < 1",
-    ),
-    "E0204": Code(
-        "`peer` outside `node.pods.*`",
-        "`peer` stands outside of `node.pods.*`",
-        "only `node.pods.count`, `.any` and `.sum` know a peer",
-        'peer.name == "a"',
-    ),
-    "E0205": Code("unknown function", "unknown function `{name}`", "{suggestion}", "hass(node.zone)"),
-    "E0206": Code(
-        "wrong number of arguments",
-        "`{name}` takes {expected}, not {number}",
-        "",
-        "has()",
-        variants={"pair": ("`{name}` takes one argument, not {number}", "use least or greatest")},
-    ),
-    "E0207": Code(
-        "`let` repeats or is used before its line",
-        "`{name}` is used before its line",
-        "move its line up",
-        "a = b\nb = 1",
-        "let",
-        variants={"twice": ("`{name}` is defined twice", "choose another name")},
-    ),
-    "E0208": Code(
-        "a name that is reserved",
-        "`{name}` is reserved",
-        "choose another name",
-        "node = 1",
-        "let",
-        variants={"form": ("`{name}` is not a name", "names are lower-case letters, digits and _")},
-    ),
-    "E0209": Code("not available yet", "`{name}` is not available yet", "", "hour() > 3"),
+    **TEXT_CODES,
     "E0301": Code(
         "different types or units",
         "cannot compare {left} with {right}",
@@ -149,7 +31,12 @@ CODES: Mapping[str, Code] = {
     ),
     "E0302": Code("condition expected", "condition expected, not {type}", "write a comparison", "node.name"),
     "E0303": Code("number expected", "number expected, not {type}", "{hint}", "-node.name == 1"),
-    "E0304": Code("strings have no order", "strings have no order", "write number(...) to convert", 'node.name < "b"'),
+    "E0304": Code(
+        "strings have no order",
+        "strings have no order",
+        "write number(...) or version(...) to convert",
+        'node.name < "b"',
+    ),
     "E0305": Code(
         "conditions are compared with and/not",
         "conditions are not compared",
@@ -184,7 +71,13 @@ CODES: Mapping[str, Code] = {
         variants={"divide": ("cannot divide {left} by {right}", "divide by a plain number or by the same unit")},
     ),
     "E0311": Code(
-        "only strings convert", "only strings convert, not {type}", "leave `{name}` out", "number(cluster.nodes) > 1"
+        "only strings convert",
+        "only strings convert, not {type}",
+        "leave `{name}` out",
+        "number(cluster.nodes) > 1",
+        variants={
+            "version": ("only strings convert, not {type}", 'versions are written in quotes, as in version("1.28")')
+        },
     ),
     "E0312": Code(
         "bad constant",
@@ -195,6 +88,10 @@ CODES: Mapping[str, Code] = {
             "scale": ("`scale` runs from a value to the same value", "lo and hi differ"),
             "clamp": ("the lower bound is above the upper one", "write clamp(x, lo, hi)"),
             "empty": ("`{name}` needs a text that is not empty", ""),
+            "time": ("`{found}` is no time of the day", 'times run from "00:00" to "23:59"'),
+            "clock": ("`clock` runs from a time to the same time", "the two times differ"),
+            "zone": ("`{found}` is no time zone", "{suggestion}"),
+            "version": ("`{found}` is no version", 'versions are written as "1.28", "v1.28.3" or "1.29.0-rc.1"'),
         },
     ),
     "E0401": Code(
@@ -203,10 +100,44 @@ CODES: Mapping[str, Code] = {
         "`by` follows sum, avg, min, max or count",
         "abs(1) by node.zone == 1",
     ),
+    "E0402": Code(
+        "`node.pods.*` nested",
+        "`{name}` stands inside of `node.pods.*`",
+        "write the inner one beside the outer one, joined with and",
+        "node.pods.any(node.pods.count(true) > 1)",
+        variants={
+            "let": (
+                "`{name}` uses `node.pods.*` and stands inside of it",
+                "write the inner one beside the outer one, joined with and",
+            )
+        },
+    ),
+    "E0403": Code(
+        "aggregate of something that is no node column",
+        "`{name}` needs something that differs between nodes",
+        "name something of node.*; how many nodes there are is cluster.nodes",
+        "sum(pod.priority) > 0",
+        variants={
+            "pods": ("`{name}` is over nodes, and a peer is no node", "aggregates read no peer"),
+        },
+    ),
+    "E0404": Code(
+        "`by` key is not a node string",
+        "`by` needs a string of the node, not {type}",
+        'write `by node.zone`, or `by node.labels["rack"]`',
+        "sum(node.free.cpu) by node.ready > 3",
+        variants={
+            "other": ("`by` needs a string of the node", 'write `by node.zone`, or `by node.labels["rack"]`'),
+            "computed": (
+                "`by` needs a string of the node as it is",
+                'name a label itself, as in `by node.labels["rack"]`',
+            ),
+        },
+    ),
     "E0405": Code(
         "`node`, `cluster` or an aggregate in `appliesTo` or `when`",
         "`{name}` cannot be read here",
-        "appliesTo and when read only pod.* and constants",
+        "appliesTo and when read only pod.*, constants and the time",
         'node.name == "a"',
         "appliesTo",
     ),
@@ -237,7 +168,13 @@ CODES: Mapping[str, Code] = {
         "node.ready → 1",
         variants={"condition": ("a condition is no score", "write a case, as in `node.ready → 100`")},
     ),
-    "E0506": Code("`normalize` outside a score", "`normalize` outside a score", "", "normalize(cluster.nodes) > 50"),
+    "E0506": Code(
+        "`normalize` outside a score",
+        "`normalize` outside a score",
+        "",
+        "normalize(cluster.nodes) > 50",
+        variants={"inner": ("`normalize` inside of an aggregate or of `node.pods.*`", "normalize what comes out")},
+    ),
     "E0601": Code(
         "over the cost limit",
         "the policy costs {number} {kind} operations, more than {limit}",

@@ -15,8 +15,7 @@ from policysched.language.check import Checker
 from policysched.language.diagnostics import Diagnostic
 from policysched.language.environment import Environment
 from policysched.language.format import format_tree
-from policysched.language.frames import ScalarFrame
-from policysched.language.interpret import evaluate
+from policysched.language.interpret import constant_value
 from policysched.language.parse import parse
 from policysched.language.program import Program
 from policysched.language.syntax import Call, Chain, Expr, Literal, LiteralKind, Span
@@ -48,10 +47,6 @@ class Compiled:
         return tuple(item for item in self.diagnostics if item.severity == "error")
 
 
-# What reads nothing asks no frame.
-_NO_FRAME: ScalarFrame = cast("ScalarFrame", None)
-
-
 def compile_expression(text: str, environment: Environment, want: Want = Want.ANY) -> Compiled:
     """Compile the text of one field.
 
@@ -77,13 +72,6 @@ def finish(checker: Checker, program: Program | None) -> Compiled:
     """Return the outcome of a check, diagnostics in the order of the text."""
     found = tuple(sorted(checker.diagnostics, key=lambda item: item.sort_key))
     return Compiled(None if any(item.severity == "error" for item in found) else program, found)
-
-
-def constant_value(node: Typed) -> Constant:
-    """Return the value of a graph that reads nothing."""
-    if node.inputs or not node.local:
-        return None
-    return cast("Constant", evaluate(node, _NO_FRAME))
 
 
 def accept(checker: Checker, expr: Expr, node: Typed, want: Want) -> bool:
@@ -150,6 +138,6 @@ def _percentage(expr: Expr) -> Literal | None:
 def doubtful(node: Typed) -> str:
     """Return the input that a value may be missing for, as the text writes it."""
     found = node
-    while causes := [arg for arg in found.args if arg.type.gap is Gap.INPUT]:
+    while causes := [part for part in (*found.inner, *found.args) if part.type.gap is Gap.INPUT]:
         found = causes[0]
     return found.inputs[0].text if found.inputs else "a value"

@@ -1,7 +1,8 @@
 """What an expression costs, counted once when it is compiled.
 
-Every operation counts one for each array it makes, as a scalar or as a node operation by the shape of its result;
-reading a column is free. There is no second count at run time.
+Every operation counts one for each array it makes: as a scalar, a node or a pod operation by the shape of its result.
+What stands in `node.pods.*` is evaluated for every placed pod, so there whatever is no scalar is a pod operation.
+Reading a column is free. There is no second count at run time.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from policysched.language.typed import Op, Typed
+from policysched.language.typed import AGGREGATES, TALLIES, Op, Typed
 from policysched.language.types import Shape
 
 MAX_NODE_OPERATIONS: Final = 256
@@ -30,21 +31,42 @@ _WEIGHTS: Final[Mapping[Op, int]] = {
     Op.CLAMP: 2,
     Op.SCALE: 4,
     Op.NORMALIZE: 3,
+    Op.AVG_NODES: 2,
 }
 _CHAINS: Final = frozenset({Op.AND, Op.OR, Op.CONCAT, Op.LEAST, Op.GREATEST})
+# Numbering the domains, and giving each row its own.
+_DOMAINS: Final = 2
+# Where a graph is evaluated: on the rows that are asked about, on all nodes, on the placed pods.
+_ROWS, _ALL, _PODS = range(3)
+_PLACES: Final[Mapping[Op, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.fromkeys(TALLIES, _PODS)}
 
 
 def operations(node: Typed) -> int:
     """Return how many operations a node is, its arguments not counted."""
     if node.op in _CHAINS:
         return max(1, len(node.args) - 1)
-    return _WEIGHTS.get(node.op, 1)
+    return _WEIGHTS.get(node.op, 1) + (_DOMAINS if node.op in AGGREGATES and node.args else 0)
 
 
-def cost_of(nodes: Iterable[Typed]) -> Cost:
-    """Return the cost of distinct nodes."""
+def cost_of(roots: Iterable[Typed]) -> Cost:
+    """Return the cost of graphs, what they have in common counted once."""
     counts = [0] * len(Shape)
-    for node in nodes:
-        shape = max((arg.type.shape for arg in node.args), default=node.type.shape)
-        counts[max(shape, node.type.shape)] += operations(node)
+    seen: set[tuple[Typed, int]] = set()
+    waiting = [(root, _ROWS) for root in roots]
+    while waiting:
+        node, asked = waiting.pop()
+        # What is made of other rows is made once, wherever it is asked for.
+        place = _PLACES.get(node.op, asked)
+        if (node, place) in seen:
+            continue
+        seen.add((node, place))
+        counts[_shape(node, place)] += operations(node)
+        waiting.extend((part, place) for part in (*node.args, *node.inner))
     return Cost(*counts)
+
+
+def _shape(node: Typed, place: int) -> Shape:
+    """Return over what a node's operation runs."""
+    shape = max((part.type.shape for part in (*node.args, *node.inner)), default=node.type.shape)
+    shape = max(shape, node.type.shape)
+    return Shape.PODS if place == _PODS and shape is not Shape.SCALAR else min(shape, Shape.NODES)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from policysched.language.functions import AGGREGATES, FUNCTIONS, LATER_FUNCTIONS
+from policysched.language.functions import FUNCTIONS
 from policysched.language.names import ROOTS
 from policysched.language.typed import Typed
 from policysched.language.types import Unit
@@ -41,4 +41,4 @@ class Environment:
 
 def reserved_names() -> frozenset[str]:
     """Return the names that no `let` and no metric can have."""
-    return _WORDS | ROOTS | frozenset(FUNCTIONS) | AGGREGATES | LATER_FUNCTIONS
+    return _WORDS | ROOTS | {name for name in FUNCTIONS if NAME.fullmatch(name)}

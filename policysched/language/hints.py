@@ -18,6 +18,8 @@ _LABELS = frozenset({"labels", "annotations", "namespace_labels"})
 
 def difference(left: Typed, right: Typed) -> str:
     """Say how two values come to have one type."""
+    if {left.type.kind, right.type.kind} == {Kind.STRING, Kind.VERSION}:
+        return "write version(...) to convert"
     for one, other in ((left, right), (right, left)):
         if one.type.kind is Kind.STRING and other.type.kind is Kind.QUANTITY:
             return _string(one)

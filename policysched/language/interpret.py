@@ -1,24 +1,28 @@
 """The reference: what a program means for one node, in plain Python.
 
-It shares nothing with the array kernels, which the laws compare it to. A missing value and an unknown condition are
-both None inside. It also serves where one node is asked about: constants, and changes of a single row.
+It shares nothing with the array kernels, which the laws compare it to; what each operation means is in `meanings`. A
+missing value and an unknown condition are both None inside. It also serves where one node is asked about: constants,
+changes of a single row, the weight of one kind of placed pods.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Hashable, Iterable
 from typing import Any, Final, TypeAlias, cast
 
 from policysched.language.frames import ScalarFrame
+from policysched.language.meanings import REDUCED, STRICT, TIMED, TOTAL, Scalar, newer
 from policysched.language.names import RESOURCE_NAMES
 from policysched.language.program import Program
-from policysched.language.typed import Input, Op, Typed, steps
+from policysched.language.typed import AGGREGATES, TALLIES, Constant, Input, Op, Typed, steps
 from policysched.language.types import Kind
 
-Scalar: TypeAlias = str | float | bool | tuple[Any, ...] | None
+# What reads nothing asks no frame.
+_NO_FRAME: Final = cast("ScalarFrame", None)
+# What was made of other rows, by the operation and the domain.
+Kept: TypeAlias = dict[tuple[Typed, Hashable], Scalar]
 
 
 class Unknown(enum.Enum):
@@ -36,33 +40,67 @@ def interpret(program: Program, frame: ScalarFrame) -> Scalar | Unknown:
     return UNKNOWN if value is None and program.type.kind is Kind.BOOL else value
 
 
+def weigh(node: Typed, peer: ScalarFrame) -> float:
+    """Return what one placed pod adds to a tally (`node.pods.*`); a pod without a value adds 0.
+
+    Args:
+        node: A node of a program's graph whose operation is one of `TALLIES`.
+        peer: The placed pod; of its node it is asked only what the tally reads.
+    """
+    value = evaluate(node.inner[0], peer)
+    return float(value) if isinstance(value, bool | float) else 0.0
+
+
+def constant_value(node: Typed) -> Constant:
+    """Return the value of a graph that reads nothing."""
+    if node.inputs or not node.local:
+        return None
+    return cast("Constant", evaluate(node, _NO_FRAME))
+
+
 def evaluate(root: Typed, frame: ScalarFrame) -> Scalar:
     """Return the value of a graph, None where it is missing or unknown."""
+    return _evaluate(root, frame, {})
+
+
+def _evaluate(root: Typed, frame: ScalarFrame, kept: Kept) -> Scalar:
     values: dict[Typed, Scalar] = {}
     for node in steps(root):
-        values[node] = _evaluate(node, [values[arg] for arg in node.args], frame)
+        values[node] = _operate(node, [values[arg] for arg in node.args], frame, kept)
     return values[root]
 
 
-def _evaluate(node: Typed, args: list[Scalar], frame: ScalarFrame) -> Scalar:
+def _operate(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: Kept) -> Scalar:
     if node.op is Op.CONSTANT:
         return cast("Scalar", node.data)
     if node.op in {Op.INPUT, Op.KEYED}:
         return _read(node, args, frame)
-    if node.op is Op.NORMALIZE:
-        return _normalize(node.args[0], args[0], frame)
-    if node.op in _TOTAL:
-        return _TOTAL[node.op](*args)
-    return None if None in args else _bounded(_STRICT[node.op](*args))
+    if node.op in _OVER_ROWS:
+        return _over_rows(node, args, frame, kept)
+    if node.op in TIMED:
+        return TIMED[node.op](frame.now, *cast("tuple[str, ...]", node.data))
+    if node.op in TOTAL:
+        return TOTAL[node.op](*args)
+    return None if None in args else _bounded(_strict(node)(*args))
+
+
+def _strict(node: Typed) -> Any:
+    meaning = STRICT[node.op]
+    if node.op in _ORDERINGS and node.args[0].type.kind is Kind.VERSION:
+        return lambda left, right: meaning(newer(left, right), 0)
+    return meaning
+
+
+_OVER_ROWS: Final = AGGREGATES | TALLIES | {Op.NORMALIZE}
+_ORDERINGS: Final = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
+_LARGEST: Final = float(2**1000)
+_LARGEST_METRIC: Final = float(2**64)
 
 
 def _bounded(value: Scalar) -> Scalar:
     if not isinstance(value, float) or value != value:  # noqa: PLR0124 only NaN differs from itself
         return None if isinstance(value, float) else value
     return max(-_LARGEST, min(_LARGEST, value))
-
-
-_LARGEST: Final = float(2**1000)
 
 
 def _read(node: Typed, args: list[Scalar], frame: ScalarFrame) -> Scalar:
@@ -79,128 +117,37 @@ def _read(node: Typed, args: list[Scalar], frame: ScalarFrame) -> Scalar:
     value = frame.value(item)
     if node.type.kind is not Kind.QUANTITY or value is None:
         return value
-    return None if math.isnan(float(value)) else float(value) / divisor
+    amount = float(value)
+    if math.isnan(amount) or (item.root == "metrics" and abs(amount) >= _LARGEST_METRIC):
+        return None
+    return amount / divisor
 
 
-def _normalize(node: Typed, value: Scalar, frame: ScalarFrame) -> Scalar:
-    others = [evaluate(node, other) for other in frame.feasible]
-    largest = max((other for other in others if isinstance(other, float)), default=0.0)
-    if not isinstance(value, float):
+def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: Kept) -> Scalar:
+    if node.op is Op.NORMALIZE:
+        return _normalize(node, args[0], frame, kept)
+    if node.op in TALLIES:
+        return _reduced(node, frame.pods, kept)
+    if None in args:
+        return None
+    place = (node, args[0] if args else None)
+    if place not in kept:
+        rows = [one for one in frame.nodes if [_evaluate(key, one, kept) for key in node.args] == args]
+        kept[place] = _reduced(node, rows, kept)
+    return kept[place]
+
+
+def _reduced(node: Typed, rows: Iterable[ScalarFrame], kept: Kept) -> Scalar:
+    values = [_evaluate(node.inner[0], one, kept) for one in rows]
+    return _bounded(REDUCED[node.op]([float(value) for value in values if isinstance(value, float) or value is True]))
+
+
+def _normalize(node: Typed, value: Scalar, frame: ScalarFrame, kept: Kept) -> Scalar:
+    place = (node, None)
+    if place not in kept:
+        others = [_evaluate(node.args[0], other, kept) for other in frame.feasible]
+        kept[place] = max((other for other in others if isinstance(other, float)), default=0.0)
+    largest = kept[place]
+    if not isinstance(value, float) or not isinstance(largest, float):
         return None
     return 100.0 * value / largest if largest > 0 else 0.0
-
-
-def _and(*values: Scalar) -> Scalar:
-    if any(value is False for value in values):
-        return False
-    return None if None in values else True
-
-
-def _or(*values: Scalar) -> Scalar:
-    if any(value is True for value in values):
-        return True
-    return None if None in values else False
-
-
-def _equal(left: Scalar, right: Scalar) -> Scalar:
-    return left is not None and right is not None and left == right
-
-
-def _in(value: Scalar, items: Scalar) -> Scalar:
-    if value is None or items is None:
-        return False
-    return any(value == item for item in cast("Sequence[Scalar]", items))
-
-
-def _if(condition: Scalar, left: Scalar, right: Scalar) -> Scalar:
-    if condition is None:
-        return None
-    return left if condition else right
-
-
-_TOTAL: Final[Mapping[Op, Callable[..., Scalar]]] = {
-    Op.AND: _and,
-    Op.OR: _or,
-    Op.EQ: _equal,
-    Op.NE: lambda left, right: not _equal(left, right),
-    Op.IN: _in,
-    Op.NOT_IN: lambda value, items: not _in(value, items),
-    Op.DEFAULT: lambda value, fallback: fallback if value is None else value,
-    Op.HAS: lambda value: value is not None,
-    Op.IF: _if,
-    Op.ONLY: lambda condition, value: value if condition is True else None,
-}
-
-
-def _divide(left: float, right: float) -> Scalar:
-    return left / right if right else None
-
-
-def _number(text: str) -> Scalar:
-    sign, digits = (-1.0, text[1:]) if text.startswith("-") else (1.0, text)
-    parts = digits.split(".")
-    if len(parts) > 2 or not all(part and set(part) <= set("0123456789") for part in parts):
-        return None
-    value = Decimal(digits)
-    return sign * float(value) if value < 2**64 else None
-
-
-def _glob(text: str, pattern: str) -> bool:
-    # The set of places in the pattern that the text read so far can have reached.
-    reached = {0}
-    for character in text:
-        reached = _after_stars(reached, pattern)
-        reached = {place + (pattern[place] != "*") for place in reached if _takes(pattern, place, character)}
-    return len(pattern) in _after_stars(reached, pattern)
-
-
-def _after_stars(reached: set[int], pattern: str) -> set[int]:
-    found = set(reached)
-    for start in reached:
-        place = start
-        while place < len(pattern) and pattern[place] == "*":
-            place += 1
-            found.add(place)
-    return found
-
-
-def _takes(pattern: str, place: int, character: str) -> bool:
-    return place < len(pattern) and pattern[place] in {"*", "?", character}
-
-
-def _round(value: float) -> float:
-    whole = float(math.floor(value))
-    return whole + 1.0 if value - whole >= 0.5 else whole
-
-
-def _scale(value: float, low: float, high: float) -> Scalar:
-    if low == high:
-        return None
-    return max(0.0, min(100.0, 100.0 * (value - low) / (high - low)))
-
-
-_STRICT: Final[Mapping[Op, Callable[..., Scalar]]] = {
-    Op.NOT: lambda value: not value,
-    Op.LT: lambda left, right: left < right,
-    Op.LE: lambda left, right: left <= right,
-    Op.GT: lambda left, right: left > right,
-    Op.GE: lambda left, right: left >= right,
-    Op.ADD: lambda left, right: left + right,
-    Op.SUBTRACT: lambda left, right: left - right,
-    Op.MULTIPLY: lambda left, right: left * right,
-    Op.DIVIDE: _divide,
-    Op.NEGATE: lambda value: -value,
-    Op.NUMBER: _number,
-    Op.STARTS_WITH: lambda text, part: text[: len(part)] == part,
-    Op.ENDS_WITH: lambda text, part: len(part) <= len(text) and text[len(text) - len(part) :] == part,
-    Op.CONTAINS: lambda text, part: text.find(part) >= 0,
-    Op.GLOB: _glob,
-    Op.CONCAT: lambda *parts: "".join(parts),
-    Op.SPLIT: lambda text, separator: tuple(text.split(separator)) if text else (),
-    Op.ABS: abs,
-    Op.ROUND: _round,
-    Op.CLAMP: lambda value, low, high: min(max(value, low), high),
-    Op.SCALE: _scale,
-    Op.LEAST: lambda *values: min(values),
-    Op.GREATEST: lambda *values: max(values),
-}

@@ -1,9 +1,9 @@
-"""The array meaning of every operation but those on strings.
+"""The array meaning of what takes values of any kind: inputs, logic, equality, lists, choices.
 
 A value is, by the kind of its type: a pair of masks (true, unknown) for a condition, float64 with NaN for a
-quantity, int32 codes with -1 for a string, a tuple or None for a list; what is the same for every row is a plain
-Python value instead of an array (None for a missing string). Masks that are False everywhere are the constant False,
-so definite conditions cost nothing for being able to be unknown.
+quantity, int32 codes with -1 for a string or a version, a tuple or None for a list; what is the same for every row is
+a plain Python value instead of an array (None for a missing string). Masks that are False everywhere are the constant
+False, so definite conditions cost nothing for being able to be unknown.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
-from policysched.language.frames import Codes, ColumnFrame, Floats, Mask, Strings
+from policysched.language.frames import Codes, Floats, Frame, Mask, Strings
 from policysched.language.names import RESOURCE_NAMES
 from policysched.language.tables import Members, Tables
-from policysched.language.typed import LIMIT_BITS, Input, Op, Typed
+from policysched.language.typed import INPUT_BITS, LIMIT_BITS, Input, Op, Typed
 from policysched.language.types import Kind, Shape
 
 Bools: TypeAlias = Mask | bool
@@ -28,6 +28,7 @@ Truth: TypeAlias = tuple[Bools, Bools]
 Number: TypeAlias = Floats | float
 Text: TypeAlias = Codes | str | None
 LIMIT: Final = math.ldexp(1.0, LIMIT_BITS)
+_LARGEST_METRIC: Final = math.ldexp(1.0, INPUT_BITS)
 _FEW_ITEMS: Final = 3
 
 
@@ -35,7 +36,7 @@ _FEW_ITEMS: Final = 3
 class Run:
     """One evaluation: the frame, what is known on it, and the interner's tables."""
 
-    frame: ColumnFrame
+    frame: Frame
     memo: dict[Any, Any]
     strings: Strings
     tables: Tables
@@ -68,8 +69,11 @@ def _constant(_: Run, node: Typed) -> Any:
 
 
 def _read(run: Run, node: Typed, item: Input) -> Any:
-    if node.type.shape is Shape.NODES:
+    if node.type.shape is not Shape.SCALAR:
         column = run.frame.column(item)
+        if item.root == "metrics":
+            # What comes from outside may be of any size, or infinite.
+            return np.where(np.abs(column) < _LARGEST_METRIC, column, math.nan)
         return (column, False) if node.type.kind is Kind.BOOL else column
     value = run.frame.scalar(item)
     if value is None:
@@ -144,18 +148,6 @@ def _unequal(run: Run, node: Typed) -> Truth:
     if left is None or right is None:
         return True, False
     return run.codes(left) != run.codes(right), False
-
-
-def _ordering(compare: Callable[[Any, Any], Bools]) -> Kernel:
-    def kernel(run: Run, node: Typed) -> Truth:
-        left, right = _args(run, node)
-        unknown: Bools = False
-        for value, arg in zip((left, right), node.args, strict=True):
-            if arg.type.optional:
-                unknown = unknown | (value != value)  # noqa: PLR0124 only NaN differs from itself
-        return compare(left, right), unknown
-
-    return kernel
 
 
 def _in(run: Run, node: Typed) -> Truth:
@@ -260,10 +252,6 @@ CORE: Final[Mapping[Op, Kernel]] = {
     Op.NOT: _not,
     Op.EQ: _equal,
     Op.NE: _unequal,
-    Op.LT: _ordering(operator.lt),
-    Op.LE: _ordering(operator.le),
-    Op.GT: _ordering(operator.gt),
-    Op.GE: _ordering(operator.ge),
     Op.IN: _in,
     Op.NOT_IN: _not_in,
     Op.DEFAULT: _default,

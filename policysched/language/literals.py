@@ -42,6 +42,7 @@ _TRANSPARENT: Final[Mapping[str, slice]] = {
     "clamp": slice(0, 3),
     "least": slice(0, None),
     "greatest": slice(0, None),
+    **dict.fromkeys(("sum", "avg", "min", "max", "node.pods.sum"), slice(0, 1)),
 }
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policysched.language.names import FIELDS, GROUPS, LATER, RESOURCE_NAMES, ROOTS, Field, Names
+from policysched.language.names import FIELDS, GROUPS, RESOURCE_NAMES, ROOTS, TALLIED, Field, Names
 from policysched.language.suggest import did_you_mean
 from policysched.language.syntax import Path, Span
-from policysched.language.typed import ANY_KEY, Input, Op, Typed, make, steps
-from policysched.language.types import Kind, Shape
+from policysched.language.typed import ANY_KEY, Input, Op, Typed, make
+from policysched.language.types import Gap, Kind, Shape, Type
 
 if TYPE_CHECKING:
     from policysched.language.check import Checker
@@ -32,7 +32,7 @@ def check_path(checker: Checker, path: Path) -> Typed | None:
 
 
 def _rooted(checker: Checker, path: Path) -> Typed | None:
-    if path.names[0] == "peer":
+    if path.names[0] == "peer" and not checker.peers:
         return checker.report("E0204", path.name_spans[0])
     if path.names[0] == "metrics":
         return _metric(checker, path)
@@ -58,23 +58,25 @@ def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
     if node is None:
         return None
     phase = checker.environment.phase
-    if phase == "pod" and any(item.root != "pod" for item in node.inputs):
+    if phase == "pod" and not _is_of_the_pod(node):
         return checker.report("E0405", path.span, name=name)
-    if phase not in {"score", "let"} and uses_normalize(node):
-        return checker.report("E0506", path.span)
+    if node.normalizes and (phase not in {"score", "let"} or checker.reducing):
+        return checker.report("E0506", path.span, "inner" if phase in {"score", "let"} else "")
+    if node.tallies and checker.peers:
+        return checker.report("E0402", path.span, "let", name=name)
     return node
 
 
-def uses_normalize(node: Typed) -> bool:
-    """Whether a graph has `normalize` in it."""
-    return not node.local and any(step.op is Op.NORMALIZE for step in steps(node))
+def _is_of_the_pod(node: Typed) -> bool:
+    """Whether a graph reads the pod and the time alone."""
+    return node.type.shape is Shape.SCALAR and node.local and {item.root for item in node.inputs} <= {"pod", "clock"}
 
 
 def _unknown(checker: Checker, path: Path) -> Typed | None:
-    from policysched.language.functions import AGGREGATES, FUNCTIONS  # noqa: PLC0415 functions check paths
+    from policysched.language.functions import FUNCTIONS  # noqa: PLC0415 functions check paths
 
     name = path.names[0]
-    if name in FUNCTIONS or name in AGGREGATES:
+    if name in FUNCTIONS:
         return checker.report("E0201", path.name_spans[0], "function", name=name)
     known = (*ROOTS, *checker.environment.lets, "true", "false")
     return checker.report("E0201", path.name_spans[0], name=name, suggestion=did_you_mean(name, known))
@@ -89,20 +91,21 @@ def _metric(checker: Checker, path: Path) -> Typed | None:
     if name not in metrics:
         meant = did_you_mean(name, metrics)
         return checker.report("E0203", path.name_spans[1], name=name, suggestion=meant and f"; {meant}")
-    return checker.report("E0209", path.span, name=path.dotted)
+    if len(path.names) > 2:
+        return checker.report("E0202", path.name_spans[2], parent=f"metrics.{name}", field=path.names[2], suggestion="")
+    return _read(checker, path, Field(Type(Kind.QUANTITY, metrics[name], Shape.NODES, Gap.INPUT)))
 
 
 def _field(checker: Checker, path: Path) -> Field | None:
     names = path.names
     for size in range(2, len(names) + 1):
-        if names[:size] in LATER:
-            checker.report("E0209", _upto(path, size), name=".".join(names[:size]))
-            return None
-        if names[:size] not in FIELDS and names[:size] not in GROUPS:
+        if names[:size] not in FIELDS and names[:size] not in GROUPS and names[:size] not in TALLIED:
             _no_such(checker, path, size)
             return None
     found = FIELDS.get(names)
-    if found is None:
+    if found is None and names in TALLIED:
+        checker.report("E0202", path.span, "tally", path=path.dotted)
+    elif found is None:
         fields = ", ".join(GROUPS[names])
         checker.report("E0202", path.span, "group", path=path.dotted, fields=fields)
     return found
@@ -114,11 +117,9 @@ def _no_such(checker: Checker, path: Path, size: int) -> None:
     suggestion = did_you_mean(name, GROUPS.get(parent, ()))
     if not suggestion and found is not None and found.keyed:
         suggestion = f'write `{".".join(parent)}["{name}"]`'
+    if parent == ("peer",) and ("pod", name) in (*FIELDS, *GROUPS):
+        suggestion = "placed pods have neither age nor annotations here"
     checker.report("E0202", path.name_spans[size - 1], parent=".".join(parent), field=name, suggestion=suggestion)
-
-
-def _upto(path: Path, size: int) -> Span:
-    return Span(path.span.start, path.name_spans[size - 1].end)
 
 
 def _closed(checker: Checker, path: Path) -> bool:

@@ -119,6 +119,8 @@ _INSTEAD: Final[Mapping[str, str]] = {
     ":": "write if(condition, a, b)",
     "%": "there is no remainder; percentages are written 80%",
 }
+_TIME: Final = re.compile(r"\d:\d")
+_QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
 _WORDS: Final = {"and", "or", "not", "in", "by", "true", "false", "else", "missing"}
 _WORD: Final = re.compile(r"\w+")
 
@@ -233,7 +235,8 @@ def _no_operator(text: str, position: int) -> Diagnostic:
     if run not in _INSTEAD and text[position] in _INSTEAD:
         start, run = position, text[position]
     end = start + len(run)
-    return diagnose("E0101", text, Span(start, end), found=run, instead=_INSTEAD.get(run, ""))
+    instead = _QUOTE_TIMES if run == ":" and _TIME.match(text, start - 1) else _INSTEAD.get(run, "")
+    return diagnose("E0101", text, Span(start, end), found=run, instead=instead)
 
 
 def _chains(tokens: Sequence[Token], index: int, accepted: Collection[str]) -> bool:

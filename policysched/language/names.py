@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from policysched.language.types import BOOL, BYTES, CPU, NUMBER, STRING, Gap, Shape, Type
+from policysched.language.types import BOOL, BYTES, CPU, DURATION, NUMBER, STRING, Gap, Shape, Type
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -25,7 +25,11 @@ class Field:
 
 
 def _node(base: Type, gap: Gap = Gap.NONE) -> Type:
-    return Type(base.kind, base.unit, Shape.NODES, gap)
+    return _shaped(base, Shape.NODES, gap)
+
+
+def _shaped(base: Type, shape: Shape, gap: Gap = Gap.NONE) -> Type:
+    return Type(base.kind, base.unit, shape, gap)
 
 
 _RESOURCES: Final[Mapping[str, Type]] = {
@@ -40,14 +44,26 @@ RESOURCE_NAMES: Final[Mapping[str, str]] = {
     "ephemeral-storage": "ephemeral_storage",
     "pods": "pods",
 }
-_OPTIONAL: Final = STRING.filled(Gap.INPUT)
 
 
 def _resources(root: str, group: str, shape: Shape) -> dict[Names, Field]:
-    fields: dict[Names, Field] = {(root, group): Field(Type(NUMBER.kind, NUMBER.unit, shape), keyed=True)}
+    fields: dict[Names, Field] = {(root, group): Field(_shaped(NUMBER, shape), keyed=True)}
     for name, base in _RESOURCES.items():
-        fields[root, group, name] = Field(Type(base.kind, base.unit, shape))
+        fields[root, group, name] = Field(_shaped(base, shape))
     return fields
+
+
+def _pods(root: str, shape: Shape, maps: tuple[str, ...]) -> dict[Names, Field]:
+    """Return what is read alike of the pod that is decided about and of pods that are placed."""
+    text, maybe = _shaped(STRING, shape), _shaped(STRING, shape, Gap.INPUT)
+    return {
+        **{(root, name): Field(text) for name in ("name", "namespace", "qos", "service_account")},
+        (root, "priority"): Field(_shaped(NUMBER, shape)),
+        **{(root, name): Field(maybe, keyed=True) for name in maps},
+        **{(root, name): Field(maybe) for name in ("priority_class", "owner_kind", "owner_name")},
+        **_resources(root, "requests", shape),
+        (root, "image_bytes"): Field(_shaped(BYTES, shape)),
+    }
 
 
 FIELDS: Final[Mapping[Names, Field]] = {
@@ -62,23 +78,21 @@ FIELDS: Final[Mapping[Names, Field]] = {
     **_resources("node", "requested", Shape.NODES),
     **_resources("node", "free", Shape.NODES),
     ("node", "cached_image_bytes"): Field(_node(BYTES)),
-    **{("pod", name): Field(STRING) for name in ("name", "namespace", "qos", "service_account")},
-    ("pod", "priority"): Field(NUMBER),
-    **{("pod", name): Field(_OPTIONAL, keyed=True) for name in ("labels", "annotations", "namespace_labels")},
-    **{("pod", name): Field(_OPTIONAL) for name in ("priority_class", "owner_kind", "owner_name")},
-    **_resources("pod", "requests", Shape.SCALAR),
-    ("pod", "image_bytes"): Field(BYTES),
+    ("node", "age"): Field(_node(DURATION)),
+    **_pods("pod", Shape.SCALAR, ("labels", "annotations", "namespace_labels")),
+    ("pod", "age"): Field(DURATION),
     ("cluster", "nodes"): Field(NUMBER),
     ("cluster", "pods"): Field(NUMBER),
+    **_pods("peer", Shape.PODS, ("labels", "namespace_labels")),
 }
-# These parse, and are answered with E0209.
-LATER: Final = frozenset({("node", "age"), ("pod", "age"), ("node", "pods")})
+# What is called with an expression over the pods of a node; `functions` has them.
+TALLIED: Final[tuple[Names, ...]] = (("node", "pods", "count"), ("node", "pods", "any"), ("node", "pods", "sum"))
 ROOTS: Final = frozenset({"node", "pod", "cluster", "peer", "metrics"})
 
 
 def _groups() -> dict[Names, tuple[str, ...]]:
     children: dict[Names, dict[str, None]] = {}
-    for names in (*FIELDS, *LATER):
+    for names in (*FIELDS, *TALLIED):
         for size in range(1, len(names)):
             children.setdefault(names[:size], {})[names[size]] = None
     return {names: tuple(found) for names, found in children.items()}

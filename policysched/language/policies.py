@@ -71,7 +71,7 @@ def each_let(lets: Sequence[tuple[str, str]], environment: Environment) -> Itera
 
 def policy_cost(programs: Iterable[Program]) -> Cost:
     """Return what programs cost together, equal parts counted once."""
-    return cost_of({node for program in programs for node in program.nodes})
+    return cost_of(program.root for program in programs)
 
 
 def check_cost(cost: Cost) -> Diagnostic | None:

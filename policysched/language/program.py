@@ -17,15 +17,18 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 
 from policysched.language.costs import Cost, cost_of
-from policysched.language.frames import Codes, ColumnFrame, Floats, Mask
+from policysched.language.frames import Codes, ColumnFrame, Floats, Frame, Mask
 from policysched.language.kernels import CORE, Kernel, Run, Text
 from policysched.language.number_kernels import ARITHMETIC
+from policysched.language.ordering_kernels import ORDERINGS
+from policysched.language.row_kernels import OTHER_ROWS
 from policysched.language.string_kernels import TEXTUAL
 from policysched.language.tables import tables_of
-from policysched.language.typed import Constant, Input, Op, Typed, steps
+from policysched.language.time_kernels import TIMES
+from policysched.language.typed import AGGREGATES, Constant, Input, Op, Typed, steps
 from policysched.language.types import Kind, Shape, Type
 
-KERNELS: Final[dict[Op, Kernel]] = {**CORE, **ARITHMETIC, **TEXTUAL}
+KERNELS: Final[dict[Op, Kernel]] = {**CORE, **ORDERINGS, **ARITHMETIC, **TEXTUAL, **TIMES, **OTHER_ROWS}
 _ABSENT: Final = object()
 Plan: TypeAlias = tuple[tuple[Typed, Kernel], ...]
 # The plans of graphs without their roots: a plan with its root in it would keep both alive for ever.
@@ -49,7 +52,8 @@ def _plan(root: Typed) -> Plan:
 
 def _fill(frame: ColumnFrame, plan: Plan) -> Any:
     memo, strings = frame.memo, frame.strings
-    run = Run(frame, memo, strings, tables_of(strings))
+    # Only programs that read the time or other rows ask for more than columns, and those get a whole frame.
+    run = Run(cast("Frame", frame), memo, strings, tables_of(strings))
     with np.errstate(all="ignore"):
         for node, kernel in plan:
             if node not in memo:
@@ -109,11 +113,11 @@ class Program:
     @property
     def cost(self) -> Cost:
         """What it costs, equal parts counted once."""
-        return cost_of(self.nodes)
+        return cost_of([self.root])
 
     @property
     def nodes(self) -> tuple[Typed, ...]:
-        """The graph's nodes, arguments first."""
+        """The graph's nodes that are evaluated on the rows themselves, arguments first."""
         return tuple(node for node, _ in self._steps)
 
     def run(self, frame: ColumnFrame) -> Value:
@@ -157,7 +161,7 @@ class Program:
             if not rows.any():
                 continue
             seen[node] = seen.get(node, np.False_) | rows
-            causes = _causes(node, memo, rows)
+            causes = _causes(node, frame, rows)
             if isinstance(node.data, Input):
                 caused = [_missing_rows(cause, memo) for cause, _ in causes]
                 own = rows & ~functools.reduce(operator.or_, caused, np.False_)
@@ -167,14 +171,24 @@ class Program:
             waiting.extend(reversed(causes))
 
 
-def _causes(node: Typed, memo: dict[Any, Any], rows: Mask) -> list[tuple[Typed, Mask]]:
+def _causes(node: Typed, frame: ColumnFrame, rows: Mask) -> list[tuple[Typed, Mask]]:
     """Return the arguments that a missing value can come from, each with the rows where it can."""
+    if node.op in AGGREGATES:
+        return _causes_of_aggregate(node, frame, rows)
     if node.op is not Op.IF:
         return [(arg, rows) for arg in node.args]
     guard, left, right = node.args
-    unknown = _missing_rows(guard, memo)
-    true = np.asarray(memo[guard][0])
+    unknown = _missing_rows(guard, frame.memo)
+    true = np.asarray(frame.memo[guard][0])
     return [(guard, rows & unknown), (left, rows & ~unknown & true), (right, rows & ~unknown & ~true)]
+
+
+def _causes_of_aggregate(node: Typed, frame: ColumnFrame, rows: Mask) -> list[tuple[Typed, Mask]]:
+    """Return the domain where that is missing, else what is missing for the whole domain: for each row in it too."""
+    evaluate_columns(node.inner[0], frame)
+    homeless = [(key, rows & _missing_rows(key, frame.memo)) for key in node.args]
+    settled = functools.reduce(operator.and_, [~found for _, found in homeless], rows)
+    return [(node.inner[0], settled), *homeless]
 
 
 def _missing_rows(node: Typed, memo: dict[Any, Any]) -> Any:

@@ -40,10 +40,9 @@ class Depends(enum.IntEnum):
 
 def depends(node: Typed) -> Depends:
     """Say what a tally (`node.pods.*`) reads."""
-    roots = {item.root for item in node.inputs}
-    if not roots <= {"peer", "pod"} or any(item.path[0] == "age" for item in node.inputs):
-        return Depends.ROW
-    if not all(part.local for part in node.inner):
+    [inner] = node.inner
+    roots = {item.root for item in inner.inputs}
+    if not inner.local or not roots <= {"peer", "pod"} or any(item.path[0] == "age" for item in inner.inputs):
         return Depends.ROW
     return Depends.POD if "pod" in roots else Depends.PEER
 

@@ -17,6 +17,7 @@ from policysched.language.frames import Codes, Strings
 from policysched.language.kernels import Kernel, Run, Text, Truth
 from policysched.language.tables import NUMBERS, TESTS, TEXT_CODES, Lookup, PairLookup
 from policysched.language.typed import INPUT_BITS, Op, Typed
+from policysched.language.versions import canonical
 
 _DECIMAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _LARGEST: Final = math.ldexp(1.0, INPUT_BITS)
@@ -72,6 +73,19 @@ def _number(run: Run, node: Typed) -> Any:
         return math.nan if value is None else parse_number(value)
     table = run.tables.keep(Op.NUMBER, lambda: Lookup(NUMBERS, lambda text, _: parse_number(text)))
     return table.take(value, run.strings)
+
+
+def _version(run: Run, node: Typed) -> Text:
+    value: Text = run.memo[node.args[0]]
+    if value is None or isinstance(value, str):
+        return None if value is None else canonical(value)
+    table = run.tables.keep(Op.VERSION, lambda: Lookup(TEXT_CODES, _version_code))
+    return cast("Codes", table.take(value, run.strings))
+
+
+def _version_code(text: str, strings: Strings) -> int:
+    found = canonical(text)
+    return -1 if found is None else strings.code(found)
 
 
 def _test(run: Run, node: Typed) -> Truth:
@@ -143,6 +157,7 @@ def _split(run: Run, node: Typed) -> tuple[str, ...] | None:
 
 TEXTUAL: Final[Mapping[Op, Kernel]] = {
     Op.NUMBER: _number,
+    Op.VERSION: _version,
     **dict.fromkeys(_TESTS, _test),
     Op.CONCAT: _concat,
     Op.SPLIT: _split,

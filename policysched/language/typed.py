@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import json
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -98,6 +98,8 @@ class Input:
 ANY_KEY: Final = "*"
 # What clock, hour and weekday read. No frame is asked for it by this name: it is `now`.
 TIME: Final = Input("clock", ("now",))
+# What every tally reads, whatever it asks of the pods: that they are there. No frame is asked for it either.
+PLACED: Final = Input("node", ("pods",))
 Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] | None
 
 
@@ -113,11 +115,15 @@ class Typed:
         type: What comes out.
         inputs: What it reads, in the order of the text, without repeats; those of `inner` too.
         local: Whether a row's value depends on that row (and the pods on it) alone.
+        tallies: Whether a tally is in it, at any depth.
+        normalizes: Whether `normalize` is in it; it never is in what is evaluated on other rows.
+        nesting: How many aggregates stand in each other.
         high: A power of two that no value reaches in magnitude.
         low: The negative power of two that no magnitude but 0 goes under.
     """
 
-    __slots__ = ("__weakref__", "args", "data", "high", "inner", "inputs", "local", "low", "op", "type")
+    __slots__ = ("__weakref__", "args", "data", "high", "inner", "inputs", "local", "low", "nesting", "normalizes",
+                 "op", "tallies", "type")  # fmt: skip
 
     def __init__(
         self, op: Op, args: tuple[Typed, ...], inner: tuple[Typed, ...], data: Constant | Input, result: Type
@@ -128,9 +134,12 @@ class Typed:
         self.data = data
         self.type = result
         self.inputs = _inputs(op, (*inner, *args), data)
-        beyond = op is Op.NORMALIZE or op in AGGREGATES
-        self.local: bool = not beyond and all(part.local for part in (*args, *inner))
-        self.high, self.low = _magnitude(op, (*args, *inner))
+        parts = (*args, *inner)
+        self.normalizes: bool = op is Op.NORMALIZE or any(part.normalizes for part in parts)
+        self.tallies: bool = op in TALLIES or any(part.tallies for part in parts)
+        self.nesting: int = (op in AGGREGATES) + max((part.nesting for part in parts), default=0)
+        self.local: bool = not self.normalizes and not self.nesting
+        self.high, self.low = _magnitude(op, parts, data)
 
     def __repr__(self) -> str:
         # Not the arguments: a graph may hold one of them exponentially often.
@@ -180,11 +189,14 @@ def _signed(data: Constant | Input) -> object:
     return repr(data) if isinstance(data, float) else data
 
 
-_READS_TIME: Final = frozenset({Op.CLOCK, Op.HOUR, Op.WEEKDAY})
+_OWN_INPUTS: Final[Mapping[Op, tuple[Input, ...]]] = {
+    **dict.fromkeys((Op.CLOCK, Op.HOUR, Op.WEEKDAY), (TIME,)),
+    **dict.fromkeys(TALLIES, (PLACED,)),
+}
 
 
 def _inputs(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> tuple[Input, ...]:
-    own = (data,) if isinstance(data, Input) else (TIME,) if op in _READS_TIME else ()
+    own = (data,) if isinstance(data, Input) else _OWN_INPUTS.get(op, ())
     if len(args) == 1 and not own:
         return args[0].inputs
     found = dict.fromkeys(item for arg in args for item in arg.inputs)
@@ -201,14 +213,15 @@ _COUNT_BITS: Final = 22
 _SUMS: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES, Op.SUM_PODS})
 
 
-def _magnitude(op: Op, args: tuple[Typed, ...]) -> tuple[int, int]:
-    if not args or op is Op.NUMBER:
-        return INPUT_BITS, _TINY_BITS if op is Op.NUMBER else INPUT_BITS
-    high, low = max(arg.high for arg in args), max(arg.low for arg in args)
+def _magnitude(op: Op, parts: tuple[Typed, ...], data: Constant | Input) -> tuple[int, int]:
+    if not parts or op is Op.NUMBER:
+        small = op is Op.NUMBER or (isinstance(data, Input) and data.root == "metrics")
+        return INPUT_BITS, _TINY_BITS if small else INPUT_BITS
+    high, low = max(part.high for part in parts), max(part.low for part in parts)
     if op is Op.MULTIPLY:
-        high, low = sum(arg.high for arg in args), sum(arg.low for arg in args)
+        high, low = sum(part.high for part in parts), sum(part.low for part in parts)
     elif op is Op.DIVIDE:
-        high, low = args[0].high + args[1].low, args[0].low + args[1].high
+        high, low = parts[0].high + parts[1].low, parts[0].low + parts[1].high
     elif op in {Op.ADD, Op.SUBTRACT}:
         high, low = high + 1, low + _MANTISSA_BITS
     elif op in _SUMS:

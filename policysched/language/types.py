@@ -53,7 +53,7 @@ class Type:
     Attributes:
         kind: What it is.
         unit: The unit of a quantity, or of a list's items where those are quantities.
-        shape: One value, or one a node.
+        shape: One value, one a node, or one a placed pod.
         gap: Whether and why it may be missing (a condition: unknown).
     """
 
@@ -98,6 +98,7 @@ class Type:
 
 BOOL = Type(Kind.BOOL)
 STRING = Type(Kind.STRING)
+VERSION = Type(Kind.VERSION)
 NUMBER = Type(Kind.QUANTITY, Unit.NUMBER)
 CPU = Type(Kind.QUANTITY, Unit.CPU)
 BYTES = Type(Kind.QUANTITY, Unit.BYTES)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from policysched.language import FIELDS, Input, Kind, Type
+from policysched.language import FIELDS, Gap, Input, Kind, Shape, Type, Typed, Unit, aggregate_over, tally_over
 
+METRIC = Type(Kind.QUANTITY, Unit.NUMBER, Shape.NODES, Gap.INPUT)
 DEFAULTS = {Kind.STRING: "", Kind.QUANTITY: 0.0, Kind.BOOL: False}
 
 
@@ -35,6 +37,8 @@ class Interner:
 
 
 def type_of(item: Input) -> Type:
+    if item.root == "metrics":
+        return METRIC
     return FIELDS[item.root, *item.path].type
 
 
@@ -48,9 +52,23 @@ def value_of(values: Mapping[str, Any], item: Input) -> Any:
     return float(value) if declared.kind is Kind.QUANTITY else value
 
 
+def column_of(table: Sequence[Mapping[str, Any]], item: Input, strings: Interner) -> Any:
+    values = [value_of(row, item) for row in table]
+    match type_of(item).kind:
+        case Kind.STRING:
+            return np.array([-1 if v is None else strings.code(v) for v in values], np.int32)
+        case Kind.BOOL:
+            return np.array(values, np.bool_)
+        case _:
+            return np.array(values, np.float64)
+
+
 @dataclass
 class TableFrame:
-    """Rows of a cluster and one pod."""
+    """Rows of a cluster, one pod, and placed pods: each a dictionary with the place of its node under `row`.
+
+    A frame of some rows of another one knows that as `whole`, and which rows as `picked`.
+    """
 
     table: Sequence[Mapping[str, Any]]
     scalars: Mapping[str, Any] = field(default_factory=dict)
@@ -58,43 +76,109 @@ class TableFrame:
     feasible: Any = None
     memo: dict[Any, Any] = field(default_factory=dict)
     reads: list[Input] = field(default_factory=list)
+    peers: Sequence[Mapping[str, Any]] = ()
+    now: float = 0.0
+    whole: TableFrame | None = None
+    picked: Sequence[int] = ()
 
     @property
     def rows(self) -> int:
         return len(self.table)
 
     def column(self, item: Input) -> Any:
+        assert item.root in {"node", "metrics"}
         self.reads.append(item)
-        values = [value_of(row, item) for row in self.table]
-        match type_of(item).kind:
-            case Kind.STRING:
-                return np.array([-1 if v is None else self.strings.code(v) for v in values], np.int32)
-            case Kind.BOOL:
-                return np.array(values, np.bool_)
-            case _:
-                return np.array(values, np.float64)
+        return column_of(self.table, item, self.strings)
 
     def scalar(self, item: Input) -> Any:
+        assert item.root in {"pod", "cluster"}
         return value_of(self.scalars, item)
+
+    def aggregate(self, node: Typed) -> Any:
+        if self.whole is None:
+            return aggregate_over(node, dataclasses.replace(self, memo={}, feasible=None))
+        value = self.whole.aggregate(node)
+        return value[np.array(self.picked, np.intp)] if isinstance(value, np.ndarray) else value
+
+    def tally(self, node: Typed) -> Any:
+        if self.whole is not None:
+            return self.whole.tally(node)[np.array(self.picked, np.intp)]
+        places = np.array([peer["row"] for peer in self.peers], np.int32)
+        return tally_over(node, PeersFrame(self), places, self.rows)
 
     def at(self, row: int) -> RowFrame:
         return RowFrame(self, row)
 
+    def pick(self, rows: Sequence[int]) -> TableFrame:
+        """Return a frame of some rows."""
+        picked = dataclasses.replace(self, table=[self.table[row] for row in rows], memo={}, whole=self, picked=rows)
+        picked.feasible = None if self.feasible is None else self.feasible[np.array(rows, np.intp)]
+        return picked
+
+
+@dataclass
+class PeersFrame:
+    """The placed pods of a table, those without a node too."""
+
+    around: TableFrame
+    memo: dict[Any, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.strings = self.around.strings
+        self.rows = len(self.around.peers)
+        self.feasible = None
+        self.now = self.around.now
+        self.scalar = self.around.scalar
+
+    def column(self, item: Input) -> Any:
+        if item.root == "peer":
+            return column_of(self.around.peers, item, self.strings)
+        return self._of_their_nodes(self.around.column(item))
+
+    def aggregate(self, node: Typed) -> Any:
+        value = self.around.aggregate(node)
+        return self._of_their_nodes(value) if isinstance(value, np.ndarray) else value
+
+    def tally(self, node: Typed) -> Any:
+        raise AssertionError(f"{node} of a placed pod")
+
+    def _of_their_nodes(self, column: Any) -> Any:
+        places = np.array([peer["row"] for peer in self.around.peers], np.intp)
+        # A pod without a node gets whatever the last row has: it must not matter.
+        return column[places] if column.size else np.zeros(places.size, column.dtype)
+
 
 @dataclass
 class RowFrame:
-    """One row of a table, for the interpreter."""
+    """One row of a table, for the interpreter; of a placed pod with its place among them."""
 
     whole: TableFrame
     row: int
+    peer: int | None = None
 
     @property
     def feasible(self) -> Sequence[RowFrame]:
         mask = self.whole.feasible
         return [RowFrame(self.whole, row) for row in range(self.whole.rows) if mask is None or mask[row]]
 
+    @property
+    def now(self) -> float:
+        return self.whole.now
+
+    @property
+    def nodes(self) -> Sequence[RowFrame]:
+        return [RowFrame(self.whole, row) for row in range(self.whole.rows)]
+
+    @property
+    def pods(self) -> Sequence[RowFrame]:
+        peers = self.whole.peers
+        return [RowFrame(self.whole, self.row, i) for i, peer in enumerate(peers) if peer["row"] == self.row]
+
     def value(self, item: Input) -> Any:
-        return value_of(self.whole.table[self.row] if item.root == "node" else self.whole.scalars, item)
+        if item.root == "peer":
+            assert self.peer is not None
+            return value_of(self.whole.peers[self.peer], item)
+        return value_of(self.whole.table[self.row] if item.root in {"node", "metrics"} else self.whole.scalars, item)
 
 
 def at_row(program: Any, value: Any, frame: TableFrame, row: int) -> Any:

@@ -1,5 +1,13 @@
+"""The language as tables: an expression, what it is evaluated on, and its value or its error.
+
+`in` is one node (and the pod) between two empty ones, with `pods` placed on it. `nodes` are all nodes there are, their
+pods under `pods` with the node's place as `row`; then `values` has one value a node, or `value` the one of the first.
+Missing values are null, unknown conditions are "unknown".
+"""
+
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +19,9 @@ from policysched.language import (
     Compiled,
     Environment,
     Program,
+    Unit,
     Want,
+    code_table,
     compile_cases,
     compile_expression,
     interpret,
@@ -25,8 +35,12 @@ PLACES: dict[str, tuple[Any, Want]] = {
     "pod": ("pod", Want.CONDITION),
     "score": ("score", Want.NUMBER),
 }
-KEYS = {"name", "expr", "cases", "place", "type", "in", "value", "missing", "unknown", "error", "at", "column",
-        "case", "text", "inputs"}  # fmt: skip
+METRICS = {"load": Unit.NUMBER, "ram": Unit.BYTES, "cores": Unit.CPU, "wait": Unit.DURATION}
+INPUTS = {"in", "nodes", "pods", "now"}
+KEYS = {"name", "expr", "cases", "place", "type", "value", "values", "missing", "unknown", "error", "at", "column",
+        "case", "text", "inputs", "warning", *INPUTS}  # fmt: skip
+# These are about a whole policy, or a text too long for a table.
+ELSEWHERE = {"E0107", "E0207", "E0208", "E0601", "W0705"}
 
 
 def _load() -> list[Any]:
@@ -41,41 +55,65 @@ CASES = _load()
 
 
 def compile_case(case: dict[str, Any]) -> Compiled:
+    phase, want = PLACES[case.get("place", "score" if "cases" in case else "let")]
+    environment = Environment(phase, metrics=METRICS)
     if "cases" in case:
-        return compile_cases(case["cases"], Environment("score"))
-    phase, want = PLACES[case.get("place", "let")]
-    return compile_expression(case["expr"], Environment(phase), want)
+        return compile_cases(case["cases"], environment)
+    return compile_expression(case["expr"], environment, want)
 
 
-def evaluate(program: Program, values: dict[str, Any]) -> list[Any]:
-    """Evaluate both ways: a row with the values between two rows without any."""
-    scalars = {name: value for name, value in values.items() if not name.startswith("node.")}
-    frame = TableFrame([{}, values, {}], scalars)
-    by_columns = at_row(program, program.run(frame), frame, 1)
-    by_node = interpret(program, frame.at(1))
-    return [by_columns, "unknown" if by_node is UNKNOWN else by_node]
+def frame_of(case: dict[str, Any]) -> tuple[TableFrame, list[int]]:
+    """Return the nodes of a case and those whose values it tells."""
+    values = case.get("in", {})
+    scalars = {name: value for name, value in values.items() if not name.startswith(("node.", "metrics."))}
+    nodes, own = (case["nodes"], 0) if "nodes" in case else ([{}, values, {}], 1)
+    peers = [{"row": own, **pod} for pod in case.get("pods", ())]
+    now = datetime.fromisoformat(case.get("now", "1970-01-01T00:00:00+00:00")).timestamp()
+    rows = list(range(len(nodes))) if "values" in case else [own]
+    return TableFrame(nodes, scalars, peers=peers, now=now), rows
+
+
+def evaluate(program: Program, case: dict[str, Any]) -> list[list[Any]]:
+    """Evaluate in three ways: all rows at once, each row alone, each row in plain Python."""
+    frame, rows = frame_of(case)
+    together = program.run(frame)
+    # What normalises is about the rows of its frame.
+    parts = [] if program.root.normalizes else [frame.pick([row]) for row in rows]
+    plain = [interpret(program, frame.at(row)) for row in rows]
+    alone = [at_row(program, program.run(part), part, 0) for part in parts]
+    return [
+        [at_row(program, together, frame, row) for row in rows],
+        ["unknown" if value is UNKNOWN else value for value in plain],
+        *([alone] if parts else []),
+    ]
 
 
 def test_the_tables_are_large_and_their_names_differ() -> None:
-    assert len(CASES) >= 250
+    assert len(CASES) >= 1000
     assert len({case.id for case in CASES}) == len(CASES)
+
+
+def test_the_tables_have_every_code() -> None:
+    shown = {case.values[0].get(key) for case in CASES for key in ("error", "warning")} - {None}
+    assert shown == set(code_table()) - ELSEWHERE
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_language_conforms(case: dict[str, Any]) -> None:
     assert set(case) <= KEYS
     compiled = compile_case(case)
+    if "error" in case or "warning" in case:
+        _compare_diagnostic(case, compiled)
     if "error" in case:
-        _compare_error(case, compiled)
         return
     assert compiled.program is not None, compiled.diagnostics
     assert [item.code for item in compiled.errors] == []
     _compare_program(case, compiled.program)
 
 
-def _compare_error(case: dict[str, Any], compiled: Compiled) -> None:
+def _compare_diagnostic(case: dict[str, Any], compiled: Compiled) -> None:
     severe = compiled.errors or compiled.diagnostics
-    assert [item.code for item in severe] == [case["error"]]
+    assert [item.code for item in severe] == [case.get("error") or case["warning"]]
     found = severe[0]
     assert found.case == (case.get("case", 0) if "cases" in case else None)
     text = case["expr"] if "expr" in case else case["cases"][found.case]
@@ -92,12 +130,17 @@ def _compare_program(case: dict[str, Any], program: Program) -> None:
         assert program.text == case["text"]
     if "inputs" in case:
         assert [item.text for item in program.inputs] == case["inputs"]
-    if case.get("missing"):
-        assert evaluate(program, case.get("in", {})) == [None, None]
-    elif case.get("unknown"):
-        assert evaluate(program, case.get("in", {})) == ["unknown", "unknown"]
-    elif "value" in case:
-        values = evaluate(program, case.get("in", {}))
-        wanted = tuple(case["value"]) if isinstance(case["value"], list) else case["value"]
-        assert values == [wanted, wanted]
-        assert [type(value) is bool for value in values] == [type(wanted) is bool] * 2
+    wanted = _wanted(case)
+    for values in evaluate(program, case) if wanted is not None else ():
+        assert values == wanted
+        assert [type(value) is bool for value in values] == [type(value) is bool for value in wanted or ()]
+
+
+def _wanted(case: dict[str, Any]) -> list[Any] | None:
+    if case.get("missing") or case.get("unknown"):
+        return [None if case.get("missing") else "unknown"]
+    if "values" in case:
+        return list(case["values"])
+    if "value" not in case:
+        return None
+    return [tuple(case["value"]) if isinstance(case["value"], list) else case["value"]]

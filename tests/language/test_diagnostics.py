@@ -64,4 +64,4 @@ def test_field_is_filled_in_by_the_caller() -> None:
     found = diagnose("E0304", "a", Span(0, 1))
     assert dataclasses.replace(found, field="spec.x").field == "spec.x"
     assert found.field == ""
-    assert found.help == "write number(...) to convert"
+    assert found.help == "write number(...) or version(...) to convert"

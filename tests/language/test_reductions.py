@@ -144,6 +144,9 @@ def test_a_graph_names_the_inputs_of_what_it_reduces_and_knows_how_far_it_looks(
     assert [item.text for item in node.inputs] == ["node.ready", "node.free.pods", "node.zone"]
     assert node.local is False
     tally = make(Op.SUM_PODS, (), COLUMN, inner=(MAYBE,))
-    assert (tally.local, [item.text for item in tally.inputs]) == (True, ["node.ready", "node.free.pods"])
+    assert (tally.local, [item.text for item in tally.inputs]) == (
+        True,
+        ["node.ready", "node.free.pods", "node.pods"],
+    )
     assert make(Op.COUNT_PODS, (), COLUMN, inner=(make(Op.HAS, (node,), BOOL),)).local is False
     assert make(Op.SUM_PODS, (), COLUMN, inner=(PODS,)) is not tally

@@ -25,15 +25,8 @@ from tests.meta.markdown import DOCUMENTS, LANGUAGE, Block, blocks, codes, shown
 BLOCKS = blocks(LANGUAGE)
 MESSAGE = next(index for index, block in enumerate(BLOCKS) if block.kind == "text")
 POLICIES = [block for index, block in enumerate(BLOCKS) if block.kind == "yaml" and index != MESSAGE - 1]
-LATER = table(LANGUAGE, "Not available yet")
-EXAMPLES = [
-    text
-    for rows in tables(LANGUAGE)
-    for row in rows
-    if "example" in row and list(row.values()) not in LATER
-    for text in codes(row["example"])
-]
-"""The expressions of all columns called `example`, but for those that cannot be compiled yet."""
+EXAMPLES = [text for rows in tables(LANGUAGE) for row in rows if "example" in row for text in codes(row["example"])]
+"""The expressions of all columns called `example`."""
 WHOLE = [
     (shown(path), block)
     for path in DOCUMENTS
@@ -77,8 +70,9 @@ def test_a_missing_value_gives_what_the_table_says(expression: str, result: str)
     [text] = codes(expression)
     program = compile_expression(text, Environment("let")).program
     assert program is not None
-    value = interpret(program, TableFrame([{"node.free.memory": 1024}]).at(0))
-    assert {"unknown": UNKNOWN, "missing": None, "true": True, "false": False, '`"none"`': "none"}[result] == value
+    value = interpret(program, TableFrame([{"node.free.memory": 1024}], peers=[{"row": 0}]).at(0))
+    said = {"unknown": UNKNOWN, "missing": None, "true": True, "false": False, '`"none"`': "none", "`0`": 0.0}
+    assert said[result] == value
 
 
 def test_check_prints_the_message_that_is_shown(

@@ -10,14 +10,15 @@ import pytest
 
 from policysched.app.definition import policy_schema
 from policysched.app.shape import CODE as SHAPE_CODE
-from policysched.language import FIELDS, Diagnostic, Environment, Gap, Unit, code_table, compile_expression
-from policysched.language.costs import MAX_NODE_OPERATIONS
-from policysched.language.functions import AGGREGATES, FUNCTIONS, LATER_FUNCTIONS
+from policysched.language import FIELDS, Gap, code_table
+from policysched.language.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
+from policysched.language.functions import AGGREGATES, FUNCTIONS
 from policysched.language.limits import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
 from policysched.language.literals import _SECONDS, FACTORS
 from policysched.language.mistakes import OPERATORS, TERMINALS
-from policysched.language.names import LATER, Field
-from policysched.model.policy import PolicySpec, PolicyStatus
+from policysched.language.names import Field
+from policysched.language.reduction_rules import MAX_NESTING
+from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus
 from policysched.rules.compile import MAX_RULES
 from policysched.rules.status import MAX_DIAGNOSTICS
 from tests.meta.markdown import LANGUAGE, ROOT, codes, section, table
@@ -49,11 +50,16 @@ def test_functions_are_those_of_the_language_in_its_words() -> None:
 @pytest.mark.parametrize("row", table(LANGUAGE, "Functions"), ids=lambda row: str(row[0]))
 def test_a_function_is_written_with_its_number_of_arguments(row: list[str]) -> None:
     name, _, rest = row[0].strip("`").partition("(")
-    arguments = rest.removesuffix(")").split(", ")
+    arguments, _, by = rest.partition(")")
+    assert (by == " [by key]") == (name in AGGREGATES)
+    must, _, may = arguments.partition("[")
+    needed = [argument for argument in must.split(", ") if argument]
     function = FUNCTIONS[name]
-    open_end = arguments[-1] == "…"
+    open_end = needed[-1:] == ["…"]
     assert open_end == (function.most is None)
-    assert len(arguments) - open_end == function.least
+    assert len(needed) - open_end == function.least
+    if function.most is not None:
+        assert function.most - function.least == bool(may)
     assert f"{name}(" in row[2]
 
 
@@ -106,10 +112,12 @@ def test_limits_are_those_of_the_code_and_of_the_resource() -> None:
         "characters of an expression": MAX_CHARACTERS,
         "words and signs of an expression": MAX_TOKENS,
         "levels of nesting": MAX_DEPTH,
+        "aggregates in each other": MAX_NESTING,
         "filters and scores of a policy": MAX_RULES,
         "lines of `let`": SPEC["let"]["maxItems"],
         "cases of a score": SCORE["cases"]["maxItems"],
         "operations once a node": MAX_NODE_OPERATIONS,
+        "operations once a placed pod": MAX_POD_OPERATIONS,
         "characters of a message": FILTER["message"]["maxLength"],
         "characters of a name": FILTER["name"]["maxLength"],
         "diagnostics in the status": MAX_DIAGNOSTICS,
@@ -127,6 +135,7 @@ def _camel(name: str) -> str:
         ("The object", [_camel(name) for name in PolicySpec.__struct_fields__]),
         ("Filters", list(FILTER)),
         ("Scores", list(SCORE)),
+        ("Metrics", [_camel(name) for name in MetricQuery.__struct_fields__]),
         ("Status", [_camel(name) for name in PolicyStatus.__struct_fields__]),
     ],
 )
@@ -146,21 +155,3 @@ def test_reasons_of_conditions_are_those_that_the_status_gives() -> None:
         text for text in texts if isinstance(text, str) and text.endswith(ends) and text.isalpha() and text[0].isupper()
     }
     assert given <= set(reasons)
-
-
-def _not_there(text: str) -> tuple[Diagnostic, ...]:
-    return compile_expression(text, Environment("let", metrics={"load": Unit.NUMBER})).diagnostics
-
-
-@pytest.mark.parametrize("text", [codes(row[1])[0] for row in table(LANGUAGE, "Not available yet")] + ["metrics.load"])
-def test_what_is_not_available_says_so(text: str) -> None:
-    assert [found.code for found in _not_there(text)] == ["E0209"]
-
-
-def test_what_is_not_available_is_all_listed() -> None:
-    listed = {name for row in table(LANGUAGE, "Not available yet") for name in codes(row[0])} - {"by"}
-    known = {*LATER_FUNCTIONS, *AGGREGATES, *(".".join(names) for names in LATER)}
-    assert {name for name in listed if not name.startswith("node.pods.")} == known - {"node.pods"}
-    for name in listed:
-        [*_, found] = _not_there(name if name.count(".") == 1 else f"{name}(1)")
-        assert (found.code, f"`{name}`" in found.message) == ("E0209", True)

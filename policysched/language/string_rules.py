@@ -1,0 +1,77 @@
+"""The rules of the functions that take strings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policysched.language.arguments import constant_text, shown, strings
+from policysched.language.syntax import Call
+from policysched.language.typed import Op, Typed, constant, make
+from policysched.language.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Unit, list_of
+from policysched.language.versions import canonical
+
+if TYPE_CHECKING:
+    from policysched.language.check import Checker
+
+
+def number(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
+    """Check `number(s)`."""
+    node = _convertible(checker, call)
+    return node and make(Op.NUMBER, (node,), NUMBER.over(node.type).filled(Gap.INPUT))
+
+
+def version(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
+    """Check `version(s)`; that of a constant is a constant."""
+    node = _convertible(checker, call)
+    if node is None:
+        return None
+    if node.op is not Op.CONSTANT:
+        return make(Op.VERSION, (node,), VERSION.over(node.type).filled(Gap.INPUT))
+    found = canonical(str(node.data))
+    if found is None:
+        return checker.report("E0312", call.arguments[0].span, "version", found=shown(str(node.data)))
+    return constant(found, VERSION)
+
+
+def _convertible(checker: Checker, call: Call) -> Typed | None:
+    node = checker.check(call.arguments[0])
+    if node is not None and node.type.kind is not Kind.STRING:
+        variant = "version" if call.function.dotted == "version" and node.op is Op.CONSTANT else ""
+        return checker.report("E0311", call.arguments[0].span, variant, type=node.type, name=call.function.dotted)
+    return node
+
+
+def text_test(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
+    """Check `starts_with`, `ends_with`, `contains`."""
+    nodes = strings(checker, call)
+    if nodes is None:
+        return None
+    return make(Op(call.function.dotted), nodes, BOOL.over(*(node.type for node in nodes)))
+
+
+def glob(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
+    """Check `glob(s, p)`."""
+    node = text_test(checker, call, unit)
+    if node is None or not constant_text(checker, call, 1, node.args[1], must=False):
+        return None
+    return node
+
+
+def concat(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
+    """Check `concat(a, …)`."""
+    nodes = strings(checker, call)
+    if nodes is None:
+        return None
+    return make(Op.CONCAT, nodes, STRING.over(*(node.type for node in nodes)))
+
+
+def split(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
+    """Check `split(s, sep)`."""
+    nodes = strings(checker, call)
+    if nodes is None:
+        return None
+    if nodes[0].type.shape is not Shape.SCALAR:
+        return checker.report("E0308", call.arguments[0].span)
+    if not constant_text(checker, call, 1, nodes[1]):
+        return None
+    return make(Op.SPLIT, nodes, list_of(STRING).filled(nodes[0].type.gap))
