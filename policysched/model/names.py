@@ -20,26 +20,36 @@ _DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_NAME_LENGTH: Final = 63
-_SUBDOMAIN_LENGTH: Final = 253
+NAME_LENGTH: Final = 63
+SUBDOMAIN_LENGTH: Final = 253
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a text has the letters of a name, however long."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_subdomain(text: str) -> bool:
+    """Tell whether a text has the form of a DNS subdomain, however long."""
+    return _SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_qualified_name(text: str) -> bool:
     """Tell whether a text is a label key: a name, after an optional DNS subdomain and a slash."""
     prefix, slash, name = text.rpartition("/")
-    if slash and (len(prefix) > _SUBDOMAIN_LENGTH or not _SUBDOMAIN.fullmatch(prefix)):
+    if slash and (len(prefix) > SUBDOMAIN_LENGTH or not is_subdomain(prefix)):
         return False
-    return len(name) <= _NAME_LENGTH and _NAME.fullmatch(name) is not None
+    return len(name) <= NAME_LENGTH and is_name(name)
 
 
 def is_label_value(text: str) -> bool:
     """Tell whether a text is the value of a label; the empty one is."""
-    return not text or (len(text) <= _NAME_LENGTH and _NAME.fullmatch(text) is not None)
+    return not text or (len(text) <= NAME_LENGTH and is_name(text))
 
 
 def is_label_name(text: str) -> bool:
     """Tell whether a text is a DNS label, as names of policies and rules are."""
-    return len(text) <= _NAME_LENGTH and _LABEL.fullmatch(text) is not None
+    return len(text) <= NAME_LENGTH and _LABEL.fullmatch(text) is not None
 
 
 def is_prefixed_native_resource(name: str) -> bool:

@@ -9,11 +9,12 @@ Source: apimachinery/pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go (LabelS
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
+from policysched.model.label_faults import invalid, requirement_fault
 from policysched.model.names import is_label_value, is_qualified_name
 from policysched.model.objects import LabelSelector, Requirement
 
@@ -33,6 +34,10 @@ class Operator(StrEnum):
     DOES_NOT_EXIST = "DoesNotExist"
     GREATER = "Gt"
     LESS = "Lt"
+
+
+_OF_LABELS: Final = frozenset((Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST))
+"""What label selectors know; the others are for node selectors."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -116,8 +121,10 @@ def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
     """
     if selector is None:
         return NOTHING
-    pairs = [checked(LabelRequirement(key, Operator.IN, (value,))) for key, value in selector.match_labels.items()]
-    return _matcher((*pairs, *(_label_requirement(one) for one in selector.match_expressions)))
+    for key, value in selector.match_labels.items():
+        _check(key, Operator.IN, (value,))
+    expressions = [_label_requirement(one) for one in selector.match_expressions]
+    return _matcher((*_exactly(selector.match_labels), *expressions))
 
 
 def match_labels(labels: Mapping[str, str]) -> LabelMatcher:
@@ -135,24 +142,10 @@ def requirement(one: Requirement) -> LabelRequirement:
         operator = Operator(one.operator)
     except ValueError as error:
         raise SelectorError(f'"{one.operator}" is not a valid selector operator') from error
-    values = tuple(sorted(set(one.values))) if operator in (Operator.IN, Operator.NOT_IN) else one.values
-    bound = (int64(values[0]) or 0) if operator in (Operator.GREATER, Operator.LESS) and values else 0
-    return checked(LabelRequirement(one.key, operator, values, bound))
-
-
-def checked(one: LabelRequirement) -> LabelRequirement:
-    """Give the requirement back if it is valid.
-
-    Raises:
-        SelectorError: its key or a value is not.
-    """
-    if not is_qualified_name(one.key):
-        raise SelectorError(f'key: Invalid value: "{one.key}": not a label key')
-    _check_values(one)
-    for value in one.values:
-        if not is_label_value(value):
-            raise SelectorError(f'values[{one.key}]: Invalid value: "{value}": not a label value')
-    return one
+    _check(one.key, operator, one.values)
+    if operator in (Operator.GREATER, Operator.LESS):
+        return LabelRequirement(one.key, operator, one.values, int64(one.values[0]) or 0)
+    return LabelRequirement(one.key, operator, tuple(sorted(set(one.values))))
 
 
 def int64(text: str) -> int | None:
@@ -163,25 +156,37 @@ def int64(text: str) -> int | None:
     return number if -(1 << 63) <= number < 1 << 63 else None
 
 
-def _check_values(one: LabelRequirement) -> None:
-    match one.operator:
+def _check(key: str, operator: Operator, values: tuple[str, ...]) -> None:
+    faults = list(_operator_faults(operator, values))
+    if faults or not (is_qualified_name(key) and all(map(is_label_value, values))):
+        raise SelectorError(requirement_fault(key, values, faults))
+
+
+def _operator_faults(operator: Operator, values: tuple[str, ...]) -> Iterator[str]:
+    """Say what the operator has against the values."""
+    match operator:
         case Operator.IN | Operator.NOT_IN:
-            if not one.values:
-                raise SelectorError("for 'in', 'notin' operators, values set can't be empty")
+            if not values:
+                yield invalid("values", values, "for 'in', 'notin' operators, values set can't be empty")
         case Operator.EXISTS | Operator.DOES_NOT_EXIST:
-            if one.values:
-                raise SelectorError("values set must be empty for exists and does not exist")
+            if values:
+                yield invalid("values", values, "values set must be empty for exists and does not exist")
         case Operator.GREATER | Operator.LESS:
-            if len(one.values) != 1:
-                raise SelectorError("for 'Gt', 'Lt' operators, exactly one value is required")
-            if int64(one.values[0]) is None:
-                raise SelectorError("for 'Gt', 'Lt' operators, the value must be an integer")
+            yield from _comparison_faults(values)
         case _:
-            assert_never(one.operator)
+            assert_never(operator)
+
+
+def _comparison_faults(values: tuple[str, ...]) -> Iterator[str]:
+    if len(values) != 1:
+        yield invalid("values", values, "for 'Gt', 'Lt' operators, exactly one value is required")
+    for index, value in enumerate(values):
+        if int64(value) is None:
+            yield invalid(f"values[{index}]", value, "for 'Gt', 'Lt' operators, the value must be an integer")
 
 
 def _label_requirement(one: Requirement) -> LabelRequirement:
-    if one.operator in (Operator.GREATER, Operator.LESS):
+    if one.operator not in _OF_LABELS:
         raise SelectorError(f'"{one.operator}" is not a valid label selector operator')
     return requirement(one)
 
