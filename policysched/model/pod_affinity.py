@@ -1,0 +1,169 @@
+"""What pods say about other pods: their affinity and anti-affinity terms, compiled.
+
+Knows pods and labels, neither nodes nor which pods are placed. A term that a pod states without namespaces is about
+its own namespace; a namespace selector counts beside the namespaces that are named. Where one term of a sort cannot be
+parsed, kube-scheduler drops all terms of that sort, and so does this module.
+
+Source: k8s.io/kube-scheduler/framework/types.go (AffinityTerm, GetAffinityTerms), v0.36;
+pkg/scheduler/framework/types.go (PodInfo.Update), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+from cachetools import LRUCache
+
+from policysched.model.objects import Affinity, Pod, PodAffinity, PodAffinityTerm
+from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
+
+T = TypeVar("T")
+NO_LABELS: Final[Mapping[str, str]] = {}
+KEPT = 1 << 12
+_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """Which pods are meant, and by which label of nodes nearness to them is judged."""
+
+    pods: LabelMatcher
+    namespaces: frozenset[str]
+    namespace_selector: LabelMatcher
+    topology_key: str
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.pods, self.namespaces, self.namespace_selector, self.topology_key)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = NO_LABELS) -> bool:
+        """Tell whether a pod is meant, given the labels of its namespace."""
+        metadata = pod.metadata
+        inside = metadata.namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
+        return inside and self.pods.matches(metadata.labels)
+
+    @property
+    def reads_namespaces(self) -> bool:
+        """Whether the answer depends on the labels of a namespace."""
+        return bool(self.namespace_selector.requirements)
+
+
+class Preference(NamedTuple):
+    """A term and what a pod near adds to a node's score."""
+
+    weight: int
+    term: AffinityTerm
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerms:
+    """All that a pod says about other pods."""
+
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred: tuple[Preference, ...] = ()
+    preferred_anti: tuple[Preference, ...] = ()
+    faults: tuple[str, ...] = ()
+    """What cannot be parsed; the terms of that sort are left out."""
+
+    @property
+    def fault(self) -> str:
+        """All faults as one text, empty where there is none."""
+        return f"[{', '.join(self.faults)}]" if len(self.faults) > 1 else "".join(self.faults)
+
+
+class Sort(IntEnum):
+    """What a term of a placed pod does to a pod that is to be placed."""
+
+    REPELS = 1
+    """Required anti-affinity: not where the placed pod is near."""
+    REQUIRED = 2
+    """Required affinity: the placed pod needed such a neighbour, so near to it is better."""
+    PREFERRED = 3
+    """A preference, of a negative weight where it is anti-affinity."""
+
+
+class Statement(NamedTuple):
+    """One term as a placed pod states it; `weight` is 0 but for preferences."""
+
+    sort: Sort
+    weight: int
+    term: AffinityTerm
+
+
+class PerAffinity(Generic[T]):
+    """Answers that depend on a pod's affinity and namespace alone: siblings share them."""
+
+    def __init__(self, answer: Callable[[Pod], T], without: T) -> None:
+        self._answer = answer
+        self._without = without
+        self._kept: LRUCache[bytes, T] = LRUCache(KEPT)
+
+    def __call__(self, pod: Pod) -> T:
+        """Give the answer for a pod."""
+        affinity = pod.spec.affinity
+        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+            return self._without
+        key = _ENCODER.encode((pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
+        if key not in self._kept:
+            self._kept[key] = self._answer(pod)
+        return self._kept[key]
+
+
+def _terms_of(pod: Pod) -> PodTerms:
+    affinity = pod.spec.affinity or Affinity()
+    near, away = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
+    faults: list[str] = []
+
+    def parsed(sort: str, stated: Iterable[PodAffinityTerm]) -> Sequence[AffinityTerm]:
+        try:
+            return [_term(one, pod.metadata.namespace) for one in stated]
+        except SelectorError as error:
+            faults.append(f"{sort}: {error}")
+            return ()
+
+    required = parsed("requiredAffinityTerms", near.required)
+    anti = parsed("requiredAntiAffinityTerms", away.required)
+    liked = parsed("preferredAffinityTerms", (one.pod_affinity_term for one in near.preferred))
+    disliked = parsed("preferredAntiAffinityTerms", (one.pod_affinity_term for one in away.preferred))
+    return PodTerms(
+        affinity=tuple(required),
+        anti_affinity=tuple(anti),
+        preferred=tuple(Preference(one.weight, term) for one, term in zip(near.preferred, liked, strict=False)),
+        preferred_anti=tuple(Preference(one.weight, term) for one, term in zip(away.preferred, disliked, strict=False)),
+        faults=tuple(faults),
+    )
+
+
+def _term(stated: PodAffinityTerm, namespace: str) -> AffinityTerm:
+    own = not stated.namespaces and stated.namespace_selector is None
+    return AffinityTerm(
+        pods=compile_selector(stated.label_selector),
+        namespaces=frozenset({namespace} if own else stated.namespaces),
+        namespace_selector=compile_selector(stated.namespace_selector),
+        topology_key=stated.topology_key,
+    )
+
+
+def _statements_of(pod: Pod) -> Mapping[Statement, int]:
+    terms = pod_terms(pod)
+    stated = Counter(Statement(Sort.REPELS, 0, term) for term in terms.anti_affinity)
+    stated.update(Statement(Sort.REQUIRED, 0, term) for term in terms.affinity)
+    stated.update(Statement(Sort.PREFERRED, one.weight, one.term) for one in terms.preferred)
+    stated.update(Statement(Sort.PREFERRED, -one.weight, one.term) for one in terms.preferred_anti)
+    return stated
+
+
+pod_terms: Final = PerAffinity(_terms_of, PodTerms())
+"""Give a pod's terms, as the pod that is to be placed reads them."""
+statements: Final = PerAffinity[Mapping[Statement, int]](_statements_of, {})
+"""Give how often a placed pod states what."""

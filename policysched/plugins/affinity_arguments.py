@@ -1,0 +1,42 @@
+"""The arguments of InterPodAffinity, as a configuration file states them, turned into the plugin.
+
+Knows the shape of its `pluginConfig` entry. A hard weight out of range is the user's mistake, as it is
+kube-scheduler's.
+
+Source: pkg/scheduler/apis/config/v1 (InterPodAffinityArgs, defaults.go), validation_pluginargs.go, v1.36.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from policysched.errors import UsageError
+from policysched.plugins.arguments import Arguments, PluginArguments
+from policysched.plugins.inter_pod_affinity import DEFAULT_HARD_WEIGHT, InterPodAffinity
+
+HIGHEST_HARD_WEIGHT = 100
+
+
+class AffinityArguments(PluginArguments, frozen=True):
+    """The arguments of InterPodAffinity."""
+
+    hard_pod_affinity_weight: int | None = None
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+def inter_pod_affinity(arguments: Arguments) -> InterPodAffinity:
+    """Make InterPodAffinity.
+
+    Raises:
+        UsageError: an argument is not valid.
+    """
+    try:
+        given = msgspec.convert(dict(arguments), AffinityArguments)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"InterPodAffinity: {error}") from error
+    weight = DEFAULT_HARD_WEIGHT if given.hard_pod_affinity_weight is None else given.hard_pod_affinity_weight
+    if not 0 <= weight <= HIGHEST_HARD_WEIGHT:
+        raise UsageError(
+            f"InterPodAffinity: hardPodAffinityWeight: {weight} is not in valid range [0, {HIGHEST_HARD_WEIGHT}]"
+        )
+    return InterPodAffinity(weight, ignore_preferred=given.ignore_preferred_terms_of_existing_pods)

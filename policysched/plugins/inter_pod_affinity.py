@@ -1,0 +1,203 @@
+"""InterPodAffinity: keep pods near to or away from other pods, and prefer nodes for the pods around them.
+
+Knows terms, tallies of placed pods and domains of nodes. Whether a statement of a placed pod means the pod to place
+is decided once a class and distinct statement; a placement then moves the sums of one domain, and only rows whose
+answer that changes are asked again.
+
+Source: pkg/scheduler/framework/plugins/interpodaffinity, v1.36.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from policysched.framework import (
+    MAX_NODE_SCORE,
+    SKIP,
+    Action,
+    Aspect,
+    Change,
+    Cluster,
+    Code,
+    Codes,
+    Hint,
+    Mask,
+    Resource,
+    Rows,
+    Scores,
+    Status,
+    unresolvable,
+    unschedulable,
+)
+from policysched.model.objects import Pod
+from policysched.model.pod_affinity import AffinityTerm, PodTerms, Sort, pod_terms
+from policysched.plugins.inter_pod_affinity_hints import namespace_helps, node_helps, pod_helps
+from policysched.plugins.inter_pod_affinity_states import (
+    AWAY,
+    NEAR,
+    REPELLED,
+    Concerning,
+    Demands,
+    KeyedPart,
+    Meant,
+    Surroundings,
+    Wishes,
+    meant_by,
+)
+from policysched.plugins.inter_pod_affinity_sums import NO_ROWS, ChangedRows, Part
+
+STATUSES = {
+    NEAR: unresolvable("node(s) didn't match pod affinity rules"),
+    AWAY: unschedulable("node(s) didn't match pod anti-affinity rules"),
+    REPELLED: unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
+}
+READS = Aspect.PODS | Aspect.LABELS
+DEFAULT_HARD_WEIGHT = 1
+
+
+class InterPodAffinity:
+    """The plugin.
+
+    Args:
+        hard_weight: what a placed pod's required affinity adds to nodes near it.
+        ignore_preferred: whether preferences of placed pods do not count for pods without preferences of their own.
+    """
+
+    name = "InterPodAffinity"
+    filter_reads = READS
+    score_reads = READS
+    normalizes = True
+
+    def __init__(self, hard_weight: int = DEFAULT_HARD_WEIGHT, *, ignore_preferred: bool = False) -> None:
+        self._ignore_preferred = ignore_preferred
+        self._weights = {Sort.PREFERRED: 0} | ({Sort.REQUIRED: hard_weight} if hard_weight > 0 else {})
+        self._around: weakref.WeakKeyDictionary[Cluster, Surroundings] = weakref.WeakKeyDictionary()
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Find what the pod requires of others, and what others require of it."""
+        terms, around = pod_terms(pod), self._surroundings(cluster)
+        if terms.faults:
+            return unresolvable(f"parsing pod: {terms.fault}")
+        if not around.existing.used and not terms.affinity and not terms.anti_affinity:
+            return SKIP
+        near = self._meant(terms.affinity, cluster)
+        away = self._meant(terms.anti_affinity, cluster)
+        keys = sorted({term.topology_key for term in terms.affinity})
+        return Demands(
+            near=[(key, Part(around.matching(near), 1)) for key in keys],
+            away=_keyed(around, terms.anti_affinity, away),
+            concerning=Concerning(pod, cluster, around.existing, {Sort.REPELS: 1}),
+            shared=around,
+            may_be_first=bool(near) and all(one.matches(pod) for one in near),
+        )
+
+    def filter_reach(self, state: Demands, rows: ChangedRows) -> Rows:
+        """Name the rows that the changed ones may open or close."""
+        return state.renew(rows)
+
+    def filter(self, state: Demands, rows: Rows) -> Codes:
+        """Reject rows by the pods around them."""
+        if isinstance(rows, slice):
+            state.renew(NO_ROWS)
+        return state.judge(rows)
+
+    def reason(self, state: Demands, code: int) -> Status:  # noqa: ARG002 - the code says it all
+        """Translate a code."""
+        return STATUSES[code]
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Find what the pod prefers, and which preferences of others mean it."""
+        terms, around = pod_terms(pod), self._surroundings(cluster)
+        prefers = _states_preferences(pod)
+        if not prefers and (self._ignore_preferred or not around.existing.used):
+            return SKIP
+        if terms.faults:
+            return Status(Code.ERROR, (f"failed to parse pod: {terms.fault}",))
+        concerning = Concerning(pod, cluster, around.existing, self._weights)
+        return Wishes(self._preferences(terms, cluster, around), concerning, around)
+
+    def score_reach(self, state: Wishes, rows: ChangedRows) -> Rows:
+        """Name the rows near the changed ones."""
+        return state.renew(rows)
+
+    def score(self, state: Wishes, rows: Rows) -> Scores:
+        """Add up what the pods around each row add."""
+        if isinstance(rows, slice):
+            state.renew(NO_ROWS)
+        return state.score(rows)
+
+    def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
+        """Stretch the sums, which may be negative, to 0..100."""
+        chosen = scores if feasible.all() else scores[feasible]
+        if not chosen.size:
+            return np.zeros_like(scores)
+        lowest = chosen.min()
+        spread = chosen.max() - lowest
+        if not spread:
+            return np.zeros_like(scores)
+        stretched: Scores = (MAX_NODE_SCORE * ((scores - lowest) / spread)).astype(np.int64)
+        return stretched
+
+    def leaves_out(self, state: Wishes) -> bool:
+        """Tell whether no placed pod has anything to do with the class."""
+        return state.idle
+
+    def epoch(self, cluster: Cluster) -> Hashable:
+        """Give what moves when pods begin to state anything, or when labels of namespaces that terms read change."""
+        around = self._surroundings(cluster)
+        around.existing.catch_up()
+        reads = around.reads_namespaces or around.existing.reads_namespaces
+        return around.existing.used, cluster.namespaces_epoch if reads else None
+
+    def events(self) -> Sequence[Hint]:
+        """Pods and nodes help that make what is required so, and namespaces where terms read their labels."""
+        pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        return (
+            Hint(Resource.ASSIGNED_POD, pods, pod_helps),
+            Hint(Resource.PENDING_POD, pods, pod_helps),
+            Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_helps),
+            Hint(Resource.NAMESPACE, Action.ALL, self._namespace_helps),
+        )
+
+    def _node_helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:
+        existing = self._surroundings(cluster).existing
+        existing.catch_up()
+        labels = cluster.namespaces.get(pod.metadata.namespace, {})
+        stated = (one for one in existing.about(pod, labels) if one.sort is Sort.REPELS)
+        return node_helps(pod, change, {one.term.topology_key for one in stated})
+
+    def _namespace_helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - a hint's signature
+        return namespace_helps(pod) or self._surroundings(cluster).existing.reads_namespaces
+
+    def _surroundings(self, cluster: Cluster) -> Surroundings:
+        around = self._around.get(cluster)
+        if around is None:
+            around = self._around[cluster] = Surroundings(cluster)
+        return around
+
+    def _meant(self, terms: Iterable[AffinityTerm], cluster: Cluster) -> list[Meant]:
+        """Resolve the namespaces of terms of the pod to place."""
+        found = list(terms)
+        self._surroundings(cluster).reads_namespaces |= any(term.reads_namespaces for term in found)
+        return [meant_by(term, cluster.namespaces) for term in found]
+
+    def _preferences(self, terms: PodTerms, cluster: Cluster, around: Surroundings) -> list[KeyedPart]:
+        weighted = [*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti)]
+        stated = [term for _, term in weighted]
+        parts = _keyed(around, stated, self._meant(stated, cluster))
+        return [(key, Part(part.tally, weight)) for (key, part), (weight, _) in zip(parts, weighted, strict=True)]
+
+
+def _keyed(around: Surroundings, terms: Iterable[AffinityTerm], meant: Iterable[Meant]) -> list[KeyedPart]:
+    pairs = zip(terms, meant, strict=True)
+    return [(term.topology_key, Part(around.matching([one]), 1)) for term, one in pairs]
+
+
+def _states_preferences(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    parts = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    return any(part is not None and part.preferred for part in parts)

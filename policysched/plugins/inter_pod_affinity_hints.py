@@ -1,0 +1,89 @@
+"""Which changes can help a pod that InterPodAffinity turned away.
+
+Knows the terms of the pods at hand and labels, never who else is placed. Where kube-scheduler would leave a pod waiting
+for minutes that a change may well have helped, these hints say so: they resolve namespace selectors, look at every
+anti-affinity term for itself, and see that a pod may become the first of its group.
+
+Source: pkg/scheduler/framework/plugins/interpodaffinity/plugin.go (isSchedulableAfter…), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from policysched.framework import Change, Cluster
+from policysched.model.objects import Pod
+from policysched.model.pod_affinity import AffinityTerm, pod_terms
+from policysched.plugins.hints import leaves_a_place, nodes_of, pods_of, updates_itself
+
+
+def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
+    """Tell whether another pod now is what the pod needs, or no longer is what it keeps away from."""
+    old, new = pods_of(change)
+    if old is not None and updates_itself(pod, change):
+        return True
+    if any(one is not None and not leaves_a_place(one) for one in (old, new)):
+        return False
+    return _comes(pod, old, new, cluster) or (old is not None and _goes(pod, old, new, cluster))
+
+
+def node_helps(pod: Pod, change: Change, repelling: Collection[str]) -> bool:
+    """Tell whether a node is new, or in another domain, for terms that may have kept the pod out.
+
+    Args:
+        pod: the pod that waits.
+        change: the change of the node.
+        repelling: the topology keys of placed pods' anti-affinity that means the pod.
+    """
+    old, new = nodes_of(change)
+    if new is None:
+        return False
+    terms = pod_terms(pod)
+    labels = new.metadata.labels
+    before = None if old is None else old.metadata.labels
+    enters = any(_enters(term.topology_key, before, labels) for term in terms.affinity)
+    left = {*(term.topology_key for term in terms.anti_affinity), *repelling}
+    return enters or any(_leaves(key, before, labels) for key in left)
+
+
+def namespace_helps(pod: Pod) -> bool:
+    """Tell whether labels of namespaces say which pods the pod needs or keeps away from."""
+    terms = pod_terms(pod)
+    return any(term.reads_namespaces for term in (*terms.affinity, *terms.anti_affinity))
+
+
+def _comes(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:
+    """Tell whether a pod has become one that the pod needs."""
+    terms = pod_terms(pod).affinity
+    return new is not None and _meets_all(terms, new, cluster) and not (old and _meets_all(terms, old, cluster))
+
+
+def _goes(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster) -> bool:
+    """Tell whether a pod has ceased to keep the pod out."""
+    terms = pod_terms(pod)
+    for term in terms.anti_affinity:
+        if _meets(term, old, cluster) and not (new and _meets(term, new, cluster)):
+            return True
+    if _meets_all(terms.affinity, old, cluster) and not (new and _meets_all(terms.affinity, new, cluster)):
+        return _meets_all(terms.affinity, pod, cluster)
+    return new is None and any(_meets(term, pod, cluster) for term in pod_terms(old).anti_affinity)
+
+
+def _meets_all(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> bool:
+    met = [_meets(term, pod, cluster) for term in terms]
+    return bool(met) and all(met)
+
+
+def _meets(term: AffinityTerm, pod: Pod, cluster: Cluster) -> bool:
+    """Tell whether a term means a pod, by the labels of its namespace or by those of none."""
+    return term.matches(pod) or term.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
+
+
+def _enters(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
+    """Tell whether a node has come into a domain."""
+    return key in labels and (before is None or before.get(key) != labels[key])
+
+
+def _leaves(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
+    """Tell whether a node is new, or has left a domain."""
+    return before is None or (key in before and labels.get(key) != before[key])
