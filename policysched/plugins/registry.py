@@ -18,6 +18,7 @@ from policysched.plugins import engine_arguments, resource_arguments, unported
 from policysched.plugins.arguments import Arguments
 from policysched.plugins.dynamic_resources import DynamicResources
 from policysched.plugins.image_locality import ImageLocality
+from policysched.plugins.inter_pod_affinity_arguments import inter_pod_affinity
 from policysched.plugins.node_affinity_arguments import node_affinity
 from policysched.plugins.node_declared_features import NodeDeclaredFeatures
 from policysched.plugins.node_name import NodeName
@@ -86,7 +87,7 @@ FACTORIES: Final[Mapping[str, Make]] = {
     "VolumeBinding": _checking(engine_arguments.check_volume_binding, unported.volume_binding),
     "VolumeZone": _without_arguments(unported.volume_zone),
     "PodTopologySpread": _without_arguments(unported.pod_topology_spread),
-    "InterPodAffinity": _without_arguments(unported.inter_pod_affinity),
+    "InterPodAffinity": inter_pod_affinity,
     "DynamicResources": _checking(engine_arguments.check_dynamic_resources, DynamicResources),
     DEFAULT_PREEMPTION: _checking(engine_arguments.check_preemption, lambda: EnginePart(DEFAULT_PREEMPTION)),
     "NodeResourcesBalancedAllocation": resource_arguments.balanced_allocation,

@@ -8,10 +8,7 @@ Source: pkg/scheduler/apis/config/v1 (InterPodAffinityArgs, defaults.go), valida
 
 from __future__ import annotations
 
-import msgspec
-
-from policysched.errors import UsageError
-from policysched.plugins.arguments import Arguments, PluginArguments
+from policysched.plugins.arguments import Arguments, Int32, PluginArguments, converted, refusal
 from policysched.plugins.inter_pod_affinity import DEFAULT_HARD_WEIGHT, InterPodAffinity
 
 HIGHEST_HARD_WEIGHT = 100
@@ -20,7 +17,7 @@ HIGHEST_HARD_WEIGHT = 100
 class AffinityArguments(PluginArguments, frozen=True):
     """The arguments of InterPodAffinity."""
 
-    hard_pod_affinity_weight: int | None = None
+    hard_pod_affinity_weight: Int32 = DEFAULT_HARD_WEIGHT
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
@@ -30,13 +27,9 @@ def inter_pod_affinity(arguments: Arguments) -> InterPodAffinity:
     Raises:
         UsageError: an argument is not valid.
     """
-    try:
-        given = msgspec.convert(dict(arguments), AffinityArguments)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"InterPodAffinity: {error}") from error
-    weight = DEFAULT_HARD_WEIGHT if given.hard_pod_affinity_weight is None else given.hard_pod_affinity_weight
+    given = converted(InterPodAffinity.name, arguments, AffinityArguments)
+    weight = given.hard_pod_affinity_weight
     if not 0 <= weight <= HIGHEST_HARD_WEIGHT:
-        raise UsageError(
-            f"InterPodAffinity: hardPodAffinityWeight: {weight} is not in valid range [0, {HIGHEST_HARD_WEIGHT}]"
-        )
+        why = f"{weight} is not in valid range [0, {HIGHEST_HARD_WEIGHT}]"
+        raise refusal(InterPodAffinity.name, "hardPodAffinityWeight", why)
     return InterPodAffinity(weight, ignore_preferred=given.ignore_preferred_terms_of_existing_pods)
