@@ -4,7 +4,7 @@ Knows terms, tallies of placed pods and domains of nodes. Whether a statement of
 is decided once a class and distinct statement; a placement then moves the sums of one domain, and only rows whose
 answer that changes are asked again.
 
-Source: pkg/scheduler/framework/plugins/interpodaffinity, v1.36.
+Source: plugins/interpodaffinity, v1.36.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Knows the terms of the pods at hand and labels, never who else is placed. Where 
 for minutes that a change may well have helped, these hints say so: they resolve namespace selectors, look at every
 anti-affinity term for itself, and see that a pod may become the first of its group.
 
-Source: pkg/scheduler/framework/plugins/interpodaffinity/plugin.go (isSchedulableAfter…), v1.36.
+Source: plugins/interpodaffinity/plugin.go (isSchedulableAfter…), v1.36.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ thousands of terms are often about a few pods each; so a statement is kept once,
 that a pod must have to be meant. Statements whose pods are gone may stay filed for a while: nothing counts for them
 any more, and leaving them costs less than looking for them at each removal.
 
-Source: pkg/scheduler/framework/plugins/interpodaffinity (getExistingAntiAffinityCounts, processExistingPod), v1.36.
+Source: plugins/interpodaffinity (getExistingAntiAffinityCounts, processExistingPod), v1.36.
 """
 
 from __future__ import annotations

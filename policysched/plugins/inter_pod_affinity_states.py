@@ -3,7 +3,7 @@
 Knows compiled terms, tallies and domains. A state lists the statements of placed pods about its class itself, so that
 new ones concern only the classes they mean; what a class states of its own is fixed when it is prepared.
 
-Source: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go and scoring.go, v1.36.
+Source: plugins/interpodaffinity/filtering.go and scoring.go, v1.36.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ usually is, every node is a domain of its own: its sums are read off the tallies
 Otherwise one sum a domain is kept and made anew when a tally moves; only rows of domains whose sum moved are of
 interest then.
 
-Source: pkg/scheduler/framework/plugins/interpodaffinity (topologyToMatchedTermCount, scoreMap), v1.36.
+Source: plugins/interpodaffinity (topologyToMatchedTermCount, scoreMap), v1.36.
 """
 
 from __future__ import annotations

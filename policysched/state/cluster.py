@@ -52,13 +52,9 @@ class Cluster:
         self.tallies = Tallies(columns, self.pods, self.kinds)
         self.storage = Storage()
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.anti_affine: dict[str, PlacedPod] = {}
-        """Placed pods with required anti-affinity terms, by identity."""
         self.mapped_resources: dict[str, str] = {}
         """The device class that each mapped extended resource stands for."""
         self._device_classes: dict[str, DeviceClass] = {}
-        self.surroundings = 0
-        """Moves when namespaces, anti-affine pods or device classes change."""
         self.namespaces_epoch = 0
         """Moves when a namespace's labels change."""
 
@@ -151,14 +147,12 @@ class Cluster:
         name, labels = namespace.metadata.name, namespace.metadata.labels
         changed = self.namespaces.get(name) != labels
         self.namespaces[name] = labels
-        self.surroundings += changed
         self.namespaces_epoch += changed
         return changed
 
     def remove_namespace(self, name: str) -> None:
         """Forget a namespace."""
         if self.namespaces.pop(name, None) is not None:
-            self.surroundings += 1
             self.namespaces_epoch += 1
 
     def set_device_class(self, device_class: DeviceClass) -> None:
@@ -179,7 +173,6 @@ class Cluster:
         stated.pop("", None)
         implied = {f"deviceclass.resource.kubernetes.io/{name}": name for name in sorted(self._device_classes)}
         self.mapped_resources = stated | implied
-        self.surroundings += 1
 
     def _update_pod(self, identity: str, placed: PlacedPod, pod: Pod) -> Change:
         old = placed.pod
@@ -205,9 +198,6 @@ class Cluster:
         self.pods.insert(identity, placed)
         self.storage.place(placed)
         self._count(placed, 1)
-        if _has_required_anti_affinity(pod):
-            self.anti_affine[identity] = placed
-            self.surroundings += 1
         return row
 
     def _displace(self, identity: str) -> None:
@@ -216,8 +206,6 @@ class Cluster:
         self._count(placed, -1)
         if self.kinds.leave(placed.kind):
             self.tallies.vanish(placed.kind)
-        if self.anti_affine.pop(identity, None) is not None:
-            self.surroundings += 1
         self._release_if_empty(placed.row)
 
     def _count(self, placed: PlacedPod, count: int) -> None:
@@ -242,8 +230,3 @@ def _images(node: Node | None) -> dict[str, int]:
         for name in image.names:
             sizes.setdefault(name, image.size_bytes)
     return sizes
-
-
-def _has_required_anti_affinity(pod: Pod) -> bool:
-    affinity = pod.spec.affinity
-    return bool(affinity and affinity.pod_anti_affinity and affinity.pod_anti_affinity.required)

@@ -10,8 +10,6 @@ from tests.e2e.objects import NO_CLAIMS, Json, node, pod
 from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server
 
-TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
-AFFINITY = "policysched does not support pod affinity and anti-affinity yet"
 CLAIM = "policysched does not support persistent volume claims and ephemeral volumes yet"
 SPREAD = {
     "maxSkew": 1,
@@ -20,15 +18,7 @@ SPREAD = {
     "labelSelector": {"matchLabels": {"app": "web"}},
 }
 TEMPLATE = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
-PREFERRED = {
-    "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]}
-}
 UNPORTED: dict[str, tuple[dict[str, Any], str]] = {
-    "pod affinity": (
-        {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}},
-        AFFINITY,
-    ),
-    "preferred anti-affinity": ({"affinity": PREFERRED}, AFFINITY),
     "spread constraint": (
         {"topologySpreadConstraints": [SPREAD]},
         "policysched does not support topologySpreadConstraints yet",
@@ -55,19 +45,6 @@ async def test_unported_demand_keeps_a_pod_pending_and_is_named(
     await server.load(node("n2"), pod("plain"))
     await server.placed("plain")
     assert (await server.nodes_of())["web"] == ""
-
-
-async def test_pod_that_a_placed_pods_anti_affinity_selects_waits_for_its_end(
-    server: Server, scheduler: InProcess
-) -> None:
-    required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
-    await server.load(node("n1"), node("n2"), pod("alone", affinity=required, nodeName="n1"))
-    await server.load(pod("db", labels={"app": "db"}), pod("web", labels={"app": "web"}))
-    missing = f"{AFFINITY}: a placed pod's anti-affinity (default/alone) selects this pod"
-    await server.turned_away("web", turned_away(missing, 2))
-    assert (await server.placed("db"))["db"]
-    await server.delete("Pod", "alone")
-    await server.placed("web")
 
 
 async def test_extended_resource_of_a_device_class_waits_until_the_class_is_gone(

@@ -8,20 +8,14 @@ import pytest
 
 from policysched.framework import SKIP, Action, Change, Cluster, Resource, Status, unresolvable, unschedulable
 from policysched.model.objects import (
-    Affinity,
     DeviceClass,
     DeviceClassSpec,
     LabelSelector,
     Metadata,
-    Namespace,
     Pod,
-    PodAffinity,
-    PodAffinityTerm,
     PodResourceClaim,
-    Requirement,
     TopologySpreadConstraint,
     Volume,
-    WeightedPodAffinityTerm,
 )
 from policysched.model.volumes import (
     AWSDisk,
@@ -41,9 +35,8 @@ from policysched.model.volumes import (
 from policysched.plugins import plugin_named
 from policysched.plugins.dynamic_resources import DynamicResources
 from policysched.plugins.guards import Guard
-from policysched.plugins.unported import inter_pod_affinity
 from tests.build import cluster, node, pod
-from tests.plugins.ask import filtered, hinted, node_change, pod_change, scored
+from tests.plugins.ask import filtered, hinted, scored
 
 WEB = LabelSelector(match_labels={"app": "web"})
 GPU = "example.com/gpu"
@@ -62,106 +55,6 @@ def reasons(answer: object) -> tuple[str, ...]:
     assert isinstance(answer, Status)
     assert answer == unresolvable(*answer.reasons)
     return answer.reasons
-
-
-def anti(*terms: PodAffinityTerm) -> Affinity:
-    return Affinity(pod_anti_affinity=PodAffinity(required=list(terms)))
-
-
-PREFERRED = PodAffinity(preferred=[WeightedPodAffinityTerm(weight=1, pod_affinity_term=PodAffinityTerm())])
-REQUIRED = PodAffinity(required=[PodAffinityTerm(topology_key="zone", label_selector=WEB)])
-
-
-@pytest.mark.parametrize(
-    "affinity",
-    [
-        Affinity(pod_affinity=REQUIRED),
-        Affinity(pod_affinity=PREFERRED),
-        Affinity(pod_anti_affinity=REQUIRED),
-        Affinity(pod_anti_affinity=PREFERRED),
-    ],
-)
-def test_inter_pod_affinity_guards_pods_with_terms(affinity: Affinity) -> None:
-    answer = filtered(inter_pod_affinity(), pod(affinity=affinity), cluster(node()))
-    assert reasons(answer) == ("policysched does not support pod affinity and anti-affinity yet",)
-
-
-@pytest.mark.parametrize("affinity", [None, Affinity(), Affinity(pod_affinity=PodAffinity())])
-def test_inter_pod_affinity_skips_pods_without_terms(affinity: Affinity | None) -> None:
-    assert filtered(inter_pod_affinity(), pod(affinity=affinity), cluster(node())) is SKIP
-
-
-def term(**fields: Any) -> PodAffinityTerm:
-    given: dict[str, Any] = {"topology_key": "zone", "label_selector": WEB} | fields
-    return PodAffinityTerm(**given)
-
-
-TEAM = LabelSelector(match_labels={"team": "a"})
-
-
-@pytest.mark.parametrize(
-    ("one", "namespace", "selected"),
-    [
-        (term(), "default", True),
-        (term(), "other", False),
-        (term(label_selector=None), "default", False),
-        (term(label_selector=LabelSelector()), "default", True),
-        (term(label_selector=LabelSelector(match_labels={"app": "db"})), "default", False),
-        (term(namespaces=["other"]), "other", True),
-        (term(namespaces=["other"]), "default", False),
-        (term(namespace_selector=LabelSelector()), "other", True),
-        (term(namespace_selector=TEAM), "other", True),
-        (term(namespace_selector=TEAM), "default", False),
-        (term(namespaces=["default"], namespace_selector=TEAM), "default", True),
-        (
-            term(label_selector=LabelSelector(match_expressions=[Requirement(key="app", operator="Gt")])),
-            "default",
-            False,
-        ),
-    ],
-)
-def test_inter_pod_affinity_guards_pods_that_a_placed_pod_repels(
-    one: PodAffinityTerm, namespace: str, selected: bool
-) -> None:
-    state = cluster(node(), pod("placed", on="n1", affinity=anti(term(topology_key="x", label_selector=None), one)))
-    state.set_namespace(Namespace(metadata=Metadata(name="other", labels={"team": "a"})))
-    incoming = pod(namespace=namespace, labels={"app": "web"})
-    text = "policysched does not support pod affinity and anti-affinity yet: "
-    text += "a placed pod's anti-affinity (default/placed) selects this pod"
-    assert reasons(filtered(inter_pod_affinity(), incoming, state)) == ((text,) if selected else ())
-
-
-def test_inter_pod_affinity_epoch_moves_with_anti_affine_pods_and_namespaces() -> None:
-    state = cluster(node())
-    plugin = inter_pod_affinity()
-    before = plugin.epoch(state)
-    state.set_pod(pod("plain", on="n1"))
-    assert plugin.epoch(state) == before
-    state.set_pod(pod("placed", on="n1", affinity=anti(term())))
-    assert plugin.epoch(state) != before
-
-
-@pytest.mark.parametrize(
-    ("change", "helps"),
-    [
-        (pod_change(pod("placed", on="n1", affinity=anti(term())), None), True),
-        (pod_change(pod("placed", on="n1", affinity=anti(term(label_selector=None))), None), False),
-        (pod_change(pod("plain", on="n1"), None), False),
-        (pod_change(pod(), pod(), Action.UPDATE_POD_LABEL, Resource.PENDING_POD), True),
-        (pod_change(pod("q"), pod("q"), Action.UPDATE_POD_LABEL, Resource.PENDING_POD), False),
-        (Change(Resource.NAMESPACE, Action.UPDATE_OTHER), True),
-        (node_change(None, node()), False),
-    ],
-)
-def test_inter_pod_affinity_waits_for_repelling_pods_to_go(change: Change, helps: bool) -> None:
-    assert hinted(inter_pod_affinity(), pod(labels={"app": "web"}), change) is helps
-
-
-def test_inter_pod_affinity_does_not_wait_where_the_pods_own_terms_are_the_reason() -> None:
-    incoming = pod(labels={"app": "web"}, affinity=anti(term()))
-    assert not hinted(inter_pod_affinity(), incoming, pod_change(pod("placed", on="n1", affinity=anti(term())), None))
-    relabelled = pod_change(incoming, incoming, Action.UPDATE_POD_LABEL, Resource.PENDING_POD)
-    assert not hinted(inter_pod_affinity(), incoming, relabelled)
 
 
 def test_pod_topology_spread_guards_pods_with_constraints() -> None:

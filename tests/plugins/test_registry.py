@@ -41,6 +41,7 @@ def test_default_plugins_take_part_at_the_points_that_are_theirs() -> None:
         "TaintToleration",
         "NodeAffinity",
         "NodeResourcesFit",
+        "InterPodAffinity",
         "DynamicResources",
         "NodeResourcesBalancedAllocation",
         "ImageLocality",
@@ -48,13 +49,18 @@ def test_default_plugins_take_part_at_the_points_that_are_theirs() -> None:
     assert filters == set(ORDER.split()) - neither - {"NodeResourcesBalancedAllocation", "ImageLocality"}
 
 
-def test_only_plugins_of_resources_and_ports_read_what_pods_use() -> None:
+def test_only_plugins_of_resources_ports_and_neighbours_read_what_pods_use() -> None:
     usage = Aspect.USAGE | Aspect.PORTS | Aspect.PODS
     filters = [one.plugin for one in default_plugins() if isinstance(one.plugin, FilterPlugin)]
-    assert {one.name for one in filters if one.filter_reads & usage} == {"NodePorts", "NodeResourcesFit"}
+    assert {one.name for one in filters if one.filter_reads & usage} == {
+        "NodePorts",
+        "NodeResourcesFit",
+        "InterPodAffinity",
+    }
     scorers = [one.plugin for one in default_plugins() if isinstance(one.plugin, ScorePlugin)]
     assert {one.name for one in scorers if one.score_reads & usage} == {
         "NodeResourcesFit",
+        "InterPodAffinity",
         "NodeResourcesBalancedAllocation",
     }
 
@@ -121,6 +127,21 @@ def test_plugin_named_passes_arguments_on() -> None:
     [
         ("NoSuch", {}, "plugin 'NoSuch' is not known; known are DefaultBinder, "),
         ("NodeResourcesFit", {"ignored": []}, "NodeResourcesFit: ignored: there is no such field"),
+        (
+            "InterPodAffinity",
+            {"hardPodAffinityWeight": 101},
+            "InterPodAffinity: hardPodAffinityWeight: 101 is not in valid range [0, 100]",
+        ),
+        (
+            "InterPodAffinity",
+            {"hardPodAffinityWeight": -1},
+            "InterPodAffinity: hardPodAffinityWeight: -1 is not in valid range [0, 100]",
+        ),
+        (
+            "InterPodAffinity",
+            {"hardWeight": 1},
+            "InterPodAffinity: hardWeight: there is no such field",
+        ),
         (
             "NodeAffinity",
             {
