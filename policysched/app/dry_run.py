@@ -20,7 +20,13 @@ from policysched.app.profiles import DEFAULT_NAME, configured_profiles, default_
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.language.diagnostics import Diagnostic
-from policysched.model.decode import decode_device_class, decode_namespace, decode_node, decode_pod
+from policysched.model.decode import (
+    decode_device_class,
+    decode_namespace,
+    decode_node,
+    decode_pod,
+    decode_workload,
+)
 from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
 from policysched.model.objects import Pod
 from policysched.model.policy import KIND, decode_policy
@@ -60,8 +66,8 @@ def dry_run(
     """Say where a pod would go and why.
 
     Args:
-        objects: The cluster as kubectl prints it: nodes, pods, namespaces, priority classes, policies, lists of these.
-            A policy of the cluster that does not compile acts as its status remembers it.
+        objects: The cluster as kubectl prints it: nodes, pods, namespaces, priority classes, services, controllers of
+            pods, policies, lists of these. A policy of the cluster that does not compile acts as its status remembers.
         pod: The pod to place.
         policies: SchedulingPolicy objects; one replaces an object of its name.
         config: A KubeSchedulerConfiguration as text or dict; absent, the default plugins.
@@ -150,20 +156,29 @@ def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -
     cluster = Cluster()
     pods: dict[str, Pod] = {}
     for raw in objects:
-        match raw["kind"]:
-            case "Node":
-                cluster.set_node(decode_node(fill(raw, classes)))
-            case "Namespace":
-                cluster.set_namespace(decode_namespace(fill(raw, classes)))
-            case "DeviceClass":
-                cluster.set_device_class(decode_device_class(raw))
-            case "Pod":
-                pod = decode_pod(fill(raw, classes))
-                pods[pod.key] = pod
+        if raw["kind"] == "Pod":
+            pod = decode_pod(fill(raw, classes))
+            pods[pod.key] = pod
+        else:
+            _put(cluster, raw, classes)
     for pod in pods.values():
         if pod.spec.node_name and pod.key != wanted.key:
             cluster.set_pod(pod)
     return cluster
+
+
+def _put(cluster: Cluster, raw: Object, classes: PriorityClasses) -> None:
+    match raw["kind"]:
+        case "Node":
+            cluster.set_node(decode_node(fill(raw, classes)))
+        case "Namespace":
+            cluster.set_namespace(decode_namespace(fill(raw, classes)))
+        case "DeviceClass":
+            cluster.set_device_class(decode_device_class(raw))
+        case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
+            workload = decode_workload(fill(raw, classes))
+            if workload is not None:
+                cluster.workloads.put(workload)
 
 
 def _compile(objects: Iterable[Object]) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...]]:

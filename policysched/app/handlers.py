@@ -11,7 +11,7 @@ import msgspec
 from policysched.framework import Clock, Event
 from policysched.kube.client import KubeClient
 from policysched.model.decode import ObjectError
-from policysched.model.objects import DeviceClass, Metadata, Namespace, Node, Pod, PodSpec
+from policysched.model.objects import DeviceClass, Metadata, Namespace, Node, Pod, PodSpec, Workload
 from policysched.model.policy import Policy
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
@@ -53,6 +53,11 @@ def namespace_handler(scheduler: Scheduler) -> Handler[Namespace]:
 def device_class_handler(scheduler: Scheduler) -> Handler[DeviceClass]:
     """Pass device classes on."""
     return Handler(scheduler.set_device_class, lambda one: scheduler.remove_device_class(one.metadata.name))
+
+
+def workload_handler(scheduler: Scheduler) -> Handler[Workload]:
+    """Pass services and controllers on; no pod waits for one."""
+    return Handler(scheduler.cluster.workloads.put, scheduler.cluster.workloads.drop)
 
 
 class PolicyHandler:

@@ -27,6 +27,10 @@ KINDS: Final = (
     ("Namespace", "v1", "/api/v1/namespaces"),
     ("PriorityClass", "scheduling.k8s.io/v1", "/apis/scheduling.k8s.io/v1/priorityclasses"),
     ("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
+    ("Service", "v1", "/api/v1/services"),
+    ("ReplicationController", "v1", "/api/v1/replicationcontrollers"),
+    ("ReplicaSet", "apps/v1", "/apis/apps/v1/replicasets"),
+    ("StatefulSet", "apps/v1", "/apis/apps/v1/statefulsets"),
     (KIND, API_VERSION, f"/apis/{API_VERSION}/{PLURAL}"),
 )
 

@@ -28,7 +28,9 @@ Object = dict[str, Any]
 T = TypeVar("T")
 POLL: Final = 0.02
 """Units: seconds."""
-_READ: Final = ("Node", "Pod", "Namespace", "PriorityClass")
+_READ: Final = (
+    "Node", "Pod", "Namespace", "PriorityClass", "Service", "ReplicationController", "ReplicaSet", "StatefulSet",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

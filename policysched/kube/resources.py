@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Generic, TypeVar
 
-from policysched.model.decode import decode_device_class, decode_namespace, decode_node, decode_pod
-from policysched.model.objects import DeviceClass, Pod
+from policysched.model.decode import decode, decode_device_class, decode_namespace, decode_node, decode_pod
+from policysched.model.objects import (
+    DeviceClass,
+    Pod,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    Workload,
+)
 from policysched.model.policy import API_VERSION, PLURAL, Policy, decode_policy
 from policysched.state.cluster import FINISHED
 
@@ -53,3 +62,14 @@ DEVICE_CLASSES: Final[Watched[DeviceClass]] = Watched(
     decode_device_class,
     tolerated=frozenset((403, 404)),
 )
+WORKLOADS: Final[tuple[Watched[Workload], ...]] = (
+    Watched("services", "/api/v1/services", partial(decode, Service, "Service")),
+    Watched(
+        "replicationcontrollers",
+        "/api/v1/replicationcontrollers",
+        partial(decode, ReplicationController, "ReplicationController"),
+    ),
+    Watched("replicasets", "/apis/apps/v1/replicasets", partial(decode, ReplicaSet, "ReplicaSet")),
+    Watched("statefulsets", "/apis/apps/v1/statefulsets", partial(decode, StatefulSet, "StatefulSet")),
+)
+"""What says which pods belong together, for those that are spread by default."""

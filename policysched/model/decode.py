@@ -23,8 +23,13 @@ from policysched.model.objects import (
     Node,
     Pod,
     PriorityClass,
+    ReplicaSet,
+    ReplicationController,
     ResourceList,
     ResourceRequirements,
+    Service,
+    StatefulSet,
+    Workload,
 )
 from policysched.model.quantity import QuantityError, parse
 
@@ -32,6 +37,12 @@ T = TypeVar("T")
 Lists = Iterator[tuple[str, ResourceList]]
 """Resource lists, each with the path of its field."""
 
+_WORKLOADS: Final[Mapping[str, tuple[str, type[Workload]]]] = {
+    "Service": ("v1", Service),
+    "ReplicationController": ("v1", ReplicationController),
+    "ReplicaSet": ("apps/v1", ReplicaSet),
+    "StatefulSet": ("apps/v1", StatefulSet),
+}
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
 _PROBLEM: Final = re.compile(r"(?P<what>.*?) - at (?:`key` in )?`\$\.?(?P<field>.*)`", re.DOTALL)
 _TYPES: Final = re.compile(r"Expected `(?P<expected>.*)`, got `(?P<got>.*)`")
@@ -116,6 +127,19 @@ def decode_priority_class(raw: bytes | Mapping[str, Any]) -> PriorityClass:
         ObjectError: it is malformed.
     """
     return decode(PriorityClass, "PriorityClass", raw)
+
+
+def decode_workload(raw: Mapping[str, Any]) -> Workload | None:
+    """Decode a service or a controller of pods; anything else, such as another group's Service, gives None.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    kind = raw.get("kind")
+    version, shape = _WORKLOADS.get(str(kind), ("", None))
+    if shape is None or (raw.get("apiVersion") or version) != version:
+        return None
+    return decode(shape, str(kind), raw)
 
 
 def without_nulls(value: Any) -> Any:

@@ -139,7 +139,24 @@ def _fill_other(raw: Object, kind: str) -> Object:
         raw.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     if kind == "StorageClass":
         raw.setdefault("volumeBindingMode", "Immediate")
+    if kind == "ReplicationController":
+        _fill_selector(raw)
     return raw
+
+
+def _fill_selector(controller: Object) -> None:
+    """Let a replication controller without a selector select what its template makes."""
+    labels = _inside(controller, "spec", "template", "metadata", "labels")
+    spec = _inside(controller, "spec")
+    if labels and not spec.get("selector"):
+        spec["selector"] = dict(labels)
+
+
+def _inside(raw: Any, *path: str) -> Object:
+    """Give an object inside another, an empty one where there is none."""
+    for name in path:
+        raw = raw.get(name) if isinstance(raw, dict) else None
+    return raw if isinstance(raw, dict) else {}
 
 
 def _containers(spec: Object) -> list[Object]:

@@ -56,6 +56,16 @@ from policysched.model.storage import (
     VolumeAttachment,
 )
 from policysched.model.volumes import ClaimSource, ImageSource, Volume
+from policysched.model.workloads import (
+    LabelsSpec,
+    ReplicaSet,
+    ReplicationController,
+    SelectorSpec,
+    Service,
+    StatefulSet,
+    Workload,
+    workload_owner,
+)
 
 __all__ = [
     "Affinity",
@@ -73,6 +83,7 @@ __all__ = [
     "DeviceClassSpec",
     "ImageSource",
     "LabelSelector",
+    "LabelsSpec",
     "Metadata",
     "Namespace",
     "Node",
@@ -94,11 +105,16 @@ __all__ = [
     "PodStatus",
     "PreferredSchedulingTerm",
     "PriorityClass",
+    "ReplicaSet",
+    "ReplicationController",
     "Requirement",
     "ResourceList",
     "ResourceRequirements",
     "RestartRule",
     "SchedulingGate",
+    "SelectorSpec",
+    "Service",
+    "StatefulSet",
     "StorageClass",
     "Stored",
     "Struct",
@@ -108,6 +124,8 @@ __all__ = [
     "Volume",
     "VolumeAttachment",
     "WeightedPodAffinityTerm",
+    "Workload",
+    "workload_owner",
 ]
 
 

@@ -108,6 +108,12 @@ class LabelMatcher:
             return self
         return _matcher((*self.requirements, *_exactly(labels)))
 
+    def joined(self, other: LabelMatcher) -> LabelMatcher:
+        """Demand what another selector demands as well; one that selects nothing has no demands to add."""
+        if self.requirements is None or other.requirements is None:
+            return self
+        return _matcher((*self.requirements, *other.requirements))
+
 
 NOTHING: Final = LabelMatcher(None)
 EVERYTHING: Final = LabelMatcher(())

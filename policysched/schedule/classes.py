@@ -1,9 +1,15 @@
 """Pod classes: pods that scheduling cannot tell apart share one evaluation.
 
 The key holds everything that any plugin reads of a pod, as bytes of its encoded parts: namespace, labels and the
+<<<<<<< HEAD
 spec without what differs between siblings for no reason (container names, volumes). Of volumes only images make a
 class: filters that read claims and disks are asked anew for each pod.
 Pods that wait have no resources in their status; one that does is told apart by them, and by the names they go by.
+=======
+spec without what differs between siblings for no reason (container names, volumes that hold no claim, image or disk).
+Pods that wait have no resources in their status; one that does is told apart by them, and by the names they go by. Of
+owners, only those count whose selector a pod is spread by.
+>>>>>>> 8964d39 (Know the selectors of services and controllers, and derive from them which pods belong together)
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from policysched.model.objects import Container, Pod, PodSpec, PodStatus, Volume
+from policysched.model.objects import Container, Pod, PodSpec, PodStatus, Volume, workload_owner
 
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 _NO_STATUS = PodStatus()
@@ -29,7 +35,8 @@ def class_key(pod: Pod, extra: Callable[[Pod], Hashable] | None = None) -> Hasha
         told["containers"] = [_nameless(container) for container in spec.containers]
         told["init_containers"] = [_nameless(container) for container in spec.init_containers]
         status = _NO_STATUS
-    parts = [pod.metadata.namespace, pod.metadata.labels, replace(spec, **told), status]
+    owner = None if spec.topology_spread_constraints else workload_owner(pod)
+    parts = [pod.metadata.namespace, pod.metadata.labels, replace(spec, **told), status, owner]
     key = _ENCODER.encode(parts)
     return (key, extra(pod)) if extra is not None else key
 

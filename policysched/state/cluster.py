@@ -30,6 +30,7 @@ from policysched.state.pods import PlacedPod, PodTable, pod_id
 from policysched.state.ports import PortTable
 from policysched.state.storage import Storage
 from policysched.state.tallies import Tallies
+from policysched.state.workloads import Workloads
 
 FINISHED = frozenset(("Succeeded", "Failed"))
 
@@ -50,7 +51,11 @@ class Cluster:
         self.pods = PodTable()
         self.kinds = Kinds()
         self.tallies = Tallies(columns, self.pods, self.kinds)
+<<<<<<< HEAD
         self.storage = Storage()
+=======
+        self.workloads = Workloads()
+>>>>>>> 8964d39 (Know the selectors of services and controllers, and derive from them which pods belong together)
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.mapped_resources: dict[str, str] = {}
         """The device class that each mapped extended resource stands for."""

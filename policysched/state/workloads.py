@@ -1,0 +1,92 @@
+"""The selectors of Services and of pods' controllers, by namespace.
+
+It keeps what they select, not what that means for a pod. Answers that were derived from it are prepared once for many
+pods, so it says when they may be stale; and because controllers come and go all the time in a busy cluster, it only
+says so for what somebody has asked for since it last did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+
+from policysched.model.objects import LabelSelector, Service, Workload
+
+Selector = Mapping[str, str] | LabelSelector
+MAX_ASKED = 100_000
+"""How many questions are remembered before all answers count as stale."""
+
+
+class Workloads:
+    """Services and controllers, as far as they select pods."""
+
+    __slots__ = ("_asked", "_controllers", "_services", "epoch")
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        """Moves when an answer that was given may be another now."""
+        self._services: dict[str, dict[str, Mapping[str, str]]] = {}
+        self._controllers: dict[tuple[str, str, str], Selector] = {}
+        self._asked: set[Hashable] = set()
+
+    def services(self, namespace: str) -> Collection[Mapping[str, str]]:
+        """Give the labels that the services of a namespace select by; those without any are left out."""
+        self._remember(namespace)
+        return self._services.get(namespace, {}).values()
+
+    def controller(self, kind: str, namespace: str, name: str) -> Selector | None:
+        """Give the selector of a controller, None where it is not known or selects nothing."""
+        key = (kind, namespace, name)
+        self._remember(key)
+        return self._controllers.get(key)
+
+    def put(self, workload: Workload) -> None:
+        """Take a service or a controller as it is now."""
+        metadata = workload.metadata
+        if isinstance(workload, Service):
+            self._put_service(metadata.namespace, metadata.name, workload.spec.selector or {})
+        else:
+            self._put_controller((_kind(workload), metadata.namespace, metadata.name), workload.spec.selector)
+
+    def drop(self, workload: Workload) -> None:
+        """Take note that a service or a controller is gone."""
+        metadata = workload.metadata
+        if isinstance(workload, Service):
+            self._put_service(metadata.namespace, metadata.name, {})
+        else:
+            self._put_controller((_kind(workload), metadata.namespace, metadata.name), None)
+
+    def _put_service(self, namespace: str, name: str, selector: Mapping[str, str]) -> None:
+        named = self._services.setdefault(namespace, {})
+        if named.get(name, {}) != selector:
+            named[name] = selector
+            self._changed(namespace)
+        if not selector:
+            named.pop(name, None)
+        if not named:
+            del self._services[namespace]
+
+    def _put_controller(self, key: tuple[str, str, str], selector: Selector | None) -> None:
+        if self._controllers.get(key) == selector:
+            return
+        if selector is None:
+            del self._controllers[key]
+        else:
+            self._controllers[key] = selector
+        self._changed(key)
+
+    def _remember(self, question: Hashable) -> None:
+        if len(self._asked) >= MAX_ASKED:
+            self._start_over()
+        self._asked.add(question)
+
+    def _changed(self, question: Hashable) -> None:
+        if question in self._asked:
+            self._start_over()
+
+    def _start_over(self) -> None:
+        self._asked.clear()
+        self.epoch += 1
+
+
+def _kind(workload: Workload) -> str:
+    return type(workload).__name__
