@@ -26,6 +26,7 @@ from policysched.plugins.node_ports import NodePorts
 from policysched.plugins.node_unschedulable import NodeUnschedulable
 from policysched.plugins.priority_sort import PrioritySort
 from policysched.plugins.scheduling_gates import SchedulingGates
+from policysched.plugins.spread_arguments import pod_topology_spread
 from policysched.plugins.taint_toleration import TaintToleration
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
@@ -86,7 +87,7 @@ FACTORIES: Final[Mapping[str, Make]] = {
     "NodeVolumeLimits": _without_arguments(unported.node_volume_limits),
     "VolumeBinding": _checking(engine_arguments.check_volume_binding, unported.volume_binding),
     "VolumeZone": _without_arguments(unported.volume_zone),
-    "PodTopologySpread": _without_arguments(unported.pod_topology_spread),
+    "PodTopologySpread": pod_topology_spread,
     "InterPodAffinity": inter_pod_affinity,
     "DynamicResources": _checking(engine_arguments.check_dynamic_resources, DynamicResources),
     DEFAULT_PREEMPTION: _checking(engine_arguments.check_preemption, lambda: EnginePart(DEFAULT_PREEMPTION)),

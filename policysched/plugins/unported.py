@@ -1,11 +1,10 @@
-"""The guards for spreading and volumes.
+"""The guards for volumes.
 
 They know which fields of a pod need these plugins. What kube-scheduler would not look at is let through: an inline
 CSI volume counts nowhere, and a claim is VolumeBinding's first of all, so the guards beside it take only the disks
 that are theirs alone.
 
-Source: plugins/podtopologyspread, volumebinding, volumerestrictions, nodevolumelimits, volumezone and
-csi-translation-lib (IsInlineMigratable), v1.36.
+Source: plugins/volumebinding, volumerestrictions, nodevolumelimits, volumezone and csi-translation-lib (IsInlineMigratable), v1.36.
 """
 
 from __future__ import annotations
@@ -15,14 +14,8 @@ from collections.abc import Iterable
 from policysched.model.objects import Pod
 from policysched.plugins.guards import Guard
 
-SPREADING = "policysched does not support topologySpreadConstraints yet"
 CLAIMS = "policysched does not support persistent volume claims and ephemeral volumes yet"
 DISKS = "policysched does not support disks named in the pod itself yet"
-
-
-def pod_topology_spread() -> Guard:
-    """Guard pods with spread constraints of their own."""
-    return Guard("PodTopologySpread", lambda pod, _: SPREADING if pod.spec.topology_spread_constraints else "")
 
 
 def volume_binding() -> Guard:

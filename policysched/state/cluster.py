@@ -18,6 +18,7 @@ from policysched.state.ages import AgeTable
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.columns import ColumnSet
 from policysched.state.differences import aspects_of, node_difference, pod_difference, weighs_differently
+from policysched.state.domains import DomainTable
 from policysched.state.footprint import Footprint, footprint
 from policysched.state.images import ImageTable
 from policysched.state.interner import Strings
@@ -46,16 +47,14 @@ class Cluster:
         self.nodes = NodeTable(columns, self.strings)
         self.ages = AgeTable(columns, self.nodes, self.journal, self.moment)
         self.metrics = Metrics(columns, self.nodes, self.journal, self.moment)
+        self.domains = DomainTable(self.nodes, self.journal)
         self.images = ImageTable(columns)
         self.ports = PortTable(columns)
         self.pods = PodTable()
         self.kinds = Kinds()
         self.tallies = Tallies(columns, self.pods, self.kinds)
-<<<<<<< HEAD
         self.storage = Storage()
-=======
         self.workloads = Workloads()
->>>>>>> 8964d39 (Know the selectors of services and controllers, and derive from them which pods belong together)
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.mapped_resources: dict[str, str] = {}
         """The device class that each mapped extended resource stands for."""

@@ -1,0 +1,127 @@
+"""The spread constraints that hold for a pod, compiled: its own, or else those the configuration gives to all.
+
+Knows the pod and the selectors of its workloads, no nodes. Only constraints of one action are compiled at a time,
+because a selector that is not valid fails the point that needs it and no other.
+
+Source: plugins/podtopologyspread/common.go, plugin.go (getConstraints), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from policysched.framework import Cluster
+from policysched.model.objects import Pod, TopologySpreadConstraint
+from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.plugins.default_selector import default_selector
+from policysched.state.pods import PlacedPod
+from policysched.state.tallies import Tally
+
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+HOSTNAME: Final = "kubernetes.io/hostname"
+HONOR: Final = "Honor"
+IGNORE: Final = "Ignore"
+_ADJECTIVES: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
+
+
+class ConstraintError(ValueError):
+    """A constraint whose selector is not valid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """How evenly the pods that the selector selects are to be spread over the values of a label."""
+
+    max_skew: int
+    topology_key: str
+    selector: LabelMatcher
+    min_domains: int
+    honors_affinity: bool
+    """Whether only nodes count that the pod's node affinity and node selector allow."""
+    honors_taints: bool
+    """Whether only nodes count whose taints the pod tolerates."""
+
+    def counts(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether a pod of these labels would count."""
+        return self.selector.matches(labels)
+
+    def tally(self, namespace: str, cluster: Cluster) -> Tally | None:
+        """Give the count of placed pods by row; None where a selector counts none, as an empty one does."""
+        if self.selector.selects_nothing or self.selector.selects_everything:
+            return None
+        selector = self.selector
+
+        def weigh(placed: PlacedPod) -> int:
+            metadata = placed.pod.metadata
+            stays = metadata.deletion_timestamp is None
+            return int(stays and metadata.namespace == namespace and selector.matches(metadata.labels))
+
+        key: Hashable = (Constraint, namespace, selector)
+        return cluster.tallies.of(key, weigh)
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """The constraints of pods that state none."""
+
+    constraints: tuple[TopologySpreadConstraint, ...]
+    are_the_systems: bool = False
+    """Whether they hold because a configuration says nothing."""
+
+    def constraints_of(self, pod: Pod, action: str, cluster: Cluster) -> tuple[Constraint, ...]:
+        """Compile the constraints of one action that hold for a pod.
+
+        Raises:
+            ConstraintError: one of them is not valid.
+        """
+        own = pod.spec.topology_spread_constraints
+        where = (
+            "obtaining pod's {} topology spread constraints"
+            if own
+            else "setting default {} topology spread constraints"
+        )
+        try:
+            made = _compiled(own or self.constraints, pod.metadata.labels, action)
+        except SelectorError as error:
+            raise ConstraintError(f"{where.format(_ADJECTIVES[action])}: {error}") from error
+        return made if own or not made else self._like_its_workload(made, pod, cluster)
+
+    def _like_its_workload(self, made: tuple[Constraint, ...], pod: Pod, cluster: Cluster) -> tuple[Constraint, ...]:
+        selector = default_selector(pod, cluster.workloads)
+        if selector.selects_everything:
+            return ()
+        return tuple(replace(one, selector=selector) for one in made)
+
+
+def _compiled(
+    constraints: Iterable[TopologySpreadConstraint], labels: Mapping[str, str], action: str
+) -> tuple[Constraint, ...]:
+    return tuple(_compile(one, labels) for one in constraints if one.when_unsatisfiable == action)
+
+
+def _compile(one: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
+    selector = compile_selector(one.label_selector)
+    same = {key: labels[key] for key in one.match_label_keys if key in labels}
+    return Constraint(
+        max_skew=one.max_skew,
+        topology_key=one.topology_key,
+        selector=selector.narrowed(same) if same else selector,
+        min_domains=1 if one.min_domains is None else one.min_domains,
+        honors_affinity=one.node_affinity_policy in (None, HONOR),
+        honors_taints=one.node_taints_policy == HONOR,
+    )
+
+
+SYSTEM_DEFAULTS: Final = Defaults(
+    (
+        TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
+        TopologySpreadConstraint(
+            topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5
+        ),
+    ),
+    are_the_systems=True,
+)
+"""What holds where a configuration says nothing."""

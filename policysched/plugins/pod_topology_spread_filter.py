@@ -1,0 +1,134 @@
+"""The filter of PodTopologySpread: whether one pod more in a domain would make it too full.
+
+Each constraint has one verdict a domain. A placement changes the sum of one domain, and with it now and then the least
+of all sums; only when a verdict is another then are the rows of that domain asked again.
+
+Source: plugins/podtopologyspread/filtering.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Codes, Mask, Rows, Status, unresolvable, unschedulable
+from policysched.plugins.pod_topology_spread_constraints import Constraint
+from policysched.plugins.pod_topology_spread_rows import CountedRows
+from policysched.state.domains import NO_DOMAIN
+from policysched.state.nodes import NodeTable
+from policysched.state.tallies import Tally
+
+TOO_FULL, UNLABELLED = 1, 2
+UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
+REASONS: Final = {TOO_FULL: unschedulable(UNEVEN), UNLABELLED: unresolvable(f"{UNEVEN} (missing required label)")}
+NOTHING_COUNTED: Final = 2**31 - 1
+"""The least of the sums where there are none."""
+
+
+class Verdicts:
+    """One constraint's reason code for each domain, that of rows without the label included."""
+
+    __slots__ = ("_constraint", "_own", "_seen", "_tally", "changed", "codes", "renumbered", "rows")
+
+    def __init__(self, constraint: Constraint, rows: CountedRows, tally: Tally | None, *, counts_itself: bool) -> None:
+        self.rows = rows
+        self.codes: Codes = np.zeros(0, np.int32)
+        """Shapes: (domains,)."""
+        self.changed: Mask | None = None
+        """The domains whose code became another since the rows were last asked; None for none.
+
+        Shapes: (domains,).
+        """
+        self.renumbered = False
+        """Whether domains have other numbers than when the rows were last asked."""
+        self._constraint = constraint
+        self._tally = tally
+        self._own = int(counts_itself)
+        self._seen: tuple[int, ...] = ()
+
+    def refresh(self) -> None:
+        """Judge the domains again if anything that they are judged by changed."""
+        self.rows.refresh()
+        label = self.rows.of_label
+        counted = 0 if self._tally is None else self._tally.version
+        now = (label.epoch, label.count, self.rows.version, counted)
+        if now == self._seen:
+            return
+        codes = self._judge()
+        if self._seen and self._seen[0] != label.epoch:
+            self.changed, self.renumbered = None, True
+        else:
+            self._compare(codes)
+        self.codes, self._seen = codes, now
+
+    def settle(self) -> None:
+        """Take note that every row is asked."""
+        self.changed, self.renumbered = None, False
+
+    def of(self, rows: Rows) -> Codes:
+        """Give the codes of rows."""
+        codes: Codes = self.codes[self.rows.domains[rows]]
+        return codes
+
+    def _judge(self) -> Codes:
+        sums = self.rows.sums(self._tally)
+        populated = self.rows.populated
+        least = sums[populated].min() if populated.size else NOTHING_COUNTED
+        if populated.size < self._constraint.min_domains:
+            least = 0
+        codes = (sums + (self._own - least) > self._constraint.max_skew).astype(np.int32)
+        codes[NO_DOMAIN] = UNLABELLED
+        return codes
+
+    def _compare(self, codes: Codes) -> None:
+        changed = np.zeros(codes.size, np.bool_)
+        known = self.codes.size
+        changed[:known] = codes[:known] != self.codes
+        if self.changed is not None:
+            changed[: self.changed.size] |= self.changed
+        self.changed = changed if changed.any() else None
+
+
+@dataclass(frozen=True, slots=True)
+class HardState:
+    """The constraints that a pod must not break."""
+
+    nodes: NodeTable
+    verdicts: tuple[Verdicts, ...]
+
+    def codes(self, rows: Rows) -> Codes:
+        """Give each row the code of its first constraint that is broken there."""
+        for one in self.verdicts:
+            one.refresh()
+            if isinstance(rows, slice):
+                one.settle()
+        last, *others = reversed(self.verdicts)
+        codes = last.of(rows)
+        for one in others:
+            own = one.of(rows)
+            codes = np.where(own, own, codes)
+        return codes
+
+    def reach(self, rows: NDArray[np.int32]) -> Rows:
+        """Name these rows and those of domains whose verdict became another."""
+        reached: Mask | None = None
+        for one in self.verdicts:
+            one.refresh()
+            if one.renumbered:
+                return slice(0, self.nodes.size)
+            if one.changed is not None:
+                touched = one.changed[one.rows.domains[: self.nodes.size]]
+                reached = touched if reached is None else reached | touched
+            one.settle()
+        if reached is None:
+            return rows
+        reached[rows] = True
+        return np.flatnonzero(reached).astype(np.int32)
+
+
+def reason(code: int) -> Status:
+    """Translate a code."""
+    return REASONS[code]

@@ -1,0 +1,91 @@
+"""Which changes can help a pod that PodTopologySpread turned away.
+
+Pods matter that count for a constraint, nodes that have all its labels; the update of the waiting pod itself matters
+where it changes whether the pod counts, or which taints it tolerates while those decide which nodes count.
+
+Source: plugins/podtopologyspread/plugin.go (isSchedulableAfterPodChange, isSchedulableAfterNodeChange), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from policysched.framework import Action, Change, Cluster, Hint, Resource
+from policysched.model.objects import Node, Pod
+from policysched.plugins.hints import nodes_of, pods_of
+from policysched.plugins.pod_topology_spread_constraints import (
+    DO_NOT_SCHEDULE,
+    Constraint,
+    ConstraintError,
+    Defaults,
+)
+from policysched.state.pods import pod_id
+
+Constraints = Sequence[Constraint]
+
+
+def spread_hints(defaults: Defaults) -> tuple[Hint, ...]:
+    """Give the plugin's hints."""
+
+    def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
+        old, new = pods_of(change)
+        if any(one is not None and not _concerns(one, pod) for one in (old, new)):
+            return False
+        constraints = _hard_constraints(defaults, pod, cluster)
+        return constraints is None or _pod_matters(old, new, pod, constraints)
+
+    def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
+        constraints = _hard_constraints(defaults, pod, cluster)
+        return constraints is None or _node_matters(*nodes_of(change), constraints)
+
+    updates = Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
+    nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+    return (
+        Hint(Resource.ASSIGNED_POD, Action.ADD | updates | Action.DELETE, pod_helps),
+        Hint(Resource.PENDING_POD, updates, pod_helps),
+        Hint(Resource.NODE, nodes, node_helps),
+    )
+
+
+def _hard_constraints(defaults: Defaults, pod: Pod, cluster: Cluster) -> Constraints | None:
+    """Give the constraints that the pod must not break, None where they are not valid: then everything may help."""
+    try:
+        return defaults.constraints_of(pod, DO_NOT_SCHEDULE, cluster)
+    except ConstraintError:
+        return None
+
+
+def _concerns(changed: Pod, waiting: Pod) -> bool:
+    """Tell whether a pod that changed may count for one that waits: it has a place, or is that pod."""
+    if pod_id(changed) == pod_id(waiting):
+        return True
+    has_place = bool(changed.spec.node_name or changed.status.nominated_node_name)
+    return has_place and changed.metadata.namespace == waiting.metadata.namespace
+
+
+def _pod_matters(old: Pod | None, new: Pod | None, waiting: Pod, constraints: Constraints) -> bool:
+    if old is None or new is None:
+        pod = new or old
+        return pod is not None and any(one.counts(pod.metadata.labels) for one in constraints)
+    tolerates_anew = pod_id(new) == pod_id(waiting) and old.spec.tolerations != new.spec.tolerations
+    if tolerates_anew and any(one.honors_taints for one in constraints):
+        return True
+    return any(one.counts(old.metadata.labels) != one.counts(new.metadata.labels) for one in constraints)
+
+
+def _node_matters(old: Node | None, new: Node | None, constraints: Constraints) -> bool:
+    had, has = old is not None and _has_labels(old, constraints), new is not None and _has_labels(new, constraints)
+    if old is None or new is None:
+        return had or has
+    if had != has:
+        return True
+    return has and (_values(old, constraints) != _values(new, constraints) or old.spec.taints != new.spec.taints)
+
+
+def _has_labels(node: Node, constraints: Constraints) -> bool:
+    return all(one.topology_key in node.metadata.labels for one in constraints)
+
+
+def _values(node: Node, constraints: Constraints) -> list[str | None]:
+    labels: Mapping[str, str] = node.metadata.labels
+    return [labels.get(one.topology_key) for one in constraints]

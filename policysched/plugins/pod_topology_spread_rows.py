@@ -1,0 +1,165 @@
+"""Which rows count for a spread constraint, and in which domain each of them does.
+
+Knows labels and taints of nodes, and what a pod asks of them; no pods are counted here. That rarely changes while pods
+come and go, and it is the same for most pods, so it is kept and shared by all whose constraints ask the same, and only
+rows whose labels or taints changed are looked at again.
+
+Source: plugins/podtopologyspread/common.go (matchNodeInclusionPolicies), filtering.go, scoring.go, v1.36.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Aspect, Cluster, Rows
+from policysched.model.node_selectors import NodeSelectorMatcher, required_nodes
+from policysched.model.objects import Pod, Taint, Toleration
+from policysched.model.selectors import LabelRequirement, Operator
+from policysched.model.taints import tolerates_all
+from policysched.plugins.node_selection import Test, label_test, selector_test
+from policysched.plugins.pod_topology_spread_constraints import Constraint
+from policysched.plugins.verdicts import Verdicts
+from policysched.state.domains import NO_DOMAIN
+from policysched.state.tallies import Tally
+
+_READ = int(Aspect.LABELS | Aspect.TAINTS | Aspect.PRESENCE)
+
+
+class Inclusion(NamedTuple):
+    """What makes a node count."""
+
+    key: str
+    """The label whose values are the domains."""
+    labels: frozenset[str]
+    """The labels that it must have."""
+    demanded: NodeSelectorMatcher | None
+    """What its labels must be."""
+    tolerations: tuple[Toleration, ...] | None
+    """What must cover its taints, where they matter."""
+    missing_is_empty: bool
+    """Whether a node without the label counts as one whose value is the empty text."""
+
+
+def inclusion(constraint: Constraint, labels: frozenset[str], pod: Pod, *, missing_is_empty: bool = False) -> Inclusion:
+    """Say which nodes count for a pod's constraint."""
+    demanded = required_nodes(pod) if constraint.honors_affinity else None
+    return Inclusion(
+        key=constraint.topology_key,
+        labels=labels,
+        demanded=None if demanded is None or demanded.demands_nothing else demanded,
+        tolerations=tuple(pod.spec.tolerations) if constraint.honors_taints else None,
+        missing_is_empty=missing_is_empty,
+    )
+
+
+class CountedRows:
+    """The domains of rows, and which rows count.
+
+    Call `refresh` before reading.
+    Shapes: `domains` and `bins` (capacity,).
+    """
+
+    __slots__ = ("__weakref__", "_cluster", "_epoch", "_populated", "_seen", "_tests", "_wanted", "bins", "domains",
+                 "of_label", "version")  # fmt: skip
+
+    def __init__(self, wanted: Inclusion, cluster: Cluster) -> None:
+        self.of_label = cluster.domains.of(wanted.key)
+        self.domains: NDArray[np.intp] = np.zeros(0, np.intp)
+        """Each row's domain, whether or not it counts."""
+        self.bins: NDArray[np.intp] = np.zeros(0, np.intp)
+        """The domain in which each row counts, NO_DOMAIN where it does not."""
+        self.version = 0
+        """Moves when any of it changes."""
+        self._wanted = wanted
+        self._cluster = cluster
+        self._tests = tuple(_tests(wanted, cluster))
+        self._seen = 0
+        self._epoch = -1
+        self._populated: NDArray[np.intp] | None = None
+
+    def refresh(self) -> None:
+        """Look at the rows again that changed.
+
+        Cost: O(rows that changed).
+        """
+        journal = self._cluster.journal
+        self.of_label.refresh()
+        changed = journal.since(self._seen)
+        if self._epoch != self.of_label.epoch or changed is None or self.bins.size != self.of_label.of_row.size:
+            self._look_at_all()
+        elif journal.position != self._seen:
+            rows, aspects = changed
+            touched = (aspects & _READ) != 0
+            if touched.any():
+                self._look_at(rows[touched])
+        self._seen = journal.position
+
+    @property
+    def populated(self) -> NDArray[np.intp]:
+        """The domains that have a row which counts."""
+        if self._populated is None:
+            self._populated = np.flatnonzero(np.bincount(self.bins)[1:]) + 1
+        return self._populated
+
+    def sums(self, tally: Tally | None) -> NDArray[np.float64]:
+        """Sum up the pods of each domain that count; doubles hold such numbers exactly.
+
+        Shapes: (domains,).
+        """
+        if tally is None:
+            return np.zeros(self.of_label.count)
+        size = self._cluster.nodes.size
+        sums = np.bincount(self.bins[:size], tally.counts[:size], self.of_label.count)
+        return sums.astype(np.float64, copy=False)
+
+    def _look_at_all(self) -> None:
+        self._epoch = self.of_label.epoch
+        size = self.of_label.of_row.size
+        self.bins = np.zeros(size, np.intp)
+        self.domains = np.zeros(size, np.intp) if self._wanted.missing_is_empty else self.of_label.of_row
+        self._look_at(slice(0, size))
+
+    def _look_at(self, rows: Rows) -> None:
+        domains = self.of_label.of_row[rows]
+        if self._wanted.missing_is_empty:
+            domains = np.where(domains == NO_DOMAIN, self.of_label.number(""), domains)
+            self.domains[rows] = domains
+        counted = self._cluster.nodes.present.data[rows]
+        for test in self._tests:
+            counted = counted & test(rows)
+        self.bins[rows] = np.where(counted, domains, NO_DOMAIN)
+        self._populated = None
+        self.version += 1
+
+
+def _tests(wanted: Inclusion, cluster: Cluster) -> list[Test]:
+    nodes = cluster.nodes
+    exist = [LabelRequirement(key, Operator.EXISTS) for key in sorted(wanted.labels)]
+    tests = [label_test(one, nodes) for one in exist]
+    if wanted.demanded is not None:
+        tests.append(selector_test(wanted.demanded, nodes))
+    if wanted.tolerations is not None:
+        tolerations = wanted.tolerations
+        verdicts = Verdicts[tuple[Taint, ...]](nodes.taint_sets, lambda taints: tolerates_all(tolerations, taints))
+        tests.append(lambda rows: verdicts.of(nodes.taints.data[rows]) != 0)
+    return tests
+
+
+class SharedRows:
+    """The counted rows that somebody holds, by cluster and by what makes a node count."""
+
+    def __init__(self) -> None:
+        self._of: weakref.WeakKeyDictionary[Cluster, weakref.WeakValueDictionary[Inclusion, CountedRows]]
+        self._of = weakref.WeakKeyDictionary()
+
+    def of(self, wanted: Inclusion, cluster: Cluster) -> CountedRows:
+        """Give the rows that count."""
+        shared = self._of.setdefault(cluster, weakref.WeakValueDictionary())
+        rows = shared.get(wanted)
+        if rows is None:
+            rows = shared[wanted] = CountedRows(wanted, cluster)
+        return rows

@@ -1,0 +1,115 @@
+"""Topology domains: the values of a label as small dense numbers, so that sums over them are one array operation.
+
+Codes of the process's interner are sparse over one label; here the values that nodes have now are numbered from 1, and
+0 stands for rows without the label. Rows are looked at again when their labels changed. Numbers of values that are gone
+are only given out anew when most are, and then all of them, which `epoch` tells.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.state.interner import MISSING
+from policysched.state.journal import Aspect, Journal
+from policysched.state.nodes import NodeTable
+
+NO_DOMAIN = 0
+_READ = int(Aspect.LABELS | Aspect.PRESENCE)
+_SPARE = 64
+
+
+class Domains:
+    """The domains of one label.
+
+    Call `refresh` before reading.
+    """
+
+    __slots__ = ("__weakref__", "_journal", "_nodes", "_numbers", "_seen", "epoch", "key", "of_row")
+
+    def __init__(self, key: str, nodes: NodeTable, journal: Journal) -> None:
+        self.key = key
+        self.epoch = 0
+        """Moves when numbers may mean other values than before."""
+        self.of_row: NDArray[np.intp] = np.zeros(0, np.intp)
+        """The domain of each row.
+
+        Shapes: (capacity,).
+        """
+        self._nodes = nodes
+        self._journal = journal
+        self._numbers: dict[int, int] = {}
+        self._seen = 0
+        self._number_all()
+
+    @property
+    def count(self) -> int:
+        """How many numbers are given out, that of rows without the label included."""
+        return len(self._numbers) + 1
+
+    def number(self, value: str) -> int:
+        """Give the number of a value, whether or not a node has it."""
+        return self._number(self._nodes.strings.code(value))
+
+    def refresh(self) -> None:
+        """Look at the rows again whose labels changed.
+
+        Cost: O(rows that changed).
+        """
+        journal = self._journal
+        if self.of_row.size != self._nodes.columns.capacity:
+            self._number_all()
+            return
+        if journal.position == self._seen:
+            return
+        changed = journal.since(self._seen)
+        if changed is None:
+            self._number_all()
+            return
+        self._seen = journal.position
+        rows, aspects = changed
+        touched = (aspects & _READ) != 0
+        if touched.any():
+            self._renumber(np.unique(rows[touched]))
+
+    def _renumber(self, rows: NDArray[np.int32]) -> None:
+        codes = self._nodes.labels(self.key)[rows]
+        self.of_row[rows] = [self._number(code) for code in codes.tolist()]
+        if len(self._numbers) > 2 * self._nodes.count + _SPARE:
+            self._number_all()
+
+    def _number(self, code: int) -> int:
+        if code == MISSING:
+            return NO_DOMAIN
+        return self._numbers.setdefault(code, len(self._numbers) + 1)
+
+    def _number_all(self) -> None:
+        codes = self._nodes.labels(self.key)
+        values, inverse = np.unique(codes, return_inverse=True)
+        self._numbers = {}
+        numbers = np.array([self._number(code) for code in values.tolist()], np.intp)
+        self.of_row = numbers[inverse]
+        self._seen = self._journal.position
+        self.epoch += 1
+
+
+class DomainTable:
+    """The domains of the labels that somebody asks about; they live as long as somebody holds them."""
+
+    def __init__(self, nodes: NodeTable, journal: Journal) -> None:
+        self._nodes = nodes
+        self._journal = journal
+        self._by_key: weakref.WeakValueDictionary[str, Domains] = weakref.WeakValueDictionary()
+
+    def of(self, key: str) -> Domains:
+        """Give the domains of a label's values."""
+        domains = self._by_key.get(key)
+        if domains is None:
+            domains = self._by_key[key] = Domains(key, self._nodes, self._journal)
+        domains.refresh()
+        return domains
+
+    def __len__(self) -> int:
+        return len(self._by_key)
