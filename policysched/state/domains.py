@@ -18,7 +18,8 @@ from policysched.state.nodes import NodeTable
 
 NO_DOMAIN = 0
 _READ = int(Aspect.LABELS | Aspect.PRESENCE)
-_SPARE = 64
+SPARE = 64
+"""How many numbers of values that are gone may be left before all are given out anew, at the least."""
 
 
 class Domains:
@@ -77,7 +78,7 @@ class Domains:
     def _renumber(self, rows: NDArray[np.int32]) -> None:
         codes = self._nodes.labels(self.key)[rows]
         self.of_row[rows] = [self._number(code) for code in codes.tolist()]
-        if len(self._numbers) > 2 * self._nodes.count + _SPARE:
+        if len(self._numbers) > 2 * self._nodes.count + SPARE:
             self._number_all()
 
     def _number(self, code: int) -> int:
