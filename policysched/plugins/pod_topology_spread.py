@@ -47,8 +47,8 @@ class PodTopologySpread:
     score_reads = Aspect.NONE
     normalizes = True
 
-    def __init__(self, defaults: Defaults | None = None) -> None:
-        self._defaults = defaults or Defaults(SYSTEM_DEFAULTS, are_the_systems=True)
+    def __init__(self, defaults: Defaults = SYSTEM_DEFAULTS) -> None:
+        self._defaults = defaults
         self._rows = SharedRows()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:

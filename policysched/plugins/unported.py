@@ -4,7 +4,8 @@ They know which fields of a pod need these plugins. What kube-scheduler would no
 CSI volume counts nowhere, and a claim is VolumeBinding's first of all, so the guards beside it take only the disks
 that are theirs alone.
 
-Source: plugins/volumebinding, volumerestrictions, nodevolumelimits, volumezone and csi-translation-lib (IsInlineMigratable), v1.36.
+Source: plugins/volumebinding, volumerestrictions, nodevolumelimits, volumezone and
+csi-translation-lib (IsInlineMigratable), v1.36.
 """
 
 from __future__ import annotations

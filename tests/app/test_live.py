@@ -66,7 +66,7 @@ async def test_live_cluster_without_our_resource_is_read(sandbox: Sandbox, kubec
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/schedulingpolicies.policysched.io"
     await Transport(connection).request("DELETE", path)
     await connection.close()
-    assert {one["kind"] for one in await read_cluster(kubeconfig)} == {"Node", "Namespace", "PriorityClass"}
+    assert {one["kind"] for one in await read_cluster(kubeconfig)} == {"Node", "Namespace", "PriorityClass", "Service"}
 
 
 async def test_live_cluster_that_is_away_is_an_api_error(sandbox: Sandbox, kubeconfig: Path) -> None:

@@ -20,7 +20,8 @@ def rule(group: str, resources: str, *verbs: str) -> Json:
 
 
 SCHEDULING = (
-    rule("", "nodes pods namespaces", "list", "watch"),
+    rule("", "nodes pods namespaces services replicationcontrollers", "list", "watch"),
+    rule("apps", "replicasets statefulsets", "list", "watch"),
     rule("resource.k8s.io", "deviceclasses", "list", "watch"),
     rule("", "pods/binding", "create"),
     rule("", "pods/status", "patch"),

@@ -11,18 +11,8 @@ from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server
 
 CLAIM = "policysched does not support persistent volume claims and ephemeral volumes yet"
-SPREAD = {
-    "maxSkew": 1,
-    "topologyKey": "kubernetes.io/hostname",
-    "whenUnsatisfiable": "ScheduleAnyway",
-    "labelSelector": {"matchLabels": {"app": "web"}},
-}
 TEMPLATE = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
 UNPORTED: dict[str, tuple[dict[str, Any], str]] = {
-    "spread constraint": (
-        {"topologySpreadConstraints": [SPREAD]},
-        "policysched does not support topologySpreadConstraints yet",
-    ),
     "claim": ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}, CLAIM),
     "ephemeral volume": ({"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": TEMPLATE}}]}, CLAIM),
     "resource claim": (

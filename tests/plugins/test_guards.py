@@ -14,7 +14,6 @@ from policysched.model.objects import (
     Metadata,
     Pod,
     PodResourceClaim,
-    TopologySpreadConstraint,
     Volume,
 )
 from policysched.model.volumes import (
@@ -55,17 +54,6 @@ def reasons(answer: object) -> tuple[str, ...]:
     assert isinstance(answer, Status)
     assert answer == unresolvable(*answer.reasons)
     return answer.reasons
-
-
-def test_pod_topology_spread_guards_pods_with_constraints() -> None:
-    plugin = guard("PodTopologySpread")
-    spread = pod(topology_spread_constraints=[TopologySpreadConstraint(topology_key="zone")])
-    assert reasons(filtered(plugin, spread, cluster())) == (
-        "policysched does not support topologySpreadConstraints yet",
-    )
-    assert filtered(plugin, pod(), cluster()) is SKIP
-    assert plugin.epoch(cluster()) == plugin.epoch(cluster(node()))
-    assert plugin.events() == ()
 
 
 CLAIMS = "policysched does not support persistent volume claims and ephemeral volumes yet"
@@ -154,5 +142,5 @@ def test_dynamic_resources_waits_for_the_device_class_to_go() -> None:
 
 
 def test_guards_reject_whole_pods_before_any_node() -> None:
-    spread: Pod = pod(topology_spread_constraints=[TopologySpreadConstraint()])
-    assert isinstance(guard("PodTopologySpread").prepare_filter(spread, Cluster()), Status)
+    claiming: Pod = pod(volumes=[Volume(name="v", persistent_volume_claim=ClaimSource(claim_name="c"))])
+    assert isinstance(guard("VolumeBinding").prepare_filter(claiming, Cluster()), Status)

@@ -41,6 +41,7 @@ def test_default_plugins_take_part_at_the_points_that_are_theirs() -> None:
         "TaintToleration",
         "NodeAffinity",
         "NodeResourcesFit",
+        "PodTopologySpread",
         "InterPodAffinity",
         "DynamicResources",
         "NodeResourcesBalancedAllocation",
@@ -55,6 +56,7 @@ def test_only_plugins_of_resources_ports_and_neighbours_read_what_pods_use() -> 
     assert {one.name for one in filters if one.filter_reads & usage} == {
         "NodePorts",
         "NodeResourcesFit",
+        "PodTopologySpread",
         "InterPodAffinity",
     }
     scorers = [one.plugin for one in default_plugins() if isinstance(one.plugin, ScorePlugin)]

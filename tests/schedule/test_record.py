@@ -8,7 +8,15 @@ from msgspec.structs import replace
 
 from policysched.app.profiles import default_profile
 from policysched.framework import SKIP, Cluster, Code, Status
-from policysched.model.objects import Pod, Taint, TopologySpreadConstraint
+from policysched.model.objects import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    Requirement,
+    Taint,
+)
 from policysched.rules.policyset import PolicySet
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import Record, make_record
@@ -94,13 +102,15 @@ def test_the_record_of_a_pod_that_fits_nowhere() -> None:
 
 
 def test_the_record_of_a_pod_that_prefilter_rejects() -> None:
-    lost = pod("lost", topology_spread_constraints=[TopologySpreadConstraint()])
-    said = "policysched does not support topologySpreadConstraints yet"
+    named = [Requirement(key="metadata.name", operator="In", values=(name,)) for name in ("n1", "n4")]
+    selector = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=named)])
+    lost = pod("lost", affinity=Affinity(node_affinity=NodeAffinity(required=selector)))
+    said = "pod affinity terms conflict"
     assert record(cluster(node("n1"), node("n4")), lost, policy_set(pin=PIN)) == {
         "pod": "default/lost",
         "schedulerName": "default-scheduler",
         "result": "Unschedulable",
-        "preFilter": {"plugin": "PodTopologySpread", "code": "UnschedulableAndUnresolvable", "reasons": [said]},
+        "preFilter": {"plugin": "NodeAffinity", "code": "UnschedulableAndUnresolvable", "reasons": [said]},
         "fitError": f"0/2 nodes are available: {said}.",
         "rules": {"pin": {"activeGeneration": 1, "mode": "Enforce", "filters": {"not-n4": {"n4": "false"}}}},
     }
