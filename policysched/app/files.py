@@ -12,20 +12,21 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
 from yaml.nodes import Node
 
 from policysched.app import places
+from policysched.app.json_nodes import compose_json
 from policysched.app.places import Place
-from policysched.app.yaml_nodes import read_yaml
+from policysched.app.yaml_nodes import LINE_END, read_yaml
 from policysched.errors import UsageError
 
 STDIN: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
-_LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 Object = dict[str, Any]
 
 
@@ -35,16 +36,21 @@ class Source:
 
     file: str
     text: str
-    compose: Callable[[], Node | None]
+    compose: Callable[[], Node]
 
     @cached_property
     def lines(self) -> list[str]:
         """The text's lines, ended by what ends a line in YAML."""
-        return _LINE_END.split(self.text)
+        return LINE_END.split(self.text)
 
     @cached_property
-    def root(self) -> Node | None:
-        """The document's node; None where the text is no YAML, as some JSON is not."""
+    def starts(self) -> list[int]:
+        """The offsets where the lines begin."""
+        return [0, *(found.end() for found in LINE_END.finditer(self.text))]
+
+    @cached_property
+    def root(self) -> Node:
+        """The document's node."""
         return self.compose()
 
 
@@ -66,32 +72,36 @@ class Document:
     def where(self) -> str:
         """File and line of the object, for messages."""
         place = self.place("")
-        return f"{self.file}:{place.line}:{place.column}" if place else self.file
+        return f"{self.file}:{place.line}:{place.column}"
 
-    def node(self, path: str) -> Node | None:
+    def node(self, path: str) -> Node:
         """Find the node of a field, or of the nearest one around it that is there."""
-        root = self.source.root
-        if root is None:
-            return None
-        return places.find(root, f"{self.path}.{path}" if self.path and path else self.path or path)[0]
+        return places.find(self.source.root, self.inside(path))[0]
 
-    def place(self, path: str, line: int = 1, column: int = 1) -> Place | None:
+    def exact(self, path: str) -> Node | None:
+        """Find the node of a field, None where there is no such field."""
+        node, found = places.find(self.source.root, self.inside(path))
+        return node if found else None
+
+    def inside(self, path: str) -> str:
+        """Give the path of a field inside the document."""
+        return f"{self.path}.{path}" if self.path and path else self.path or path
+
+    def place(self, path: str, line: int = 1, column: int = 1) -> Place:
         """Find a field's value in the file, or a line and column inside its text."""
         node = self.node(path)
-        if node is None:
-            return None
         if (line, column) == (1, 1) and not path:
             return places.start(node)
         return places.inside(node, self.source.lines, line, column)
 
 
 def load(names: Iterable[str]) -> list[Document]:
-    """Read files, folders (`*.yaml`, `*.yml`, `*.json`, by name) and `-`, the standard input.
+    """Read files, folders and `-`, the standard input.
 
     Raises:
         UsageError: one cannot be read or is not made of Kubernetes objects.
     """
-    return [document for name in names for document in _load(name)]
+    return [document for name in names for file in expand(name) for document in read(read_text(file), shown(file))]
 
 
 def read(text: str, file: str) -> list[Document]:
@@ -107,40 +117,83 @@ def read(text: str, file: str) -> list[Document]:
 
 
 def read_text(name: str) -> str:
-    """Read a text file, or the standard input for `-`.
+    """Read a text file, or the standard input for `-`; its lines end with a line feed.
 
     Raises:
         UsageError: it cannot be read or is not text.
     """
+    return as_text(read_bytes(name), shown(name)).replace("\r\n", "\n")
+
+
+def read_bytes(name: str) -> bytes:
+    """Read a file, or the standard input for `-`.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
     try:
-        data = sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
+        if not name:
+            raise FileNotFoundError
+        return sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
     except OSError as error:
-        raise UsageError(f"{name}: {_why(error)}") from error
+        raise UsageError(f"{shown(name)}: {why(error)}") from error
+
+
+def as_text(data: bytes, file: str) -> str:
+    """Decode a text file; a byte order mark at its beginning is left out.
+
+    Raises:
+        UsageError: it is not text.
+    """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{_shown(name)}: not a text file in UTF-8") from error
+        raise UsageError(f"{file}: not a text file in UTF-8") from error
     if "\0" in text:
-        raise UsageError(f"{_shown(name)}: not a text file")
-    return text.replace("\r\n", "\n")
+        raise UsageError(f"{file}: not a text file")
+    return text
 
 
-def _load(name: str) -> list[Document]:
+def expand(name: str) -> list[str]:
+    """Give the files that a name stands for: those of a folder (`*.yaml`, `*.yml`, `*.json`, by name), or itself.
+
+    Raises:
+        UsageError: the folder cannot be read or has no such file.
+    """
     path = Path(name)
-    if name == STDIN or not path.is_dir():
-        return read(read_text(name), _shown(name))
-    found = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
+    if name in ("", STDIN) or not path.is_dir():
+        return [name]
+    try:
+        found = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
+    except OSError as error:
+        raise UsageError(f"{name}: {why(error)}") from error
     if not found:
         raise UsageError(f"{name}: the folder has no .yaml, .yml or .json file")
-    return [document for one in found for document in read(read_text(str(one)), str(one))]
+    return [str(one) for one in found]
+
+
+def shown(name: str) -> str:
+    """Give a file's name for messages."""
+    return {STDIN: "<stdin>", "": '""'}.get(name, name)
+
+
+def why(error: OSError) -> str:
+    """Say why a file cannot be read."""
+    match error:
+        case FileNotFoundError():
+            return "there is no such file"
+        case PermissionError():
+            return "no permission to read it"
+    return (error.strerror or str(error)).lower()
 
 
 def _values(text: str, file: str) -> Iterator[tuple[Any, Source]]:
     if text.lstrip()[:1] in ("{", "["):
         found = _json_values(text)
         if found is not None:
+            _refuse_half_characters(found, text, file)
             for value, offset, end in found:
-                yield value, Source(file, text, _composer(text, offset, end, file))
+                yield value, Source(file, text, partial(compose_json, text, offset, end))
             return
         if file.endswith(".json"):
             _explain_json(text, file)
@@ -160,6 +213,17 @@ def _json_values(text: str) -> list[tuple[Any, int, int]] | None:
     except (ValueError, RecursionError):
         return None
     return found
+
+
+def _refuse_half_characters(found: list[tuple[Any, int, int]], text: str, file: str) -> None:
+    """Refuse escapes that are one half of a pair: no text of a cluster holds them, and none can be printed."""
+    if not _HALF.search(text):
+        return
+    try:
+        json.dumps([value for value, _, _ in found], ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise UsageError(f"{file}: not valid JSON: {half} is half of a character") from error
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> Object:
@@ -183,18 +247,6 @@ def _skip(text: str, offset: int) -> int:
     while offset < len(text) and text[offset].isspace():
         offset += 1
     return offset
-
-
-def _composer(text: str, offset: int, end: int, file: str) -> Callable[[], Node | None]:
-    def compose() -> Node | None:
-        line_start = text.rfind("\n", 0, offset) + 1
-        moved = "\n" * text.count("\n", 0, offset) + " " * (offset - line_start) + text[offset:end]
-        try:
-            return read_yaml(moved, file)[0][1]
-        except UsageError:
-            return None
-
-    return compose
 
 
 def _objects(value: Any, source: Source, path: str = "", implied: Object | None = None) -> Iterator[Document]:
@@ -229,16 +281,3 @@ def _kind(value: object) -> str:
         case dict():
             return "an object"
     return "nothing"
-
-
-def _shown(name: str) -> str:
-    return "<stdin>" if name == STDIN else name
-
-
-def _why(error: OSError) -> str:
-    match error:
-        case FileNotFoundError():
-            return "there is no such file"
-        case PermissionError():
-            return "no permission to read it"
-    return (error.strerror or str(error)).lower()

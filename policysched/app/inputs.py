@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from policysched.app.check import Finding, findings
+from policysched.app.check import findings
 from policysched.app.dry_run import Report, dry_run
 from policysched.app.files import Document, Object, load
+from policysched.app.findings import Finding, policy_name
 from policysched.app.in_force import compiles, in_force
 from policysched.app.live import read_cluster
 from policysched.app.templates import Wanted, pod_of
@@ -53,15 +54,15 @@ class Inputs:
         broken = {one.policy for one in found if one.is_error}
         others = [one for one in self.objects if one["kind"] != KIND]
         standing = [one for one in map(in_force, self._standing()) if compiles(one)]
-        tried = [one.object for one in self.policies if _name(one.object) not in broken]
+        tried = [one.object for one in self.policies if policy_name(one.object) not in broken]
         try:
             return dry_run(others, self.wanted.object, [*standing, *tried], config=self.config, seed=seed)
         except ObjectError as error:
             raise _located(error, self.wanted, self.documents) from error
 
     def _standing(self) -> list[Object]:
-        replaced = {_name(one.object) for one in self.policies}
-        return [one for one in self.objects if one["kind"] == KIND and _name(one) not in replaced]
+        replaced = {policy_name(one.object) for one in self.policies}
+        return [one for one in self.objects if one["kind"] == KIND and policy_name(one) not in replaced]
 
 
 async def gather(
@@ -120,8 +121,7 @@ def _located(error: ObjectError, wanted: Wanted, documents: Iterable[Document]) 
 
 def _at(document: Document, field: str, error: ObjectError) -> UsageError:
     place = document.place(field)
-    where = f"{document.file}:{place.line}:{place.column}" if place else document.file
-    return UsageError(f"{where}: {error}")
+    return UsageError(f"{document.file}:{place.line}:{place.column}: {error}")
 
 
 def _is(found: Object, error: ObjectError) -> bool:
@@ -131,8 +131,3 @@ def _is(found: Object, error: ObjectError) -> bool:
     namespace, _, name = error.key.rpartition("/")
     same = namespace in ("", metadata.get("namespace") or "default")
     return same and str(metadata.get("name") or "") == name
-
-
-def _name(policy: Object) -> str:
-    metadata = policy.get("metadata")
-    return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""

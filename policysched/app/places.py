@@ -13,7 +13,12 @@ from typing import Final, NamedTuple
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 _ITEM: Final = re.compile(r"\[(\d+)\]")
-_ESCAPE: Final = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+_ESCAPE: Final = re.compile(
+    # JSON writes a character above U+FFFF as a pair of escapes.
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)",
+    re.DOTALL,
+)
 _BLANK_ESCAPES: Final = frozenset("\n tnrvf_NLP")
 
 
@@ -122,5 +127,5 @@ def _is_blank(written: str, *, escaped: bool) -> bool:
     if not escaped or not written.startswith("\\"):
         return written.isspace()
     if written[1:2] in ("x", "u", "U"):
-        return chr(int(written[2:], 16)).isspace()
+        return len(written) < 12 and chr(int(written[2:], 16)).isspace()
     return len(written) == 1 or written[1] in _BLANK_ESCAPES

@@ -15,11 +15,13 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from policysched.errors import UsageError
 
+LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 MAX_DEPTH: Final = 200
 MAX_VALUES: Final = 20_000_000
 """How many values a document may have once its aliases are followed: no small text fills the memory."""
 TRAP_HELP: Final = 'a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'
 FLOW_HELP: Final = "a text with brackets or commas inside { } has to be quoted"
+QUESTION: Final = "kubectl reads no text with ? inside { } or [ ]: it has to be quoted"
 _FLOW: Final = re.compile(r"\{.*:\s+[^\s\"'\[{].*\[")
 _QUOTED: Final = re.compile(r"""\s*(?:-\s+)*(?:[\w.-]+:\s+)?["\[]""")
 _COLONS: Final = re.compile(r"\s*(?:-\s.*|[\w.-]+:\s.*):\s")
@@ -68,13 +70,29 @@ def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
         raise UsageError(f"{file}: not valid YAML: {error}") from error
 
 
-def place_of(node: Node) -> tuple[int, int]:
-    """Give a node's line and column, from 1."""
-    return node.start_mark.line + 1, node.start_mark.column + 1
+def reads_as(written: str, *, flow: bool) -> str | None:
+    """Give the text that is read where something is written without quotes; None where that is no text or not all.
+
+    Args:
+        written: What is written.
+        flow: Whether it stands inside of `{}` or `[]`.
+    """
+    try:
+        around = f"[{written}]" if flow else f"- {written}"
+        _check_events(around, "")
+        node = yaml.compose(around, Loader=_Loader)
+    except (yaml.YAMLError, UsageError):
+        return None
+    if not isinstance(node, SequenceNode) or len(node.value) != 1:
+        return None
+    [item] = node.value
+    return (
+        item.value if isinstance(item, ScalarNode) and item.tag == "tag:yaml.org,2002:str" and not item.style else None
+    )
 
 
 def _documents(text: str, file: str) -> Iterator[tuple[Any, Node]]:
-    _check_depth(text, file)
+    _check_events(text, file)
     loader = _Loader(text)
     try:
         while loader.check_node():
@@ -88,18 +106,24 @@ def _documents(text: str, file: str) -> Iterator[tuple[Any, Node]]:
         loader.dispose()
 
 
-def _check_depth(text: str, file: str) -> None:
-    """Refuse deep nesting before anything recursive, such as composing, meets it."""
-    depth = 0
+def _check_events(text: str, file: str) -> None:
+    """Refuse deep nesting before anything recursive, such as composing, meets it, and what only other readers take."""
+    flows: list[bool] = []
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
+            flows.append(bool(event.flow_style))
         elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > MAX_DEPTH:
-            mark = event.start_mark
-            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-            raise UsageError(f"{file}:{line}:{column}: nested deeper than {MAX_DEPTH} levels")
+            flows.pop()
+        if len(flows) > MAX_DEPTH:
+            raise _refusal(event, file, f"nested deeper than {MAX_DEPTH} levels")
+        if flows and flows[-1] and isinstance(event, yaml.ScalarEvent) and not event.style and "?" in event.value:
+            raise _refusal(event, file, QUESTION)
+
+
+def _refusal(at: Node | yaml.Event, file: str, what: str) -> UsageError:
+    mark = at.start_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    return UsageError(f"{file}:{line}:{column}: {what}")
 
 
 class _Inspection:
@@ -116,12 +140,12 @@ class _Inspection:
         if known is not None:
             return known
         if id(node) in self._above:
-            raise self._refusal(node, "an anchor holds itself")
+            raise _refusal(node, self._file, "an anchor holds itself")
         self._above.add(id(node))
         size = 1 + sum(self.size(child) for child in self._children(node))
         self._above.discard(id(node))
         if size > MAX_VALUES:
-            raise self._refusal(node, f"aliases make more than {MAX_VALUES} values of it")
+            raise _refusal(node, self._file, f"aliases make more than {MAX_VALUES} values of it")
         self._sizes[id(node)] = size
         return size
 
@@ -136,14 +160,10 @@ class _Inspection:
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, ScalarNode):
-                raise self._refusal(key, "a key has to be a text")
+                raise _refusal(key, self._file, "a key has to be a text")
             if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-                raise self._refusal(key, f'key "{key.value}" is there twice')
+                raise _refusal(key, self._file, f'key "{key.value}" is there twice')
             seen.add(key.value)
-
-    def _refusal(self, node: Node, what: str) -> UsageError:
-        line, column = place_of(node)
-        return UsageError(f"{self._file}:{line}:{column}: {what}")
 
 
 def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:

@@ -6,6 +6,7 @@ the command sees a traceback; an exception that is none of ours is a bug and may
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ import typer
 from policysched.cli.check import check
 from policysched.cli.demo import demo
 from policysched.cli.dry_run import dry_run
+from policysched.cli.fmt import fmt
 from policysched.cli.run import run
 from policysched.cli.sandbox import sandbox
 from policysched.cli.version import version
@@ -30,6 +32,7 @@ app = typer.Typer(
 app.command()(run)
 app.command("dry-run")(dry_run)
 app.command()(check)
+app.command()(fmt)
 app.command()(sandbox)
 app.command()(demo)
 app.command()(version)
@@ -39,6 +42,9 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and end the process."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A locale that cannot say → and a file's name that is no text are no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(execute(arguments))
 
 

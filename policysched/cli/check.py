@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from policysched.app.check import Finding, check_documents
+from policysched.app.check import check_documents
 from policysched.app.files import load
+from policysched.app.findings import Finding
 from policysched.cli.options import TextFormat
+from policysched.cli.output import count, print_finding
 from policysched.errors import UsageError
 from policysched.model.policy import KIND
 
@@ -31,16 +33,12 @@ def check(
         typer.echo(json.dumps([one.to_dict() for one in found], indent=2, ensure_ascii=False))
     else:
         for one in found:
-            typer.echo(one.text() + "\n")
+            print_finding(one.text())
         typer.echo(_summary(len(policies), found))
     return int(any(one.is_error for one in found))
 
 
 def _summary(policies: int, found: list[Finding]) -> str:
     errors = sum(one.is_error for one in found)
-    said = (_count(policies, "policy", "policies"), _count(errors, "error"), _count(len(found) - errors, "warning"))
+    said = (count(policies, "policy", "policies"), count(errors, "error"), count(len(found) - errors, "warning"))
     return "{}: {}, {}".format(*said)
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"

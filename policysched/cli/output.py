@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 WIDTH: Final = 200
 """The width where nobody looks at a terminal, so that no table is cut."""
+_FINDING: Final[Mapping[str, str]] = {
+    r"\Aerror\[\w+\](?=:)": "bold red",
+    r"\Awarning\[\w+\](?=:)": "bold yellow",
+    r"(?<=\]): .*": "bold",
+    r"(?m)^ *\d* \|| *-->|^ *= (in|help)": "blue",
+    r"(?m)(?<=\|) *\^+$": "bold red",
+}
 
 
-def console() -> Console:
-    """Make the console of stdout; Rich itself heeds NO_COLOR, TERM and COLUMNS."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False, markup=False, emoji=False)
+def console(*, stderr: bool = False) -> Console:
+    """Make the console of stdout or stderr; Rich itself heeds NO_COLOR, TERM and COLUMNS."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else WIDTH, highlight=False, markup=False, emoji=False)
 
 
 def print_parts(parts: Iterable[RenderableType]) -> None:
@@ -26,3 +35,16 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
             out.print()
         # A line of text stays one line where a program may read it.
         out.print(part, soft_wrap=not (out.is_terminal or isinstance(part, Table)))
+
+
+def print_finding(text: str, *, stderr: bool = False) -> None:
+    """Print what a finding says, with an empty line behind it."""
+    shown = Text(text)
+    for pattern, style in _FINDING.items():
+        shown.highlight_regex(pattern, style)
+    console(stderr=stderr).print(shown, "", sep="\n", soft_wrap=True)
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Say how many there are of something."""
+    return f"{number} {one if number == 1 else many or one + 's'}"

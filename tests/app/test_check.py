@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from policysched import check
-from policysched.app.check import Finding, check_documents
+from policysched.app.check import check_documents
 from policysched.app.files import read
+from policysched.app.findings import Finding
 from policysched.errors import UsageError
 
 HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"

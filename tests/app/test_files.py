@@ -203,18 +203,43 @@ def test_place_of_what_is_not_there_is_the_nearest_around_it(field: str, place: 
     assert document.where == "f.yaml:4:3"
 
 
-def test_place_works_in_json() -> None:
-    text = '{"kind": "A"}\n  {"kind": "B", "spec": {"filters": [{"require": "node.zone"}]}}'
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind": "A"}\n  {"kind": "B", "spec": {"filters": [{"require": "node.zone"}]}}',
+        '{"kind": "A"}{"n": [1, -2.5e3, true, [], {}], "kind": "B", "spec": {"filters": [{"require": "node.zone"}]}}',
+        '{"kind": "A"}\n{\n\t"kind": "B",\n\t"spec": {"filters": [{"require":\n\t"node.zone"}]}}',
+    ],
+)
+def test_place_works_in_json(text: str) -> None:
     document = read(text, "f.json")[1]
     place = document.place("spec.filters[0].require", 1, 6)
-    assert place is not None
     assert text.split("\n")[place.line - 1][place.column - 1 :].startswith("zone")
+    assert document.exact("spec.filters[0].require") is not None
+    assert document.exact("spec.filters[1].require") is None
 
 
-def test_place_is_unknown_where_json_is_no_yaml() -> None:
-    (document,) = read('{"kind": "A", "x": "\\ud83d\\ude00"}', "f.json")
-    assert document.place("x") is None
-    assert document.where == "f.json"
+@pytest.mark.parametrize("written", ["\U0001f600", "\\ud83d\\ude00", "\\/", "\\u00e4", "\\n"])
+def test_place_in_json_counts_an_escape_as_what_it_stands_for(written: str) -> None:
+    text = f'{{"kind": "A", "x": "{written}b"}}'
+    (document,) = read(text, "f.json")
+    assert document.where == "f.json:1:1"
+    column = 1 if document.object["x"] == "\nb" else 2
+    place = document.place("x", 3 - column, column)
+    assert text[place.column - 1] == "b"
+
+
+@pytest.mark.parametrize("text", ["kind: A\nx: {a: b ?? c}", "kind: A\nx: [http://a?b]"])
+def test_read_refuses_what_kubectl_would_not_read(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^f\.yaml:2:\d: kubectl reads no text with \? inside { } or \[ \]"):
+        read(text, "f.yaml")
+
+
+@pytest.mark.parametrize(
+    "text", ['x: {a: "b ?? c"}', "x: b ?? c", "x: [a]\ny: b?c", "x:\n- a\n- b ?? c", "x: [{a: 'b?'}]"]
+)
+def test_read_takes_question_marks_elsewhere(text: str) -> None:
+    assert read(f"kind: A\n{text}", "f.yaml")
 
 
 def test_load_reads_folders_by_name_and_nothing_else(tmp_path: Path) -> None:

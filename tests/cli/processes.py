@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,3 +34,26 @@ def started(*arguments: str, **variables: str) -> Iterator[subprocess.Popen[str]
     finally:
         process.kill()
         process.communicate(timeout=SECONDS)
+
+
+def on_a_terminal(*arguments: str, code: int = 0, problem: bytes | None = b"", **variables: str) -> str:
+    """Run the command with a terminal of 80 columns as its stdout; give what it wrote."""
+    own, its = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=its,
+        stderr=subprocess.PIPE,
+        env=environment(TERM="xterm", COLUMNS="80", **variables),
+    )
+    os.close(its)
+    written = b""
+    try:
+        while part := os.read(own, 65536):
+            written += part
+    except OSError:
+        pass  # Linux says so when the other end is closed
+    finally:
+        os.close(own)
+    _, said = process.communicate(timeout=SECONDS)
+    assert (process.returncode, said) == (code, said if problem is None else problem)
+    return written.decode()

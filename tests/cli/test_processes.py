@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import pty
 import re
 import signal
 import socket
@@ -18,7 +16,7 @@ import yaml
 
 from policysched.app.sandbox import SandboxOptions, serve_sandbox
 from policysched.errors import PolicyschedError
-from tests.cli.processes import COMMAND, SECONDS, environment, started
+from tests.cli.processes import COMMAND, SECONDS, environment, on_a_terminal, started
 
 
 def _get(url: str) -> Any:
@@ -171,40 +169,17 @@ def test_demo_tells_its_story_in_plain_lines() -> None:
         assert any(re.fullmatch(expected, line) for line in lines), expected
 
 
-def _on_a_terminal(*arguments: str, **variables: str) -> str:
-    """Run the command with a terminal of 80 columns as its stdout; give what it wrote."""
-    own, its = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *arguments],
-        stdout=its,
-        stderr=subprocess.PIPE,
-        env=environment(TERM="xterm", COLUMNS="80", **variables),
-    )
-    os.close(its)
-    written = b""
-    try:
-        while part := os.read(own, 65536):
-            written += part
-    except OSError:
-        pass  # Linux says so when the other end is closed
-    finally:
-        os.close(own)
-    _, problem = process.communicate(timeout=SECONDS)
-    assert (process.returncode, problem) == (0, b"")
-    return written.decode()
-
-
 def test_demo_on_a_narrow_terminal_shows_progress_and_puts_the_rules_below() -> None:
-    said = _on_a_terminal("demo")
+    said = on_a_terminal("demo")
     assert "waiting for pod web-" in said
     assert "rules that decided: ssd: not master, piworknode003;" in said
     assert max(len(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line)) for line in re.split(r"[\r\n]+", said)) <= 80
 
 
-def test_no_color_is_heeded_on_a_terminal() -> None:
+def test_no_color_is_heededon_a_terminal() -> None:
     colour = re.compile(r"\x1b\[[0-9;]*3[0-7]m")
-    assert colour.search(_on_a_terminal("--help"))
-    assert not colour.search(_on_a_terminal("--help", NO_COLOR="1"))
+    assert colour.search(on_a_terminal("--help"))
+    assert not colour.search(on_a_terminal("--help", NO_COLOR="1"))
 
 
 def test_demo_ends_quietly_on_ctrl_c() -> None:

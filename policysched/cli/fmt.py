@@ -1,0 +1,103 @@
+"""`policysched fmt`: the expressions of policies in files, in canonical form."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+from rich.text import Text
+
+from policysched.app.files import STDIN
+from policysched.app.fmt_files import Outcome, format_files, write
+from policysched.cli.output import console, count, print_finding
+from policysched.errors import PolicyschedError
+
+_STYLES: Final = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is to be done with files, and how many there were of each sort."""
+
+    check: bool
+    diff: bool
+    err: bool
+    changed: int = 0
+    kept: int = 0
+    broken: int = 0
+    unusable: int = 0
+
+    def take(self, one: Outcome) -> None:
+        """Deal with one file."""
+        findings = one.formatted.findings if one.formatted else ()
+        for finding in findings:
+            print_finding(finding.text(), stderr=True)
+        try:
+            if one.problem is not None:
+                raise one.problem
+            self._deal(one)
+        except PolicyschedError as error:
+            self.unusable += 1
+            typer.echo(f"error: {error}", err=True)
+            return
+        self.broken += bool(findings)
+        self.changed += one.count > 0
+        self.kept += one.count == 0 and not findings
+
+    def _deal(self, one: Outcome) -> None:
+        if self.diff:
+            _print_diff(one.diff())
+        elif one.name == STDIN and not self.check:
+            sys.stdout.buffer.write(one.after)
+            sys.stdout.buffer.flush()
+        elif one.count and not self.check:
+            write(one.name, one.after)
+        if one.count:
+            done = "would reformat" if self.check or self.diff else "reformatted"
+            typer.echo(f"{done} {one.shown} ({count(one.count, 'expression')})", err=self.err)
+
+    def summary(self) -> str:
+        """Say how many files there were of each sort."""
+        done = "would be reformatted" if self.check or self.diff else "reformatted"
+        kept = "would be left alone" if self.check or self.diff else "left alone"
+        parts = ((self.changed, done), (self.kept, kept), (self.broken, "with errors"), (self.unusable, "not usable"))
+        return ", ".join(f"{count(number, 'file')} {what}" for number, what in parts if number)
+
+    def code(self) -> int:
+        """Give the exit code."""
+        if self.unusable:
+            return 2
+        return int(bool(self.broken or (self.check and self.changed)))
+
+
+def fmt(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders, or - for the standard input.")],
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; say which files would change.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; show what would change.")] = False,
+) -> int:
+    """Write the expressions of policies in their canonical form; everything else of a file stays as it is.
+
+    With - the standard input is formatted to the standard output. An expression with a mistake in its syntax is shown
+    and left alone.
+
+    Exit codes: 0 all is well; 1 an expression has a mistake, or with --check a file would change; 2 a file or a flag
+    cannot be used.
+    """
+    run = _Run(check, diff, err=diff or STDIN in files)
+    for outcome in format_files(files):
+        run.take(outcome)
+    typer.echo(run.summary(), err=run.err)
+    return run.code()
+
+
+def _print_diff(lines: Iterable[str]) -> None:
+    out = console()
+    if not out.is_terminal:
+        sys.stdout.writelines(lines)
+        return
+    for line in lines:
+        style = next((style for start, style in _STYLES.items() if line.startswith(start)), "")
+        out.print(Text(line, style), end="", soft_wrap=True)
