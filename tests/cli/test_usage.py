@@ -139,11 +139,11 @@ def test_version_is_that_of_the_package(command: Command) -> None:
 def test_help_lists_every_subcommand(command: Command) -> None:
     done = command("--help")
     assert done.code == 0
-    for name in ("run", "dry-run", "check", "sandbox", "demo", "version"):
+    for name in ("run", "dry-run", "check", "fmt", "sandbox", "demo", "version"):
         assert name in done.out
 
 
-@pytest.mark.parametrize("name", ["run", "dry-run", "check", "sandbox", "demo", "version"])
+@pytest.mark.parametrize("name", ["run", "dry-run", "check", "fmt", "sandbox", "demo", "version"])
 def test_every_subcommand_has_help(command: Command, name: str) -> None:
     assert command(name, "--help").code == 0
 
