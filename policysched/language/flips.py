@@ -25,6 +25,7 @@ AGE_STEP: Final = 10.0
 AGAIN: Final = 30.0
 """After so many seconds whatever cannot be foretold is looked at again."""
 HOUR: Final = 3600.0
+_AGE: Final = ("age",)
 # A week of hours, and some.
 _MOST_STEPS: Final = 200
 _MIRRORED: Final = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE, Op.EQ: Op.EQ, Op.NE: Op.NE}
@@ -62,7 +63,7 @@ def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
             continue
         if node.inputs == (TIME,) and node.local and not node.tallies:
             yield _next_change(node, now)
-        elif isinstance(node.data, Input):
+        elif isinstance(node.data, Input) and node.data.path == _AGE:
             yield now + AGAIN
         elif (limits := _age_limits(node)) is not None:
             item, ends = limits
@@ -74,7 +75,7 @@ def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
 
 
 def _is_time(item: Input) -> bool:
-    return item == TIME or item.path == ("age",)
+    return item == TIME or item.path == _AGE
 
 
 def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
@@ -85,7 +86,7 @@ def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
     if not isinstance(left.data, Input):
         left, right, op = right, left, _MIRRORED[op]
     limit = constant_value(right)
-    if not isinstance(left.data, Input) or left.data.path != ("age",) or not isinstance(limit, float):
+    if not isinstance(left.data, Input) or left.data.path != _AGE or not isinstance(limit, float):
         return None
     reached, passed = math.ceil(limit / AGE_STEP) * AGE_STEP, (math.floor(limit / AGE_STEP) + 1) * AGE_STEP
     if op in {Op.EQ, Op.NE}:

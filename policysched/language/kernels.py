@@ -122,7 +122,10 @@ def _not(run: Run, node: Typed) -> Truth:
 
 
 def _equal(run: Run, node: Typed) -> Truth:
-    left, right = _args(run, node)
+    left, right = run.memo[node.args[0]], run.memo[node.args[1]]
+    if isinstance(right, str) and isinstance(left, np.ndarray):
+        # What is compared most, a column with a text, is not held up by the questions below.
+        return left == run.tables.code(right, run.strings), False
     if node.args[0].type.kind is Kind.QUANTITY:
         return left == right, False
     return _equal_strings(run, node, left, right), False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
@@ -30,35 +30,40 @@ from policysched.language.types import Kind, Shape, Type
 
 KERNELS: Final[dict[Op, Kernel]] = {**CORE, **ORDERINGS, **ARITHMETIC, **TEXTUAL, **TIMES, **OTHER_ROWS}
 _ABSENT: Final = object()
-Plan: TypeAlias = tuple[tuple[Typed, Kernel], ...]
-# The plans of graphs without their roots: a plan with its root in it would keep both alive for ever.
-_PLANS: weakref.WeakKeyDictionary[Typed, Plan] = weakref.WeakKeyDictionary()
+Steps: TypeAlias = tuple[tuple[Typed, Kernel], ...]
+# The steps of graphs but for their roots: with the root in it, an entry would keep its own key alive for ever.
+_STEPS: weakref.WeakKeyDictionary[Typed, Steps] = weakref.WeakKeyDictionary()
 
 
 def evaluate_columns(root: Typed, frame: ColumnFrame) -> Any:
     """Return the value of a graph as kernels see it, see `kernels`; it is remembered in the frame."""
     value = frame.memo.get(root, _ABSENT)
-    if value is _ABSENT:
-        plan = _PLANS.get(root)
-        if plan is None:
-            plan = _PLANS[root] = _plan(root)[:-1]
-        value = _fill(frame, (*plan, (root, KERNELS[root.op])))
-    return value
+    if value is not _ABSENT:
+        return value
+    before = _STEPS.get(root)
+    if before is None:
+        before = _STEPS[root] = _steps(root)[:-1]
+    return _fill_quietly(frame, (*before, (root, KERNELS[root.op])))
 
 
-def _plan(root: Typed) -> Plan:
+def _steps(root: Typed) -> Steps:
     return tuple((node, KERNELS[node.op]) for node in steps(root))
 
 
-def _fill(frame: ColumnFrame, plan: Plan) -> Any:
+def _fill(frame: ColumnFrame, plan: Steps) -> Any:
     memo, strings = frame.memo, frame.strings
     # Only programs that read the time or other rows ask for more than columns, and those get a whole frame.
     run = Run(cast("Frame", frame), memo, strings, tables_of(strings))
-    with np.errstate(all="ignore"):
-        for node, kernel in plan:
-            if node not in memo:
-                memo[node] = kernel(run, node)
+    for node, kernel in plan:
+        if node not in memo:
+            memo[node] = kernel(run, node)
     return memo[plan[-1][0]]
+
+
+def _fill_quietly(frame: ColumnFrame, plan: Steps) -> Any:
+    """Evaluate with a division by zero and the like being no news; arithmetic alone has any, and asking costs time."""
+    with np.errstate(all="ignore"):
+        return _fill(frame, plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +95,13 @@ class Program:
     text: str
     constant: Constant = None
     missing_arm: float | None = None
-    _steps: Plan = field(init=False, repr=False, compare=False)
+    _steps: Steps = field(init=False, repr=False, compare=False)
+    _evaluates: Callable[[ColumnFrame, Steps], Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_steps", _plan(self.root))
+        plan = _steps(self.root)
+        object.__setattr__(self, "_steps", plan)
+        object.__setattr__(self, "_evaluates", _fill_quietly if any(n.op in ARITHMETIC for n, _ in plan) else _fill)
 
     @property
     def type(self) -> Type:
@@ -131,8 +139,8 @@ class Program:
         return _result(self.type, self._evaluate(frame), frame.rows, frame)
 
     def _evaluate(self, frame: ColumnFrame) -> Any:
-        value = frame.memo.get(self.root, _ABSENT)
-        return _fill(frame, self._steps) if value is _ABSENT else value
+        root = self.root
+        return frame.memo[root] if root in frame.memo else self._evaluates(frame, self._steps)
 
     def missing_input(self, frame: ColumnFrame, row: int) -> Input | None:
         """Return the input whose absence leaves the value missing or unknown at a row.
@@ -210,7 +218,9 @@ def _result(result: Type, value: Any, rows: int, frame: ColumnFrame) -> Value:
     nodes = result.shape is Shape.NODES
     if result.kind is Kind.BOOL:
         true, unknown = value
-        return Truth(_mask(true, rows), _mask(unknown, rows)) if nodes else Truth(bool(true), bool(unknown))
+        if not nodes:
+            return Truth(bool(true), bool(unknown))
+        return Truth(_mask(true, rows), _mask(unknown, rows))
     if result.kind is Kind.QUANTITY:
         if not nodes:
             return float(value)
@@ -221,7 +231,15 @@ def _result(result: Type, value: Any, rows: int, frame: ColumnFrame) -> Value:
 
 
 def _mask(value: Mask | bool, rows: int) -> Mask:
-    return value if isinstance(value, np.ndarray) else np.full(rows, value, np.bool_)
+    return value if isinstance(value, np.ndarray) else _constant_mask(rows, value=bool(value))
+
+
+@functools.lru_cache(maxsize=64)
+def _constant_mask(rows: int, *, value: bool) -> Mask:
+    """Return a mask that is the same everywhere; it is shared, and so it cannot be written."""
+    mask = np.full(rows, value, np.bool_)
+    mask.flags.writeable = False
+    return mask
 
 
 def _spread(value: Text, rows: int, frame: ColumnFrame) -> Codes:
