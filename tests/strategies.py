@@ -1,22 +1,34 @@
-"""Hypothesis strategies: expressions of the policy language that compile, and clusters to run them on.
+"""Hypothesis strategies: expressions of the policy language that compile.
 
-Expressions are made as text, by type, so that they pass the parser like a user's.
+Expressions are made as text, by type, so that they pass the parser like a user's. Where one stands decides what it may
+name: `Where` says so. The clusters to run them on are in `tests.worlds`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-import numpy as np
 from hypothesis import strategies as st
 
-from tests.language.frames import TableFrame
-
-WORDS = ("a", "b", "ab", "a-b", "", "3", "2.5", "-1", "cpu", "gpu", 'q"\\')
+WORDS = ("a", "b", "ab", "a-b", "", "3", "2.5", "-1", "cpu", "gpu", 'q"\\', "1.2", "v1.10", "1.2-rc.1")
 KEYS = ("x", "y")
+ZONES = ("Europe/Berlin", "Asia/Kolkata", "Australia/Lord_Howe")
 Texts = st.SearchStrategy[str]
+
+
+@dataclass(frozen=True)
+class Where:
+    """What an expression may name: peers in `node.pods.*`, tallies outside of it, `normalize` outside of both."""
+
+    peers: bool = False
+    tallies: bool = True
+    normalize: bool = False
+
+
+ROWS = Where()
+SCORES = Where(normalize=True)
 
 
 def quoted(text: str) -> str:
@@ -33,16 +45,39 @@ STRING_LEAVES = (
     'pod.labels["x"]',
     'pod.annotations["x"]',
     "pod.name",
+    "weekday()",
+    f'weekday("{ZONES[0]}")',
 )
+PEER_STRINGS = ("peer.name", "peer.namespace", *(f'peer.labels["{key}"]' for key in KEYS), "peer.owner_kind")
 SCALAR_STRINGS = ('"x"', '"a"', 'pod.labels["x"]', 'pod.annotations["x"]', 'concat(pod.name, "b")')
 UNIT_LEAVES: Mapping[str, tuple[str, ...]] = {
     "number": ("0", "1", "2.5", "80%", "node.free.pods", "cluster.nodes", "pod.priority", 'node.free["gpu"]',
-               'node.allocatable[pod.labels["x"]]', 'number(node.labels["x"])', 'number(pod.annotations["x"])'),
-    "cpu": ("node.free.cpu", "node.requested.cpu", "pod.requests.cpu"),
+               'node.allocatable[pod.labels["x"]]', 'number(node.labels["x"])', 'number(pod.annotations["x"])',
+               "metrics.load", "hour()", f'hour("{ZONES[1]}")'),
+    "cpu": ("node.free.cpu", "node.requested.cpu", "pod.requests.cpu", "metrics.cores"),
     "bytes": ("1Ki", "node.free.memory", "node.cached_image_bytes", "pod.image_bytes"),
-    "duration": ("5min", "90s", "1.5h"),
+    "duration": ("5min", "90s", "1.5h", "node.age", "pod.age"),
 }  # fmt: skip
-CONDITION_LEAVES = ("true", "false", "node.ready", "node.cordoned", 'node.taints.has("k")', "node.taints.has(pod.name)")
+PEER_UNITS: Mapping[str, tuple[str, ...]] = {
+    "number": ("peer.priority", 'peer.requests["gpu"]', 'number(peer.labels["x"])'),
+    "cpu": ("peer.requests.cpu",),
+    "bytes": ("peer.requests.memory", "peer.image_bytes"),
+    "duration": (),
+}
+CONDITION_LEAVES = (
+    "true", "false", "node.ready", "node.cordoned", 'node.taints.has("k")', "node.taints.has(pod.name)",
+    'clock("22:00", "06:00")', f'clock("09:00", "17:30", "{ZONES[2]}")',
+)  # fmt: skip
+PEER_CONDITIONS = (
+    '(peer.labels["x"] == "a")', "(peer.priority > 1)", "(peer.name == pod.name)", "(peer.namespace != node.zone)",
+    "has(peer.owner_kind)", '(peer.labels["y"] in ["a", "b", "3"])', "(peer.requests.cpu >= pod.requests.cpu)",
+    '(number(peer.labels["x"]) < 3)',
+)  # fmt: skip
+DOMAINS = ("", " by node.zone", ' by node.labels["x"]', " by node.name", ' by node.labels[pod.labels["x"]]')
+# What makes an expression one over nodes: an aggregate of anything else is a mistake.
+NODE_LEAVES: Mapping[str, str] = {
+    "number": "node.free.pods", "cpu": "node.free.cpu", "bytes": "node.free.memory", "duration": "node.age",
+}  # fmt: skip
 
 
 def _several(item: Texts, least: int = 1, most: int = 3) -> st.SearchStrategy[list[str]]:
@@ -62,24 +97,42 @@ def _pattern() -> Texts:
 
 
 @functools.cache
-def strings(depth: int) -> Texts:
+def strings(depth: int, where: Where = ROWS) -> Texts:
     leaves = st.sampled_from(STRING_LEAVES)
+    if where.peers:
+        leaves = st.one_of(st.sampled_from(PEER_STRINGS), leaves)
     if depth <= 0:
         return leaves
-    inner, condition = strings(depth - 1), conditions(depth - 1)
+    inner, condition = strings(depth - 1, where), conditions(depth - 1, where)
     keyed = st.sampled_from(SCALAR_STRINGS).map(lambda key: f"node.labels[{key}]")
     concat = _several(inner).map(lambda parts: f"concat({', '.join(parts)})")
     chosen = _call("if", condition, inner, inner)
-    return st.one_of(leaves, keyed, concat, _join(" ?? ", inner), chosen, _call("only", condition, inner))
+    made = [leaves, keyed, concat, _join(" ?? ", inner), chosen, _call("only", condition, inner)]
+    if where.peers:
+        made.append(st.sampled_from(SCALAR_STRINGS).map(lambda key: f"peer.labels[{key}]"))
+    return st.one_of(made)
 
 
 @functools.cache
-def quantities(unit: str, depth: int, *, normalized: bool = False) -> Texts:
-    leaves = st.sampled_from(UNIT_LEAVES[unit])
+def versions(depth: int, where: Where = ROWS) -> Texts:
+    leaves = st.sampled_from(('version("1.2")', 'version("v1.10.0")', 'version(node.labels["x"])'))
     if depth <= 0:
         return leaves
-    inner = quantities(unit, depth - 1, normalized=normalized)
-    number, condition = quantities("number", depth - 1), conditions(depth - 1)
+    inner, condition = versions(depth - 1, where), conditions(depth - 1, where)
+    # A constant that is no version is a mistake: what is joined with a column is none.
+    parsed = strings(depth - 1, where).map(lambda text: f'version(node.labels["y"] ?? {text})')
+    return st.one_of(leaves, parsed, _join(" ?? ", inner), _call("if", condition, inner, inner))
+
+
+@functools.cache
+def quantities(unit: str, depth: int, where: Where = ROWS) -> Texts:
+    leaves = st.sampled_from(UNIT_LEAVES[unit])
+    if where.peers and PEER_UNITS[unit]:
+        leaves = st.one_of(st.sampled_from(PEER_UNITS[unit]), leaves)
+    if depth <= 0:
+        return leaves
+    inner = quantities(unit, depth - 1, where)
+    number, condition = quantities("number", depth - 1, replace(where, normalize=False)), conditions(depth - 1, where)
     made = [
         leaves,
         _join(" + ", inner),
@@ -94,57 +147,89 @@ def quantities(unit: str, depth: int, *, normalized: bool = False) -> Texts:
         _several(inner).map(lambda parts: f"least({', '.join(parts)})"),
         _several(inner).map(lambda parts: f"greatest({', '.join(parts)})"),
         _call("clamp", inner, inner, inner),
+        aggregates(unit, depth, where),
     ]
     if unit == "number":
-        made += _numbers(depth, normalized)
+        made += _numbers(depth, where)
+    if where.tallies:
+        made.append(_sums(unit, depth))
     return st.one_of(made)
 
 
-def _numbers(depth: int, normalized: bool) -> list[Texts]:
-    others = st.one_of([st.tuples(*[quantities(unit, depth - 1)] * 3) for unit in UNIT_LEAVES])
+def _numbers(depth: int, where: Where) -> list[Texts]:
+    plain = replace(where, normalize=False)
+    others = st.one_of([st.tuples(*[quantities(unit, depth - 1, plain)] * 3) for unit in UNIT_LEAVES])
+    counted = conditions(depth - 1, replace(plain, peers=False)).map(lambda text: f"(node.ready and {text})")
     made = [
         others.map(lambda three: f"({three[0]} / {three[1]})"),
         others.map(lambda three: f"scale({', '.join(three)})"),
-        _call("round", quantities("number", depth - 1)),
-        _call("number", strings(depth - 1)),
+        _call("round", quantities("number", depth - 1, plain)),
+        _call("number", strings(depth - 1, where)),
+        st.tuples(counted, st.sampled_from(DOMAINS)).map(lambda two: f"count({two[0]}){two[1]}"),
     ]
-    if normalized:
-        made.append(_call("normalize", quantities("number", depth - 1)))
+    if where.normalize:
+        made.append(_call("normalize", quantities("number", depth - 1, where)))
+    if where.tallies:
+        made.append(_peers(depth).map(lambda text: f"node.pods.count({text})"))
     return made
 
 
+def aggregates(unit: str, depth: int, where: Where = ROWS) -> Texts:
+    """Aggregates over all nodes of a quantity of a unit."""
+    plain = replace(where, peers=False, normalize=False)
+    values = quantities(unit, depth - 1, plain).map(lambda text: f"greatest({text}, {NODE_LEAVES[unit]})")
+    given = conditions(depth - 1, plain)
+    some = st.tuples(given, values).map(lambda two: f"only({two[0]} or node.ready, {two[1]})")
+    names = st.sampled_from(("sum", "avg", "min", "max"))
+    three = st.tuples(names, st.one_of(values, some), st.sampled_from(DOMAINS))
+    return three.map(lambda parts: f"{parts[0]}({parts[1]}){parts[2]}")
+
+
+def _peers(depth: int) -> Texts:
+    return conditions(depth - 1, Where(peers=True, tallies=False))
+
+
+def _sums(unit: str, depth: int) -> Texts:
+    value = quantities(unit, depth - 1, Where(peers=True, tallies=False))
+    return st.one_of(_call("node.pods.sum", value), _call("node.pods.sum", value, _peers(depth)))
+
+
 @functools.cache
-def _comparisons(depth: int) -> Texts:
+def _comparisons(depth: int, where: Where) -> Texts:
     operators = st.sampled_from(("==", "!=", "<", "<=", ">", ">="))
-    numbers = st.one_of(
-        [st.tuples(quantities(unit, depth - 1), operators, quantities(unit, depth - 1)) for unit in UNIT_LEAVES]
-    )
-    texts = st.tuples(strings(depth - 1), st.sampled_from(("==", "!=")), strings(depth - 1))
-    return st.one_of(numbers, texts).map(lambda three: f"({' '.join(three)})")
+    plain = replace(where, normalize=False)
+    numbers = [
+        st.tuples(quantities(u, depth - 1, plain), operators, quantities(u, depth - 1, plain)) for u in UNIT_LEAVES
+    ]
+    texts = st.tuples(strings(depth - 1, where), st.sampled_from(("==", "!=")), strings(depth - 1, where))
+    ordered = st.tuples(versions(depth - 1, where), operators, versions(depth - 1, where))
+    return st.one_of(*numbers, texts, ordered).map(lambda three: f"({' '.join(three)})")
 
 
 @functools.cache
-def _memberships(depth: int) -> Texts:
+def _memberships(depth: int, where: Where) -> Texts:
     words = _several(st.sampled_from(WORDS).map(quoted), 1, 5).map(lambda items: f"[{', '.join(items)}]")
     split = st.sampled_from(SCALAR_STRINGS).map(lambda text: f'split({text}, "-")')
     numbers = _several(st.sampled_from(("0", "1", "-2.5", "500m", "2k")), 1, 5).map(lambda i: f"[{', '.join(i)}]")
     operators = st.sampled_from((" in ", " not in "))
-    texts = st.tuples(strings(depth - 1), operators, st.one_of(words, split))
-    values = st.tuples(quantities("number", depth - 1), operators, numbers)
+    texts = st.tuples(strings(depth - 1, where), operators, st.one_of(words, split))
+    values = st.tuples(quantities("number", depth - 1, replace(where, normalize=False)), operators, numbers)
     return st.one_of(texts, values).map(lambda three: f"({''.join(three)})")
 
 
 @functools.cache
-def conditions(depth: int) -> Texts:
+def conditions(depth: int, where: Where = ROWS) -> Texts:
     leaves = st.sampled_from(CONDITION_LEAVES)
+    if where.peers:
+        leaves = st.one_of(st.sampled_from(PEER_CONDITIONS), leaves)
     if depth <= 0:
         return leaves
-    inner, text = conditions(depth - 1), strings(depth - 1)
-    anything: list[Texts] = [text, inner, quantities("number", depth - 1)]
-    return st.one_of(
+    inner, text = conditions(depth - 1, where), strings(depth - 1, where)
+    anything: list[Texts] = [text, inner, quantities("number", depth - 1, where), versions(depth - 1, where)]
+    made = [
         leaves,
-        _comparisons(depth),
-        _memberships(depth),
+        _comparisons(depth, where),
+        _memberships(depth, where),
         inner.map(lambda operand: f"(not {operand})"),
         _join(" and ", inner),
         _join(" or ", inner),
@@ -156,7 +241,30 @@ def conditions(depth: int) -> Texts:
         _call("glob", text, _pattern()),
         _call("if", inner, inner, inner),
         _call("only", inner, inner),
-    )
+    ]
+    if where.tallies:
+        made.append(_call("node.pods.any", _peers(depth)))
+    return st.one_of(made)
+
+
+@functools.cache
+def reducing(depth: int = 2) -> Texts:
+    """Expressions that look at other rows: aggregates, tallies, aggregates of tallies."""
+    peers, weights = _peers(depth), quantities("cpu", depth - 1, Where(peers=True, tallies=False))
+    counts = peers.map(lambda text: f"node.pods.count({text})")
+    sums = _call("node.pods.sum", weights, peers)
+    values = st.one_of(counts, sums.map(lambda text: f"({text} / 1000m)"), quantities("number", depth - 1).map(
+        lambda text: f"greatest({text}, node.free.pods)"))  # fmt: skip
+    names, domains = st.sampled_from(("sum", "avg", "min", "max")), st.sampled_from(DOMAINS)
+    whole = st.tuples(names, values, domains).map(lambda three: f"{three[0]}({three[1]}){three[2]}")
+    nested = st.tuples(names, whole, domains).map(lambda t: f"{t[0]}(node.free.pods - {t[1]}){t[2]}")
+    return st.one_of(nested, whole, counts, sums, aggregates("number", depth), aggregates("cpu", depth))
+
+
+@functools.cache
+def anything() -> Texts:
+    """Expressions of every sort; mapped, because `one_of` would melt the sorts together and forget the rare ones."""
+    return st.one_of(reducing().map(str), expressions().map(str), conditions(2).map(str))
 
 
 @functools.cache
@@ -165,44 +273,6 @@ def expressions(depth: int = 3) -> Texts:
     return st.one_of(
         conditions(depth),
         strings(depth),
-        *(quantities(unit, depth, normalized=unit == "number") for unit in UNIT_LEAVES),
+        versions(depth),
+        *(quantities(unit, depth, SCORES if unit == "number" else ROWS) for unit in UNIT_LEAVES),
     )
-
-
-_TEXT = st.sampled_from(WORDS)
-_MAYBE = st.one_of(st.none(), _TEXT)
-_COUNT = st.integers(-3, 5000).map(float)
-_COUNTS = (
-    "node.free.pods", "node.free.cpu", "node.requested.cpu", "node.free.memory", "node.cached_image_bytes",
-    'node.free["gpu"]', "node.allocatable.cpu", 'node.allocatable["gpu"]',
-)  # fmt: skip
-_FLAGS = ("node.ready", "node.cordoned", 'node.taints.has("k")', 'node.taints.has("a")')
-ROW: Mapping[str, st.SearchStrategy[Any]] = {
-    "node.name": _TEXT,
-    "node.zone": _MAYBE,
-    "node.arch": _MAYBE,
-    **{f'node.labels["{key}"]': _MAYBE for key in ("x", "y", "a", "b", "ab")},
-    **dict.fromkeys(_COUNTS, _COUNT),
-    **dict.fromkeys(_FLAGS, st.booleans()),
-}
-POD: Mapping[str, st.SearchStrategy[Any]] = {
-    "pod.name": _TEXT,
-    'pod.labels["x"]': _MAYBE,
-    'pod.annotations["x"]': _MAYBE,
-    **dict.fromkeys(("pod.requests.cpu", "pod.image_bytes", "pod.priority", "cluster.nodes"), _COUNT),
-}
-
-
-@st.composite
-def clusters(draw: Callable[[Any], Any], most: int = 6) -> TableFrame:
-    """A few nodes and a pod; some nodes are feasible."""
-    rows = draw(st.lists(st.fixed_dictionaries(dict(ROW)), max_size=most))
-    feasible = draw(st.one_of(st.none(), st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
-    frame = TableFrame(rows, draw(st.fixed_dictionaries(dict(POD))))
-    if feasible is not None:
-        frame.feasible = _mask(feasible)
-    return frame
-
-
-def _mask(values: list[bool]) -> Any:
-    return np.array(values, np.bool_)

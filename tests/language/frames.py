@@ -116,6 +116,9 @@ class TableFrame:
         return picked
 
 
+NOTHING = {"i": -1, "f": np.nan, "b": False}
+
+
 @dataclass
 class PeersFrame:
     """The placed pods of a table, those without a node too."""
@@ -145,7 +148,7 @@ class PeersFrame:
     def _of_their_nodes(self, column: Any) -> Any:
         places = np.array([peer["row"] for peer in self.around.peers], np.intp)
         # A pod without a node gets whatever the last row has: it must not matter.
-        return column[places] if column.size else np.zeros(places.size, column.dtype)
+        return column[places] if column.size else np.full(places.size, NOTHING[column.dtype.kind], column.dtype)
 
 
 @dataclass

@@ -7,65 +7,35 @@ import random
 from typing import Any
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.language import (
-    UNKNOWN,
-    Diagnostic,
-    Environment,
-    Program,
-    Want,
-    compile_cases,
-    compile_expression,
-    format_text,
-    interpret,
-    parse,
-    render,
-)
-from policysched.language.codes import CODES
-from tests.language.frames import TableFrame, at_row
-from tests.strategies import clusters, conditions, expressions, quantities
+from policysched.language import Depends, Program, compile_cases, depends, format_text, parse, weigh
+from tests.language.frames import RowFrame, TableFrame
+from tests.laws.evaluating import SCORE, all_rows, compiled, is_missing, one_row, shuffled, tallies_of
+from tests.laws.examples import examples
+from tests.strategies import anything, conditions, expressions, quantities, reducing
+from tests.worlds import MOMENTS, PEER, POD, ROW, clusters
 
-SCORE = Environment("score", normalized=True)
-FEW = settings(max_examples=60, deadline=None)
-MANY = settings(max_examples=120, deadline=None)
-MOST = settings(max_examples=500, deadline=None)
-ALPHABET = st.text(
-    st.one_of(st.sampled_from('node.labels["x"] == <>!&|?%()[]-+*/→#\n\0\u202e 3Ginotin,:\'=AB'), st.characters())
-)
-PIECES = st.lists(
-    st.sampled_from(
-        ("node.name", "not", "and", "or", "in", "(", ")", "[", "]", ",", "==", "<", "??", "-", "+", "/", "3", "4Gi",
-         "80%", '"a"', "'", '"', "=", "→", "else", "missing", "has(", "sum(", "by", "pod.labels", ".", "X", "5min", "x")
-    ),
-    max_size=25,
-)  # fmt: skip
-
-
-def compiled(text: str) -> Program:
-    """Compile a generated text; constants that the generator made impossible together are no example."""
-    result = compile_expression(text, SCORE)
-    assume({item.code for item in result.errors} != {"E0312"})
-    assert result.program is not None, text
-    return result.program
-
-
-def all_rows(program: Program, frame: TableFrame) -> list[Any]:
-    value = program.run(frame)
-    return [at_row(program, value, frame, row) for row in range(frame.rows)]
-
-
-def one_row(program: Program, frame: TableFrame, row: int) -> Any:
-    value = interpret(program, frame.at(row))
-    return "unknown" if value is UNKNOWN else value
+FEW = examples(40)
+MOST = examples(200)
 
 
 @MOST
-@given(st.one_of(conditions(2), expressions()), clusters(most=4))
+@given(anything(), clusters(most=4))
 def test_columns_and_interpreter_agree(text: str, frame: TableFrame) -> None:
     program = compiled(text)
     assert all_rows(program, frame) == [one_row(program, frame, row) for row in range(frame.rows)]
+
+
+@FEW
+@given(anything(), clusters(), st.data())
+def test_some_rows_have_the_values_they_have_among_all(text: str, frame: TableFrame, data: Any) -> None:
+    program = compiled(text)
+    if not program.root.normalizes:
+        rows = data.draw(st.lists(st.integers(0, frame.rows - 1), unique=True)) if frame.rows else []
+        values = all_rows(program, frame)
+        assert all_rows(program, frame.pick(rows)) == [values[row] for row in rows]
 
 
 @FEW
@@ -78,19 +48,17 @@ def test_programs_on_one_frame_do_not_disturb_each_other(texts: list[str], frame
 
 
 @FEW
-@given(expressions(), clusters(), st.randoms())
+@given(anything(), clusters(), st.randoms())
 def test_permuting_nodes_permutes_the_result(text: str, frame: TableFrame, chance: random.Random) -> None:
     program = compiled(text)
     order = list(range(frame.rows))
     chance.shuffle(order)
-    turned = TableFrame([frame.table[row] for row in order], frame.scalars)
-    turned.feasible = None if frame.feasible is None else frame.feasible[np.array(order, np.intp)]
     values = all_rows(program, frame)
-    assert all_rows(program, turned) == [values[row] for row in order]
+    assert all_rows(program, shuffled(frame, order)) == [values[row] for row in order]
 
 
 @FEW
-@given(expressions(), clusters())
+@given(anything(), clusters())
 def test_what_is_not_optional_is_never_missing(text: str, frame: TableFrame) -> None:
     program = compiled(text)
     if not program.type.optional:
@@ -99,7 +67,20 @@ def test_what_is_not_optional_is_never_missing(text: str, frame: TableFrame) -> 
 
 
 @FEW
-@given(expressions(), clusters(most=3))
+@given(anything(), clusters(most=4), st.fixed_dictionaries(dict(ROW)), st.fixed_dictionaries(dict(PEER)))
+def test_a_node_and_its_pod_change_nothing_for_others_but_aggregates(
+    text: str, frame: TableFrame, row: dict[str, Any], peer: dict[str, Any]
+) -> None:
+    program = compiled(text)
+    if program.is_local:
+        more = dataclasses.replace(
+            frame, table=[*frame.table, row], peers=[*frame.peers, {"row": frame.rows, **peer}], memo={}, feasible=None
+        )
+        assert all_rows(program, more)[: frame.rows] == all_rows(program, frame)
+
+
+@FEW
+@given(anything(), clusters(most=3))
 def test_a_missing_input_is_one_that_is_missing_there(text: str, frame: TableFrame) -> None:
     program = compiled(text)
     values = all_rows(program, frame)
@@ -108,11 +89,11 @@ def test_a_missing_input_is_one_that_is_missing_there(text: str, frame: TableFra
         if value not in {None, "unknown"}:
             assert found is None
         elif found is not None:
-            assert frame.at(row).value(found) is None
+            assert is_missing(found, frame.at(row))
 
 
 @FEW
-@given(expressions(), clusters(most=4))
+@given(anything(), clusters(most=4))
 def test_missing_inputs_of_many_rows_are_those_of_each(text: str, frame: TableFrame) -> None:
     program = compiled(text)
     together: list[Any] = [None] * frame.rows
@@ -121,6 +102,31 @@ def test_missing_inputs_of_many_rows_are_those_of_each(text: str, frame: TableFr
             assert together[row] is None
             together[row] = item
     assert together == [program.missing_input(frame, row) for row in range(frame.rows)]
+
+
+@FEW
+@given(st.one_of(conditions(2), quantities("cpu", 2), reducing()), clusters(most=4))
+def test_a_tally_is_the_sum_of_what_each_pod_weighs(text: str, frame: TableFrame) -> None:
+    for node in tallies_of(compiled(text).root):
+        weights = np.zeros(frame.rows)
+        for place, peer in enumerate(frame.peers):
+            if peer["row"] >= 0:
+                weights[peer["row"]] += weigh(node, RowFrame(frame, peer["row"], place))
+        assert np.allclose(frame.tally(node), weights)
+
+
+@FEW
+@given(reducing(), clusters(most=3), st.fixed_dictionaries(dict(POD)), st.fixed_dictionaries(dict(ROW)), MOMENTS)
+def test_what_a_pod_weighs_depends_on_what_the_tally_says(
+    text: str, frame: TableFrame, pod: dict[str, Any], row: dict[str, Any], now: float
+) -> None:
+    for node in tallies_of(compiled(text).root):
+        if depends(node) is not Depends.ROW:
+            others = frame.scalars if depends(node) is Depends.POD else pod
+            moved = TableFrame([row], others, peers=[{**peer, "row": 0} for peer in frame.peers], now=now)
+            for place, peer in enumerate(frame.peers):
+                here = RowFrame(frame, peer["row"], place)
+                assert peer["row"] < 0 or weigh(node, here) == weigh(node, RowFrame(moved, 0, place))
 
 
 @FEW
@@ -153,43 +159,3 @@ def _first(arms: list[tuple[Program, Program]], frame: TableFrame, row: int) -> 
         if held is not False:
             return one_row(value, frame, row) if held is True else None
     return None
-
-
-def _judge(text: str, start: str) -> None:
-    """Any text compiles, or says what is wrong at a place inside it."""
-    if start == "case":
-        result = compile_cases([text], Environment("score"))
-    else:
-        result = compile_expression(text, Environment("filter"), Want.CONDITION)
-    assert (result.program is None) == bool(result.errors)
-    for item in result.diagnostics:
-        _inside(item, text)
-
-
-def _inside(item: Diagnostic, text: str) -> None:
-    lines = text.split("\n")
-    assert item.code in CODES
-    assert 1 <= item.line <= len(lines)
-    assert 1 <= item.column <= item.end_column <= len(lines[item.line - 1]) + 1
-    assert not (item.column == item.end_column and item.column <= len(lines[item.line - 1].rstrip()))
-    assert "Token(" not in item.message
-    assert render(item, text, "p").startswith(item.severity)
-
-
-@MANY
-@given(ALPHABET, st.sampled_from(("expr", "case")))
-def test_any_text_compiles_or_says_why_not(text: str, start: str) -> None:
-    _judge(text, start)
-
-
-@MANY
-@given(PIECES, st.sampled_from((" ", "")), st.sampled_from(("expr", "case")))
-def test_any_tokens_compile_or_say_why_not(pieces: list[str], space: str, start: str) -> None:
-    _judge(space.join(pieces), start)
-
-
-@MANY
-@given(expressions(2), st.integers(0), st.integers(0, 6), st.text(max_size=2))
-def test_any_change_of_a_text_compiles_or_says_why_not(text: str, place: int, size: int, new: str) -> None:
-    start = place % (len(text) + 1)
-    _judge(text[:start] + new + text[start + size :], "expr")

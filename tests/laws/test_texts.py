@@ -1,0 +1,106 @@
+"""Any text compiles, or says what is wrong at a place inside it, and soon: any characters, tokens, changed programs."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policysched.language import (
+    Diagnostic,
+    Environment,
+    Want,
+    check_name,
+    compile_cases,
+    compile_expression,
+    compile_lets,
+    format_text,
+    render,
+)
+from policysched.language.codes import CODES
+from policysched.language.mistakes import TERMINALS
+from tests.laws.evaluating import METRICS
+from tests.laws.examples import examples
+from tests.strategies import expressions
+
+MANY = examples(120)
+LONGEST = 0.2
+"""Units: seconds of the processor."""
+ALPHABET = st.text(
+    st.one_of(
+        st.sampled_from('node.labels["x"] == <>!&|?%()[]-+*/→#\n\0\u202e 3Ginotin,:\'=AB“”’‘«»＂'), st.characters()
+    )
+)
+WORDS = (
+    "node.name", "not", "and", "or", "in", "(", ")", "[", "]", ",", "==", "<", "??", "-", "+", "/", "*", "3", "4Gi",
+    "80%", '"a"', "'", '"', "=", "→", "else", "missing", "has(", "sum(", "by", "pod.labels", ".", "X", "5min", "x",
+    "node.pods.count(", "node.pods", "peer", "peer.name", "metrics.load", "metrics", "clock(", '"22:00"', "22:00",
+    "version(", '"v1.2"', "normalize(", "node.zone", "by node.zone", "true", "hour()", "1e9", "9Ei", "\\", '"\\"',
+)  # fmt: skip
+PIECES = st.lists(st.sampled_from(WORDS), max_size=25)
+PHASES = st.sampled_from(("filter", "score", "pod", "let"))
+STARTS = st.sampled_from(("expr", "case"))
+
+
+def _judge(text: str, start: str, phase: str = "filter") -> None:
+    environment = Environment(phase, metrics=METRICS)  # type: ignore[arg-type]
+    begin = time.process_time()
+    if start == "case":
+        result = compile_cases([text], environment)
+    else:
+        result = compile_expression(
+            text, environment, {"score": Want.NUMBER, "let": Want.ANY}.get(phase, Want.CONDITION)
+        )
+    assert time.process_time() - begin < LONGEST
+    assert (result.program is None) == bool(result.errors)
+    for item in result.diagnostics:
+        _inside(item, text)
+    formatted = format_text(text, start)
+    assert isinstance(formatted, str) or formatted in result.diagnostics or start == "case"
+
+
+def _inside(item: Diagnostic, text: str) -> None:
+    lines = text.split("\n")
+    assert item.code in CODES
+    assert 1 <= item.line <= len(lines)
+    assert 1 <= item.column <= item.end_column <= len(lines[item.line - 1]) + 1
+    assert not (item.column == item.end_column and item.column <= len(lines[item.line - 1].rstrip()))
+    assert not any(f" {name} " in f" {item.message} " for name in set(TERMINALS) - {"IN", "OR", "AND", "NOT", "BY"})
+    assert "Token(" not in item.message
+    assert render(item, text, "p").startswith(item.severity)
+
+
+@MANY
+@given(ALPHABET, STARTS, PHASES)
+def test_any_text_compiles_or_says_why_not(text: str, start: str, phase: str) -> None:
+    _judge(text, start, phase)
+
+
+@MANY
+@given(PIECES, st.sampled_from((" ", "")), STARTS, PHASES)
+def test_any_tokens_compile_or_say_why_not(pieces: list[str], space: str, start: str, phase: str) -> None:
+    _judge(space.join(pieces), start, phase)
+
+
+@MANY
+@given(
+    expressions(2), st.integers(0), st.integers(0, 6), st.one_of(st.text(max_size=2), st.sampled_from(WORDS)), PHASES
+)
+def test_any_change_of_a_text_compiles_or_says_why_not(text: str, place: int, size: int, new: str, phase: str) -> None:
+    start = place % (len(text) + 1)
+    _judge(text[:start] + new + text[start + size :], "expr", phase)
+
+
+@MANY
+@given(st.lists(st.tuples(st.one_of(st.sampled_from("abc"), st.text(max_size=5)), expressions(1)), max_size=5))
+def test_any_names_compile_or_say_why_not(lets: list[tuple[str, str]]) -> None:
+    known = {name for name, _ in lets}
+    changed = [(name, text.replace("pod.name", sorted(known)[0])) for name, text in lets]
+    compiled, environment = compile_lets(changed, Environment(metrics=METRICS))
+    for one, (name, text) in zip(compiled, changed, strict=True):
+        for item in one.name_diagnostics:
+            _inside(item, name)
+        for item in one.value.diagnostics:
+            _inside(item, text)
+        assert (name in environment.lets) or check_name(name) is not None
