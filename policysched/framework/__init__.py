@@ -1,6 +1,6 @@
 """What a plugin sees: statuses, the plugin protocols and cluster events. It knows neither plugins nor the network."""
 
-from policysched.framework.client import ApiError, Client, Clock, Event
+from policysched.framework.client import ApiError, BindingHandle, Client, Clock, Event
 from policysched.framework.metrics import MetricSink, MetricSource, Wanted
 from policysched.framework.plugin import (
     MAX_NODE_SCORE,
@@ -18,6 +18,8 @@ from policysched.framework.plugin import (
     PostFilterPlugin,
     PreEnqueuePlugin,
     QueueSortPlugin,
+    Reservation,
+    ReservePlugin,
     Rows,
     ScorePlugin,
     ScoreReaching,
@@ -38,6 +40,7 @@ __all__ = [
     "Action",
     "ApiError",
     "Aspect",
+    "BindingHandle",
     "Change",
     "Client",
     "Clock",
@@ -60,6 +63,8 @@ __all__ = [
     "PostFilterPlugin",
     "PreEnqueuePlugin",
     "QueueSortPlugin",
+    "Reservation",
+    "ReservePlugin",
     "Resource",
     "Rows",
     "Sample",

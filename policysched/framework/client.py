@@ -5,12 +5,13 @@ Whoever implements them translates its library's exceptions into `ApiError`; not
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from policysched.errors import PolicyschedError
-from policysched.model.objects import Pod
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 
 
 class ApiError(PolicyschedError):
@@ -55,6 +56,20 @@ class Client(Protocol):
             ApiError: the server refused; status 404 where the pod, by its UID, is gone.
         """
 
+    async def claim_volume(self, volume: PersistentVolume) -> str:
+        """Write which claim a volume is for, against the version of the volume; give its new version.
+
+        Raises:
+            ApiError: the server refused; status 409 where the volume moved on.
+        """
+
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
+        """Write on which node a claim's volume is to be made, against the version of the claim; give its new version.
+
+        Raises:
+            ApiError: the server refused; status 409 where the claim moved on.
+        """
+
     async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
         """Write one condition of the pod's status (a patch that touches nothing else).
 
@@ -81,3 +96,13 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Give seconds that never go back."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindingHandle:
+    """What a plugin may use while a pod is about to be bound."""
+
+    client: Client
+    clock: Clock
+    pause: Callable[[float], Awaitable[None]]
+    """Waits for so many seconds."""

@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.framework.client import BindingHandle
 from policysched.framework.status import Status
 from policysched.model.objects import Pod
 from policysched.state.changes import Action, Change, Resource
@@ -166,6 +167,28 @@ class LeavingOut(Protocol):
 
     def leaves_out(self, state: Any) -> bool:
         """Tell whether records are to leave the plugin out; every score is 0 then."""
+
+
+class Reservation(Protocol):
+    """What a plugin holds for one pod from its decision to its binding."""
+
+    @property
+    def plugin(self) -> str:
+        """The plugin's name."""
+
+    async def pre_bind(self, handle: BindingHandle) -> str:
+        """Do what must be done before the pod is bound; give what went wrong, empty where nothing did."""
+
+    def undo(self) -> None:
+        """Give back what is held; called once at most, after anything failed."""
+
+
+@runtime_checkable
+class ReservePlugin(Plugin, Protocol):
+    """A plugin at Reserve and PreBind."""
+
+    def reserve(self, pod: Pod, cluster: Cluster, row: int) -> Reservation | Status | None:
+        """Hold what the pod needs on a row; None where it needs nothing, a status where it cannot be had."""
 
 
 class PreEnqueuePlugin(Plugin, Protocol):

@@ -14,6 +14,7 @@ from policysched.framework.plugin import (
     PostFilterPlugin,
     PreEnqueuePlugin,
     QueueSortPlugin,
+    ReservePlugin,
     ScorePlugin,
     is_by_pod,
 )
@@ -56,6 +57,11 @@ class Profile:
     def pod_filters(self) -> tuple[tuple[int, FilterPlugin], ...]:
         """The filters that are asked anew for every pod, each with its place among all filters."""
         return tuple((place, plugin) for place, plugin in enumerate(self.filters) if is_by_pod(plugin))
+
+    @cached_property
+    def reserves(self) -> tuple[ReservePlugin, ...]:
+        """The plugins that hold something for a pod until it is bound."""
+        return tuple(plugin for plugin in self.filters if isinstance(plugin, ReservePlugin))
 
     def epochs(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes prepared states stale."""

@@ -180,7 +180,6 @@ class CSIDriverSpec(Struct, frozen=True):
     """What a CSI driver wants of the scheduler."""
 
     storage_capacity: bool | None = None
-    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(Struct, frozen=True):
@@ -200,17 +199,10 @@ class CSIStorageCapacity(Struct, frozen=True):
     maximum_volume_size: str | int | float | None = None
 
 
-class AttachedInline(Struct, frozen=True):
-    """The spec of a volume that a pod names itself."""
-
-    csi: CSIVolume | None = None
-
-
 class AttachmentSource(Struct, frozen=True):
     """What is attached."""
 
     persistent_volume_name: str | None = None
-    inline_volume_spec: AttachedInline | None = None
 
 
 class VolumeAttachmentSpec(Struct, frozen=True):
@@ -256,6 +248,16 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else None
+
+
+def is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+    """Tell whether a pod controls a claim: one that was made for its ephemeral volume.
+
+    Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go (VolumeIsForPod).
+    """
+    owner = next((one for one in claim.metadata.owner_references if one.controller), None)
+    same_namespace = claim.metadata.namespace == pod.metadata.namespace
+    return same_namespace and owner is not None and owner.uid == pod.metadata.uid
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, IntFlag
 
 from policysched.model.metrics import MetricKey
-from policysched.model.objects import Node, Pod
+from policysched.model.objects import Node, Pod, Stored
 
 
 class Action(IntFlag):
@@ -60,6 +60,13 @@ class Resource(Enum):
     NAMESPACE = "Namespace"
     DEVICE_CLASS = "DeviceClass"
     POLICY = "SchedulingPolicy"
+    VOLUME = "PersistentVolume"
+    CLAIM = "PersistentVolumeClaim"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    ATTACHMENT = "storage.k8s.io/VolumeAttachment"
     METRICS = "Metrics"
     """Values from outside."""
     TIME = "Time"
@@ -72,8 +79,8 @@ class Change:
 
     resource: Resource
     action: Action
-    old: Node | Pod | None = None
-    new: Node | Pod | None = None
+    old: Node | Pod | Stored | None = None
+    new: Node | Pod | Stored | None = None
     row: int = -1
     """The node's row, or the row of the node that the pod is on; -1 where there is none."""
     metric: MetricKey | None = None

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from policysched.model.objects import DeviceClass, Namespace, Node, Pod
+from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
 from policysched.state.ages import AgeTable
+from policysched.state.attachments import Attachments
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.columns import ColumnSet
 from policysched.state.differences import aspects_of, node_difference, pod_difference, weighs_differently
@@ -55,6 +56,7 @@ class Cluster:
         self.tallies = Tallies(columns, self.pods, self.kinds)
         self.storage = Storage()
         self.workloads = Workloads()
+        self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.mapped_resources: dict[str, str] = {}
         """The device class that each mapped extended resource stands for."""
@@ -76,6 +78,7 @@ class Cluster:
         self.images.replace(row, _images(old), _images(node))
         if old is None:
             self.images.epoch += 1
+            self.attachments.touch(row)
             self.metrics.store(row, name)
         self.journal.note(row, Aspect.PRESENCE if old is None else aspects_of(action))
         return Change(Resource.NODE, action, old, node, row)
@@ -159,6 +162,18 @@ class Cluster:
         if self.namespaces.pop(name, None) is not None:
             self.namespaces_epoch += 1
 
+    def set_stored(self, obj: Stored) -> Change:
+        """Take a volume, a claim, a storage class or a CSI object as it is now."""
+        change = self.storage.put(obj)
+        self.attachments.follow(change)
+        return change
+
+    def remove_stored(self, obj: Stored) -> Change:
+        """Take note that one of these is gone."""
+        change = self.storage.drop(obj)
+        self.attachments.follow(change)
+        return change
+
     def set_device_class(self, device_class: DeviceClass) -> None:
         """Remember which extended resources a device class stands for."""
         self._device_classes[device_class.metadata.name] = device_class
@@ -200,13 +215,15 @@ class Cluster:
         if is_new:
             self.tallies.appear(placed.kind, placed)
         self.pods.insert(identity, placed)
-        self.storage.place(placed)
+        if self.storage.place(placed):
+            self.attachments.touch(row)
         self._count(placed, 1)
         return row
 
     def _displace(self, identity: str) -> None:
         placed = self.pods.remove(identity)
-        self.storage.displace(placed)
+        if self.storage.displace(placed):
+            self.attachments.touch(placed.row)
         self._count(placed, -1)
         if self.kinds.leave(placed.kind):
             self.tallies.vanish(placed.kind)

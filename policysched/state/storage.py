@@ -10,8 +10,8 @@ Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go; p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Generic, TypeVar
 
 from policysched.model.objects import (
     CSIDriver,
@@ -21,12 +21,25 @@ from policysched.model.objects import (
     PersistentVolumeClaim,
     Pod,
     StorageClass,
+    Stored,
     VolumeAttachment,
 )
 from policysched.model.storage import claim_name, class_of
+from policysched.state.changes import Action, Change, Resource
 from policysched.state.pods import PlacedPod, pod_id
 
 S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
+
+
+RESOURCES: Final[Mapping[type[Stored], Resource]] = {
+    PersistentVolume: Resource.VOLUME,
+    PersistentVolumeClaim: Resource.CLAIM,
+    StorageClass: Resource.STORAGE_CLASS,
+    CSINode: Resource.CSI_NODE,
+    CSIDriver: Resource.CSI_DRIVER,
+    CSIStorageCapacity: Resource.STORAGE_CAPACITY,
+    VolumeAttachment: Resource.ATTACHMENT,
+}
 
 
 class OutOfStepError(Exception):
@@ -107,6 +120,8 @@ class Storage:
         """Placed pods with volumes that scheduling looks at, by identity."""
         self._by_class: dict[str, set[str]] = {}
         self._users: dict[str, set[str]] = {}
+        self._attached: dict[str, dict[str, VolumeAttachment]] = {}
+        self._claims_of: dict[str, set[str]] = {}
 
     def volumes_of_class(self, name: str) -> list[PersistentVolume]:
         """List the volumes of a class as they are assumed or stored, by name."""
@@ -117,41 +132,106 @@ class Storage:
         """Give the identities of the placed pods that use a claim, by `namespace/name`; made for them or not."""
         return self._users.get(claim, ())
 
-    def put_volume(self, volume: PersistentVolume) -> PersistentVolume | None:
-        """Take a volume as it is now; give what it was."""
+    def attached_to(self, node: str) -> Iterable[VolumeAttachment]:
+        """Give the attachments of a node."""
+        return self._attached.get(node, {}).values()
+
+    def claims_of(self, volume: str) -> Iterable[str]:
+        """Give the claims that name a volume, by `namespace/name`."""
+        return self._claims_of.get(volume, ())
+
+    def put(self, obj: Stored) -> Change:
+        """Take an object as it is now."""
+        old = self._put(obj)
+        self._index(old, obj)
+        action = Action.ADD if old is None else Action.NONE if old == obj else Action.UPDATE_OTHER
+        return Change(RESOURCES[type(obj)], action, old, obj)
+
+    def drop(self, obj: Stored) -> Change:
+        """Take note that an object is gone."""
+        old = self._drop(obj)
+        self._index(old, None)
+        return Change(RESOURCES[type(obj)], Action.NONE if old is None else Action.DELETE, old)
+
+    def _put(self, obj: Stored) -> Stored | None:
+        if isinstance(obj, PersistentVolume):
+            return self._put_volume(obj)
+        if isinstance(obj, PersistentVolumeClaim):
+            return self.claims.put(obj)
+        objects, key = self._plain(obj)
+        old: Stored | None = objects.get(key)
+        objects[key] = obj
+        return old
+
+    def _drop(self, obj: Stored) -> Stored | None:
+        if isinstance(obj, PersistentVolume):
+            old = self.volumes.drop(obj.metadata.name)
+            if old is not None:
+                self._forget_class(old)
+            return old
+        if isinstance(obj, PersistentVolumeClaim):
+            return self.claims.drop(obj.key)
+        objects, key = self._plain(obj)
+        gone: Stored | None = objects.pop(key, None)
+        return gone
+
+    def _index(self, old: Stored | None, new: Stored | None) -> None:
+        """Note which claims name a volume, and what is attached to a node."""
+        for obj, come in ((old, False), (new, True)):
+            if isinstance(obj, PersistentVolumeClaim) and obj.spec.volume_name:
+                claims = self._claims_of.setdefault(obj.spec.volume_name, set())
+                (claims.add if come else claims.discard)(obj.key)
+                if not claims:
+                    del self._claims_of[obj.spec.volume_name]
+            elif isinstance(obj, VolumeAttachment):
+                attached = self._attached.setdefault(obj.spec.node_name, {})
+                attached.pop(obj.metadata.name, None)
+                if come:
+                    attached[obj.metadata.name] = obj
+                if not attached:
+                    del self._attached[obj.spec.node_name]
+
+    def _plain(self, obj: Stored) -> tuple[dict[str, Any], str]:
+        """Give where an object that is never assumed is kept, and its key."""
+        name, namespace = obj.metadata.name, obj.metadata.namespace
+        kept: Mapping[type, dict[str, Any]] = {
+            StorageClass: self.classes,
+            CSINode: self.csi_nodes,
+            CSIDriver: self.csi_drivers,
+            CSIStorageCapacity: self.capacities,
+            VolumeAttachment: self.attachments,
+        }
+        return kept[type(obj)], f"{namespace}/{name}" if isinstance(obj, CSIStorageCapacity) else name
+
+    def _put_volume(self, volume: PersistentVolume) -> PersistentVolume | None:
         old = self.volumes.put(volume)
         if old is not None and class_of(old) != class_of(volume):
             self._forget_class(old)
         self._by_class.setdefault(class_of(volume), set()).add(volume.metadata.name)
         return old
 
-    def drop_volume(self, name: str) -> PersistentVolume | None:
-        """Take note that a volume is gone."""
-        old = self.volumes.drop(name)
-        if old is not None:
-            self._forget_class(old)
-        return old
-
-    def place(self, placed: PlacedPod) -> None:
-        """Take note of a pod that came to a node."""
+    def place(self, placed: PlacedPod) -> bool:
+        """Take note of a pod that came to a node; tell whether it has volumes that matter."""
         pod = placed.pod
         if not has_volumes(pod):
-            return
+            return False
         identity = pod_id(pod)
         self.pods[identity] = placed
         for key in claim_keys(pod):
             self._users.setdefault(key, set()).add(identity)
+        return True
 
-    def displace(self, placed: PlacedPod) -> None:
-        """Take note of a pod that left its node."""
+    def displace(self, placed: PlacedPod) -> bool:
+        """Take note of a pod that left its node; tell whether it had volumes that matter."""
         identity = pod_id(placed.pod)
         if self.pods.pop(identity, None) is None:
-            return
+            return False
         for key in claim_keys(placed.pod):
             users = self._users.get(key, set())
             users.discard(identity)
             if not users:
                 self._users.pop(key, None)
+        return True
 
     def _forget_class(self, volume: PersistentVolume) -> None:
         names = self._by_class[class_of(volume)]

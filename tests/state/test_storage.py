@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from policysched.framework import Action
 from policysched.model.decode import ObjectError
 from policysched.model.decode_storage import SHAPES, decode_stored
 from policysched.model.objects import ClaimSource, PersistentVolume, PersistentVolumeClaim, Pod, Volume
@@ -90,8 +91,8 @@ def test_what_is_gone_is_not_assumed_any_more() -> None:
 def test_volumes_are_found_by_their_class_as_they_are_assumed() -> None:
     storage = Storage()
     for name in "ba":
-        storage.put_volume(volume(name, storageClassName="fast"))
-    storage.put_volume(volume("c"))
+        storage.put(volume(name, storageClassName="fast"))
+    storage.put(volume("c"))
     storage.volumes.assume(volume("a", storageClassName="fast", volumeMode="Block"))
     found = storage.volumes_of_class("fast")
     assert [(one.metadata.name, one.spec.volume_mode) for one in found] == [("a", "Block"), ("b", None)]
@@ -100,12 +101,13 @@ def test_volumes_are_found_by_their_class_as_they_are_assumed() -> None:
 
 def test_a_volume_that_changes_its_class_or_goes_is_found_there_no_more() -> None:
     storage = Storage()
-    storage.put_volume(volume("a", storageClassName="fast"))
-    storage.put_volume(volume("a", version="2", storageClassName="slow"))
+    storage.put(volume("a", storageClassName="fast"))
+    storage.put(volume("a", version="2", storageClassName="slow"))
     assert (storage.volumes_of_class("fast"), len(storage.volumes_of_class("slow"))) == ([], 1)
-    assert storage.drop_volume("a") == volume("a", version="2", storageClassName="slow")
+    gone = storage.drop(volume("a"))
+    assert (gone.action, gone.old) == (Action.DELETE, volume("a", version="2", storageClassName="slow"))
     assert storage.volumes_of_class("slow") == []
-    assert storage.drop_volume("a") is None
+    assert storage.drop(volume("a")).nothing
 
 
 def test_the_old_annotation_of_the_class_counts_before_the_field() -> None:
@@ -149,6 +151,28 @@ def test_pods_with_disks_of_their_own_are_known_and_others_are_not() -> None:
     made.remove_pod("default.b")
     made.remove_pod("default.a")
     assert made.storage.pods == {}
+
+
+# Changes
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_each_kind_says_what_happened_to_its_objects(kind: str) -> None:
+    storage = Storage()
+    first = decode_stored(kind, {"metadata": {"name": "x", "namespace": "n", "resourceVersion": "1"}})
+    second = decode_stored(kind, {"metadata": {"name": "x", "namespace": "n", "resourceVersion": "2"}})
+    other = decode_stored(kind, {"metadata": {"name": "y", "namespace": "n"}})
+    changes = [storage.put(one) for one in (first, first, other, second)]
+    changes += [storage.drop(first), storage.drop(first)]
+    assert [(one.action, one.old, one.new) for one in changes] == [
+        (Action.ADD, None, first),
+        (Action.NONE, first, first),
+        (Action.ADD, None, other),
+        (Action.UPDATE_OTHER, first, second),
+        (Action.DELETE, second, None),
+        (Action.NONE, None, None),
+    ]
+    assert {one.resource.value.rpartition("/")[2] for one in changes} == {kind}
 
 
 # Decoding

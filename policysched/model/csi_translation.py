@@ -1,0 +1,211 @@
+"""Disks of the cloud providers' old in-tree plugins as the volumes of the CSI drivers that took their place.
+
+Scheduling needs three things of it: which driver serves a disk, under which handle (volumes with one handle are one
+volume), and which nodes reach it in that driver's own topology label. Everything else of a translation (file systems,
+parameters, secrets) is left out, and so are Azure's file shares and vSphere's disks: kube-scheduler knows that they
+moved, but does not look at them as the volumes of a driver.
+
+Source: k8s.io/csi-translation-lib translate.go, plugins/*.go, v0.36.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from policysched.model.affinity import NodeSelector, NodeSelectorTerm
+from policysched.model.meta import Requirement
+from policysched.model.storage import PersistentVolume, VolumeNodeAffinity
+from policysched.model.volumes import AWSDisk, AzureDisk, GCEDisk, Volume
+
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+_DELIMITER: Final = "__"
+_UNSPECIFIED: Final = "UNSPECIFIED"
+_EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
+
+
+class TranslationError(Exception):
+    """A disk that has no counterpart: its name or its kind is not one that the driver knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """An in-tree plugin and the driver that took its place."""
+
+    field: str
+    """The source in a volume's spec."""
+    in_tree: str
+    driver: str
+    topology_key: str | None
+    """The label in which the driver speaks of zones, None where nothing is rewritten."""
+    volume_handle: Callable[[Any, PersistentVolume], str]
+    inline_handle: Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A disk as its driver knows it."""
+
+    driver: str
+    handle: str
+    node_affinity: VolumeNodeAffinity | None
+
+
+def migration_of(volume: PersistentVolume) -> Migration | None:
+    """Give the migration that a volume takes part in, None where it has none."""
+    return next((one for one in MIGRATIONS if getattr(volume.spec, one.field) is not None), None)
+
+
+def inline_migration_of(volume: Volume) -> Migration | None:
+    """Give the migration that a pod's own disk takes part in, None where it has none."""
+    return next((one for one in MIGRATIONS if getattr(volume, one.field) is not None), None)
+
+
+def translate(volume: PersistentVolume, migration: Migration) -> Translated:
+    """Give a volume as its driver knows it.
+
+    Raises:
+        TranslationError: its name or its topology cannot be translated.
+    """
+    handle = migration.volume_handle(getattr(volume.spec, migration.field), volume)
+    key = migration.topology_key
+    return Translated(migration.driver, handle, _topology(volume, key) if key else volume.spec.node_affinity)
+
+
+def translate_inline(volume: Volume, migration: Migration) -> str:
+    """Give the handle of a pod's own disk.
+
+    Raises:
+        TranslationError: its name cannot be translated.
+    """
+    return migration.inline_handle(getattr(volume, migration.field))
+
+
+def _topology(volume: PersistentVolume, key: str) -> VolumeNodeAffinity | None:
+    """Write the zones of a volume's node affinity, or else of its labels, in a driver's own label.
+
+    Source: plugins/in_tree_volume.go (translateTopologyFromInTreeToCSI).
+    """
+    terms = _terms(volume)
+    zone, region = _topology_labels(volume, terms)
+    if _values(terms, zone):
+        terms = _renamed(terms, zone, key)
+    elif zone in volume.metadata.labels:
+        zones = {one.strip() for one in volume.metadata.labels[zone].split(_DELIMITER)} - {""}
+        if zones:
+            added = Requirement(key=key, operator="In", values=tuple(sorted(zones)))
+            given = terms or [NodeSelectorTerm()]
+            terms = [replace(one, match_expressions=[*one.match_expressions, added]) for one in given]
+    if region == BETA_REGION and _values(terms, region):
+        terms = _renamed(terms, region, REGION)
+    if not terms:
+        return volume.spec.node_affinity
+    return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
+
+
+def _topology_labels(volume: PersistentVolume, terms: list[NodeSelectorTerm]) -> tuple[str, str]:
+    keys = {one.key for term in terms for one in term.match_expressions}
+    for known in (keys, volume.metadata.labels.keys()):
+        if ZONE in known:
+            return ZONE, REGION
+        if BETA_ZONE in known:
+            return BETA_ZONE, BETA_REGION
+    return ZONE, REGION
+
+
+def _terms(volume: PersistentVolume) -> list[NodeSelectorTerm]:
+    affinity = volume.spec.node_affinity
+    return affinity.required.node_selector_terms if affinity and affinity.required else []
+
+
+def _values(terms: list[NodeSelectorTerm], key: str) -> set[str]:
+    return {value for term in terms for one in term.match_expressions if one.key == key for value in one.values}
+
+
+def _renamed(terms: list[NodeSelectorTerm], old: str, new: str) -> list[NodeSelectorTerm]:
+    return [
+        replace(
+            term,
+            match_expressions=[replace(one, key=new) if one.key == old else one for one in term.match_expressions],
+        )
+        for term in terms
+    ]
+
+
+def _ebs(disk: AWSDisk) -> str:
+    name = disk.volume_id
+    if not name.startswith("aws://"):
+        return name
+    path = urlsplit(name).path.strip("/")
+    if _EBS_VOLUME.fullmatch(path) is None:
+        raise TranslationError(
+            f"failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({name})"
+        )
+    return path
+
+
+def _gce(disk: GCEDisk, volume: PersistentVolume) -> str:
+    labels = volume.metadata.labels
+    zones = (labels.get(BETA_ZONE) or labels.get(ZONE, "")).split(_DELIMITER)
+    if len(zones) > 1:
+        return f"projects/{_UNSPECIFIED}/regions/{_gce_region(zones)}/disks/{disk.pd_name}"
+    return f"projects/{_UNSPECIFIED}/zones/{zones[0] or _UNSPECIFIED}/disks/{disk.pd_name}"
+
+
+def _gce_region(zones: list[str]) -> str:
+    failed = "failed to get region from zones: "
+    for zone in zones:
+        if zone.count("-") != 2:
+            text = f"zone in unexpected format, expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"
+            raise TranslationError(failed + text)
+    regions = {zone.rpartition("-")[0] for zone in zones}
+    if len(regions) != 1:
+        shown = " ".join(f"{one}:{{}}" for one in sorted(regions))
+        raise TranslationError(f"{failed}multiple or no regions gotten from zones, got: map[{shown}]")
+    return regions.pop()
+
+
+def _azure_disk(disk: AzureDisk) -> str:
+    if disk.kind is not None and disk.kind.lower() != "managed":
+        raise TranslationError(f"kind({disk.kind}) is not supported in csi migration")
+    return disk.disk_uri
+
+
+def _inline_gce(disk: GCEDisk) -> str:
+    return f"projects/{_UNSPECIFIED}/zones/{_UNSPECIFIED}/disks/{disk.pd_name}"
+
+
+MIGRATIONS: Final = (
+    Migration(
+        "gce_persistent_disk", "kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone",
+        _gce, _inline_gce,
+    ),
+    Migration(
+        "aws_elastic_block_store", "kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone",
+        lambda disk, _: _ebs(disk), _ebs,
+    ),
+    Migration(
+        "cinder", "kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone",
+        lambda disk, _: str(disk.volume_id), lambda disk: str(disk.volume_id),
+    ),
+    Migration(
+        "azure_disk", "kubernetes.io/azure-disk", "disk.csi.azure.com", None,
+        lambda disk, _: _azure_disk(disk), _azure_disk,
+    ),
+    Migration(
+        "portworx_volume", "kubernetes.io/portworx-volume", "pxd.portworx.com", None,
+        lambda disk, _: str(disk.volume_id), lambda disk: str(disk.volume_id),
+    ),
+)  # fmt: skip
+BY_IN_TREE: Final[Mapping[str, Migration]] = {one.in_tree: one for one in MIGRATIONS}
+"""Migrations by the name of the in-tree plugin, which is also the provisioner in old storage classes."""
+OVERLOOKED: Final = frozenset(("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"))
+"""In-tree plugins whose volumes count neither as their own nor as a driver's."""
