@@ -17,7 +17,8 @@ from policysched.kube.events import EventWriter
 from policysched.kube.resources import POLICIES_PATH
 from policysched.kube.retry import Pacing, Retry, passes
 from policysched.kube.transport import JSON, MERGE_PATCH, STRATEGIC_PATCH, Transport
-from policysched.model.objects import Pod
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 
 STATUS_ATTEMPTS = 4
 
@@ -54,7 +55,16 @@ class _PlacedPod(msgspec.Struct):
     spec: _Place = msgspec.field(default_factory=_Place)
 
 
+class _Version(msgspec.Struct):
+    resourceVersion: str = ""  # noqa: N815 - the API's name
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _Version = msgspec.field(default_factory=_Version)
+
+
 _ENCODER = msgspec.json.Encoder()
+_VERSION = msgspec.json.Decoder(_Versioned)
 _PLACE = msgspec.json.Decoder(_PlacedPod)
 
 
@@ -92,6 +102,33 @@ class KubeClient:
             raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"pod {pod.key} was made anew")
         return found.spec.nodeName
 
+    async def claim_volume(self, volume: PersistentVolume) -> str:
+        """Write which claim a volume is for, against the version of the volume; give its new version.
+
+        Raises:
+            ApiError: the server refused; status 409 where the volume moved on.
+        """
+        body = {
+            "metadata": {
+                "resourceVersion": volume.metadata.resource_version,
+                "annotations": {
+                    key: text for key, text in volume.metadata.annotations.items() if key == BOUND_BY_CONTROLLER
+                },
+            },
+            "spec": {"claimRef": volume.spec.claim_ref},
+        }
+        return await self._patch_once(f"/api/v1/persistentvolumes/{volume.metadata.name}", body)
+
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
+        """Write on which node a claim's volume is to be made, against the version of the claim; give its new version.
+
+        Raises:
+            ApiError: the server refused; status 409 where the claim moved on.
+        """
+        of = claim.metadata
+        body = {"metadata": {"resourceVersion": of.resource_version, "annotations": {SELECTED_NODE: node}}}
+        return await self._patch_once(f"/api/v1/namespaces/{of.namespace}/persistentvolumeclaims/{of.name}", body)
+
     async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
         """Write one condition of the pod's status; the others stay, because they merge by type.
 
@@ -122,6 +159,13 @@ class KubeClient:
             return await self._transport.request(method, path, body, content_type=content_type)
         except ConnectionProblemError as error:
             raise ApiError(0, "Unauthorized", str(error)) from error
+
+    async def _patch_once(self, path: str, body: dict[str, Any]) -> str:
+        answer = await self._request("PATCH", path, _ENCODER.encode(body), MERGE_PATCH)
+        try:
+            return _VERSION.decode(answer).metadata.resourceVersion
+        except msgspec.DecodeError as error:
+            raise ApiError(0, "Malformed", f"the answer for {path} is no object: {error}") from error
 
     async def _patch(self, path: str, body: bytes, content_type: str) -> None:
         retry = Retry(self._pacing)

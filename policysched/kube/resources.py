@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, Generic, TypeVar
 
 from policysched.model.decode import decode, decode_device_class, decode_namespace, decode_node, decode_pod
+from policysched.model.decode_storage import decode_stored
 from policysched.model.objects import (
     DeviceClass,
     Pod,
@@ -15,6 +16,7 @@ from policysched.model.objects import (
     ReplicationController,
     Service,
     StatefulSet,
+    Stored,
     Workload,
 )
 from policysched.model.policy import API_VERSION, PLURAL, Policy, decode_policy
@@ -73,3 +75,17 @@ WORKLOADS: Final[tuple[Watched[Workload], ...]] = (
     Watched("statefulsets", "/apis/apps/v1/statefulsets", partial(decode, StatefulSet, "StatefulSet")),
 )
 """What says which pods belong together, for those that are spread by default."""
+_STORAGE: Final = "/apis/storage.k8s.io/v1"
+STORED: Final[tuple[Watched[Stored], ...]] = tuple(
+    Watched(name, f"{group}/{name}", partial(decode_stored, kind))
+    for name, group, kind in (
+        ("persistentvolumes", "/api/v1", "PersistentVolume"),
+        ("persistentvolumeclaims", "/api/v1", "PersistentVolumeClaim"),
+        ("storageclasses", _STORAGE, "StorageClass"),
+        ("csinodes", _STORAGE, "CSINode"),
+        ("csidrivers", _STORAGE, "CSIDriver"),
+        ("csistoragecapacities", _STORAGE, "CSIStorageCapacity"),
+        ("volumeattachments", _STORAGE, "VolumeAttachment"),
+    )
+)
+"""What pods' volumes depend on."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from policysched.framework import Action, ApiError, Client, Clock, Event
+from policysched.framework import Action, ApiError, BindingHandle, Client, Clock, Event, Reservation
 from policysched.model.objects import Pod
 from policysched.schedule.conditions import ConditionWrites
 from policysched.schedule.queue import Queue
@@ -42,25 +42,52 @@ class Binder:
         self._conditions = ConditionWrites(client)
         self._clock = clock
         self._on_change = on_change
+        self._handle = BindingHandle(client, clock, asyncio.sleep)
 
-    async def bind(self, queued: QueuedPod, node: str) -> None:
-        """Bind an assumed pod and finish its attempt, whatever happens."""
+    async def bind(self, queued: QueuedPod, node: str, held: Sequence[Reservation] = ()) -> None:
+        """Bind an assumed pod and finish its attempt, whatever happens.
+
+        Args:
+            queued: The pod.
+            node: Its node.
+            held: What plugins hold for it.
+        """
         pod = queued.pod
         await self._conditions.settle(queued.identity)
-        try:
-            await self._client.bind(pod, node)
-        except ApiError as error:
-            if not await self._bound_all_the_same(pod, node, error):
-                await self._binding_failed(queued, error)
-                return
-        except Exception as error:
-            log.exception("binding pod=%s failed", pod.key)
-            await self._binding_failed(queued, ApiError(0, "Unknown", repr(error)))
+        problem = await self._pre_bind(pod, held) or await self._bind(pod, node)
+        if problem:
+            undo(held)
+            await self._binding_failed(queued, problem)
             return
         self._queue.done(queued)
         log.info("bound pod=%s node=%s attempts=%d", pod.key, node, queued.attempts)
         note = f"Successfully assigned {pod.key} to {node}"
         self._record(pod, "Normal", "Scheduled", "Binding", note)
+
+    async def _pre_bind(self, pod: Pod, held: Sequence[Reservation]) -> str:
+        """Let plugins do what must be done first; give what went wrong, empty where nothing did."""
+        for one in held:
+            try:
+                problem = await one.pre_bind(self._handle)
+            except Exception as error:
+                log.exception("plugin %s failed before the binding of pod=%s", one.plugin, pod.key)
+                problem = repr(error)
+            if problem:
+                return f'running PreBind plugin "{one.plugin}": {problem}'
+        return ""
+
+    async def _bind(self, pod: Pod, node: str) -> str:
+        """Write the binding; give what went wrong, empty where nothing did."""
+        try:
+            await self._client.bind(pod, node)
+        except ApiError as error:
+            if await self._bound_all_the_same(pod, node, error):
+                return ""
+            return f'running Bind plugin "DefaultBinder": {error.message}'
+        except Exception as error:
+            log.exception("binding pod=%s failed", pod.key)
+            return f'running Bind plugin "DefaultBinder": {error!r}'
+        return ""
 
     async def _bound_all_the_same(self, pod: Pod, node: str, error: ApiError) -> bool:
         """Find out what became of a binding whose answer was lost or is no verdict.
@@ -102,24 +129,29 @@ class Binder:
             condition["lastTransitionTime"] = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         await self._conditions.write(pod, condition)
 
-    async def _binding_failed(self, queued: QueuedPod, error: ApiError) -> None:
+    async def _binding_failed(self, queued: QueuedPod, message: str) -> None:
         pod = queued.pod
         change = self._cluster.forget(queued.identity)
         if change.action is not Action.NONE:
             self._on_change(change)
         if queued.identity in self._cluster.pods.by_id:
-            log.info("pod=%s was bound by another client: %s", pod.key, error.message)
+            log.info("pod=%s was bound by another client: %s", pod.key, message)
             self._queue.done(queued)
             return
-        message = f'running Bind plugin "DefaultBinder": {error.message}'
         if not self._queue.fail(queued):
             log.info("pod=%s is gone, its binding is dropped", pod.key)
             return
-        log.warning("could not bind pod=%s: %s", pod.key, error.message)
+        log.warning("could not bind pod=%s: %s", pod.key, message)
         await self.report_failure(pod, "SchedulerError", message)
 
     def _record(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
         self._client.record(Event(pod, kind, reason, action, note, self._clock.now()))
+
+
+def undo(held: Sequence[Reservation]) -> None:
+    """Let plugins give back what they hold, the last one first."""
+    for one in reversed(held):
+        one.undo()
 
 
 def _shortened(message: str) -> str:

@@ -15,9 +15,9 @@ import random
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from policysched.framework import Action, Change, Client, Clock, Event, MetricAnswer, Resource
+from policysched.framework import Action, Change, Client, Clock, Event, MetricAnswer, Reservation, Resource
 from policysched.framework.profile import Profile
-from policysched.model.objects import DeviceClass, Namespace, Node, Pod
+from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
 from policysched.rules.policyset import PolicySet
 from policysched.schedule.binding import Binder
 from policysched.schedule.decision import Decision
@@ -25,15 +25,17 @@ from policysched.schedule.engine import Engine
 from policysched.schedule.hints import Interests
 from policysched.schedule.queue import Queue
 from policysched.schedule.queued import QueuedPod
+from policysched.schedule.reserving import reserve
 from policysched.schedule.waiter import Waiter
 from policysched.state.cluster import FINISHED, Cluster
 from policysched.state.pods import pod_id
+from policysched.state.storage import has_volumes
 
 log = logging.getLogger(__name__)
 TURN = 0.005
 """How long cycles may follow each other before the loop gets its turn. Units: seconds."""
 MAX_BINDINGS = 512
-"""How many bindings may be under way before the next pod has to wait."""
+"""How many bindings may be under way before the next pod has to wait; those that wait for volumes do not count."""
 LAST_WORDS = 10.0
 """How long bindings under way may take to end after the last cycle. Units: seconds."""
 
@@ -120,6 +122,14 @@ class Scheduler:
         self.cluster.remove_device_class(name)
         self.queue.move(Change(Resource.DEVICE_CLASS, Action.DELETE))
 
+    def set_stored(self, obj: Stored) -> None:
+        """Take a volume, a claim, a storage class or a CSI object as it is now."""
+        self._changed(self.cluster.set_stored(obj))
+
+    def remove_stored(self, obj: Stored) -> None:
+        """Take note that one of these is gone."""
+        self._changed(self.cluster.remove_stored(obj))
+
     def set_metric(self, answer: MetricAnswer) -> None:
         """Take what a metrics source says of a metric."""
         self._tell_time()
@@ -167,14 +177,26 @@ class Scheduler:
         if decision.row < 0:
             self._turn_away(queued, decision)
             return
+        held = self._reserve(pod, decision.row)
+        if isinstance(held, str):
+            self._fail(queued, held)
+            return
         self.cluster.assume(pod, decision.row, decision.evaluation.footprint)
         self.queue.release(queued)
         log.debug(
             "assumed pod=%s node=%s evaluatedNodes=%d feasibleNodes=%d",
             pod.key, decision.node, decision.evaluated_count, decision.feasible_count,
         )  # fmt: skip
+        if held:
+            self._start(self._binder.bind(queued, decision.node, held))
+            return
         await self._room.acquire()
         self._start(self._bind(queued, decision.node))
+
+    def _reserve(self, pod: Pod, row: int) -> list[Reservation] | str:
+        if not has_volumes(pod):
+            return []
+        return reserve(self._profiles[pod.spec.scheduler_name], pod, self.cluster, row)
 
     def _skips(self, queued: QueuedPod) -> bool:
         """Tell whether a pod need not be tried: it is being deleted, or counted on a node already."""
