@@ -17,9 +17,9 @@ import numpy as np
 from policysched.framework import Cluster, Mask
 from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate
 from policysched.model.node_selectors import NodeSelectorMatcher, NodeTerm, lenient_node_selector
-from policysched.model.objects import CSIStorageCapacity, PersistentVolume, StorageClass
+from policysched.model.objects import CSIStorageCapacity, PersistentVolume, Requirement, StorageClass
 from policysched.model.quantity import value
-from policysched.model.selectors import LabelRequirement, Operator, SelectorError, checked, compile_selector
+from policysched.model.selectors import SelectorError, compile_selector, requirement
 from policysched.model.storage import MIGRATED_PLUGINS, VolumeNodeAffinity
 from policysched.plugins.node_selection import selector_test
 
@@ -66,7 +66,7 @@ def topology_allows(of_class: StorageClass, cluster: Cluster) -> Mask:
     for term in of_class.allowed_topologies:
         try:
             labels = tuple(
-                checked(LabelRequirement(one.key, Operator.IN, tuple(sorted(set(one.values)))))
+                requirement(Requirement(key=one.key, operator="In", values=one.values))
                 for one in term.match_label_expressions
             )
         except SelectorError:

@@ -5,7 +5,9 @@ import pytest
 from policysched.framework import ApiError, Client, Event
 from policysched.kube.client import KubeClient
 from policysched.kube.eventbody import event_name
-from tests.kube.fake_server import Answer, Kube, refuse, reset
+from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
+from policysched.model.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
+from tests.kube.fake_server import Answer, Kube, answer, refuse, reset
 from tests.kube.writing import (
     AT,
     BINDING,
@@ -112,3 +114,47 @@ async def test_event_has_the_shape_of_kube_schedulers(kube: Kube) -> None:
             "type": "Normal",
         }
     ]
+
+
+VOLUME = PersistentVolume(
+    metadata=Metadata(name="v", resource_version="7", annotations={BOUND_BY_CONTROLLER: "yes", "other": "x"}),
+    spec=PersistentVolumeSpec(
+        claim_ref=ObjectReference(kind="PersistentVolumeClaim", api_version="v1", namespace="d", name="data", uid="u-2")
+    ),
+)
+CLAIM = PersistentVolumeClaim(metadata=Metadata(name="data", namespace="d", resource_version="3"))
+VOLUME_PATH, CLAIM_PATH = "/api/v1/persistentvolumes/v", "/api/v1/namespaces/d/persistentvolumeclaims/data"
+
+
+async def test_a_volume_is_claimed_against_its_version(kube: Kube) -> None:
+    kube.server.on("PATCH", VOLUME_PATH, answer({"metadata": {"resourceVersion": "8"}}))
+    assert await client(kube).claim_volume(VOLUME) == "8"
+    [asked] = kube.server.asked
+    assert asked.headers["Content-Type"] == "application/merge-patch+json"
+    assert asked.body == {
+        "metadata": {"resourceVersion": "7", "annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}},
+        "spec": {
+            "claimRef": {
+                "kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": "d", "name": "data", "uid": "u-2",
+            }
+        },
+    }  # fmt: skip
+
+
+async def test_a_claim_is_given_a_node_against_its_version(kube: Kube) -> None:
+    kube.server.on("PATCH", CLAIM_PATH, answer({"metadata": {"resourceVersion": "4"}}))
+    assert await client(kube).select_node(CLAIM, "n1") == "4"
+    assert kube.server.bodies("PATCH") == [
+        {"metadata": {"resourceVersion": "3", "annotations": {"volume.kubernetes.io/selected-node": "n1"}}}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [(refuse(409, "Conflict"), 409), (refuse(403, "Forbidden"), 403), (reset, 0), (answer("<html>"), 0)],
+)
+async def test_writes_about_volumes_are_tried_once(kube: Kube, given: Answer, status: int) -> None:
+    kube.server.on("PATCH", VOLUME_PATH, given)
+    with pytest.raises(ApiError) as error:
+        await client(kube).claim_volume(VOLUME)
+    assert (error.value.status, len(kube.server.asked)) == (status, 1)

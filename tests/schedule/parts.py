@@ -29,7 +29,7 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.framework.profile import Profile
-from policysched.model.objects import Pod
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.plugins.priority_sort import PrioritySort
 from policysched.schedule.engine import Engine
 
@@ -112,7 +112,10 @@ class FakeClient:
         self.conditions: list[tuple[str, dict[str, Any]]] = []
         self.statuses: list[tuple[str, str, dict[str, Any]]] = []
         self.events: list[Event] = []
-        self.errors: dict[str, list[Exception | None]] = {"bind": [], "condition": [], "status": [], "read": []}
+        self.written: list[tuple[str, str]] = []
+        self.errors: dict[str, list[Exception | None]] = {
+            "bind": [], "condition": [], "status": [], "read": [], "volume": [],
+        }  # fmt: skip
         self.nodes: dict[str, str] = {}
         self.on_bind: Any = None
 
@@ -130,6 +133,16 @@ class FakeClient:
     async def node_of(self, pod: Pod) -> str:
         self._answer("read")
         return self.nodes.get(pod.key, "")
+
+    async def claim_volume(self, volume: PersistentVolume) -> str:
+        self._answer("volume")
+        self.written.append((volume.metadata.name, ""))
+        return "2"
+
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
+        self._answer("volume")
+        self.written.append((claim.key, node))
+        return "2"
 
     async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
         self._answer("condition")
