@@ -27,6 +27,7 @@ from policysched.model.decode import (
     decode_pod,
     decode_workload,
 )
+from policysched.model.decode_storage import SHAPES, decode_stored
 from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
 from policysched.model.objects import Pod
 from policysched.model.policy import KIND, decode_policy
@@ -67,7 +68,8 @@ def dry_run(
 
     Args:
         objects: The cluster as kubectl prints it: nodes, pods, namespaces, priority classes, services, controllers of
-            pods, policies, lists of these. A policy of the cluster that does not compile acts as its status remembers.
+            pods, volumes and what belongs to them, policies, lists of these. A policy of the cluster that does not
+            compile acts as its status remembers.
         pod: The pod to place.
         policies: SchedulingPolicy objects; one replaces an object of its name.
         config: A KubeSchedulerConfiguration as text or dict; absent, the default plugins.
@@ -179,6 +181,8 @@ def _put(cluster: Cluster, raw: Object, classes: PriorityClasses) -> None:
             workload = decode_workload(fill(raw, classes))
             if workload is not None:
                 cluster.workloads.put(workload)
+        case kind if kind in SHAPES:
+            cluster.set_stored(decode_stored(kind, fill(raw, classes)))
 
 
 def _compile(objects: Iterable[Object]) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...]]:

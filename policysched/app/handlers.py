@@ -11,7 +11,7 @@ import msgspec
 from policysched.framework import Clock, Event
 from policysched.kube.client import KubeClient
 from policysched.model.decode import ObjectError
-from policysched.model.objects import DeviceClass, Metadata, Namespace, Node, Pod, PodSpec, Workload
+from policysched.model.objects import DeviceClass, Metadata, Namespace, Node, Pod, PodSpec, Stored, Workload
 from policysched.model.policy import Policy
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
@@ -58,6 +58,11 @@ def device_class_handler(scheduler: Scheduler) -> Handler[DeviceClass]:
 def workload_handler(scheduler: Scheduler) -> Handler[Workload]:
     """Pass services and controllers on; no pod waits for one."""
     return Handler(scheduler.cluster.workloads.put, scheduler.cluster.workloads.drop)
+
+
+def stored_handler(scheduler: Scheduler) -> Handler[Stored]:
+    """Pass volumes, claims, storage classes and CSI objects on."""
+    return Handler(scheduler.set_stored, scheduler.remove_stored)
 
 
 class PolicyHandler:

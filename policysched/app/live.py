@@ -21,6 +21,14 @@ from policysched.model.policy import API_VERSION, KIND, PLURAL
 
 Object = dict[str, Any]
 PAGE: Final = 1000
+STORAGE: Final = "storage.k8s.io/v1"
+_STORAGE_KINDS: Final = (
+    ("StorageClass", "storageclasses"),
+    ("CSINode", "csinodes"),
+    ("CSIDriver", "csidrivers"),
+    ("CSIStorageCapacity", "csistoragecapacities"),
+    ("VolumeAttachment", "volumeattachments"),
+)
 KINDS: Final = (
     ("Node", "v1", "/api/v1/nodes"),
     ("Pod", "v1", "/api/v1/pods"),
@@ -31,6 +39,9 @@ KINDS: Final = (
     ("ReplicationController", "v1", "/api/v1/replicationcontrollers"),
     ("ReplicaSet", "apps/v1", "/apis/apps/v1/replicasets"),
     ("StatefulSet", "apps/v1", "/apis/apps/v1/statefulsets"),
+    ("PersistentVolume", "v1", "/api/v1/persistentvolumes"),
+    ("PersistentVolumeClaim", "v1", "/api/v1/persistentvolumeclaims"),
+    *((kind, STORAGE, f"/apis/{STORAGE}/{plural}") for kind, plural in _STORAGE_KINDS),
     (KIND, API_VERSION, f"/apis/{API_VERSION}/{PLURAL}"),
 )
 

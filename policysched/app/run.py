@@ -23,6 +23,7 @@ from policysched.app.handlers import (
     namespace_handler,
     node_handler,
     pod_handler,
+    stored_handler,
     workload_handler,
 )
 from policysched.app.profiles import DEFAULT_NAME, default_profile
@@ -31,7 +32,7 @@ from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events import EventWriter
 from policysched.kube.reflector import Reflector
-from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, POLICIES, WORKLOADS
+from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, POLICIES, STORED, WORKLOADS
 from policysched.kube.retry import Pacing, Retry
 from policysched.kube.transport import Transport
 from policysched.schedule.reload import Reloader
@@ -68,13 +69,14 @@ class Process:
         self.reloader = Reloader(self.scheduler, client, clock, options.instance)
         self._policies = PolicyHandler(self.reloader)
         malformed = MalformedPods(client, clock, frozenset(profiles), log.error)
-        workloads = workload_handler(self.scheduler)
+        workloads, stored = workload_handler(self.scheduler), stored_handler(self.scheduler)
         self.reflectors: Sequence[Reflector[Any]] = (
             Reflector(transport, NODES, node_handler(self.scheduler), pacing),
             Reflector(transport, NAMESPACES, namespace_handler(self.scheduler), pacing),
             Reflector(transport, DEVICE_CLASSES, device_class_handler(self.scheduler), pacing),
             Reflector(transport, POLICIES, self._policies, pacing),
             *(Reflector(transport, watched, workloads, pacing) for watched in WORKLOADS),
+            *(Reflector(transport, watched, stored, pacing) for watched in STORED),
             Reflector(transport, PODS, pod_handler(self.scheduler), pacing, on_broken=malformed),
         )
 

@@ -21,6 +21,7 @@ from policysched.app.sandbox import new_sandbox, start, written_kubeconfig
 from policysched.errors import PolicyschedError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
+from policysched.model.decode_storage import SHAPES
 from policysched.model.policy import KIND
 from policysched.sandbox import Sandbox
 
@@ -30,6 +31,7 @@ POLL: Final = 0.02
 """Units: seconds."""
 _READ: Final = (
     "Node", "Pod", "Namespace", "PriorityClass", "Service", "ReplicationController", "ReplicaSet", "StatefulSet",
+    *SHAPES,
 )  # fmt: skip
 
 

@@ -137,6 +137,8 @@ def _fill_other(raw: Object, kind: str) -> Object:
         metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata.get("name", "")
     if kind in ("PersistentVolume", "PersistentVolumeClaim"):
         raw.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+    if kind == "PersistentVolume":
+        raw.setdefault("status", {}).setdefault("phase", "Available")
     if kind == "StorageClass":
         raw.setdefault("volumeBindingMode", "Immediate")
     if kind == "ReplicationController":

@@ -1,4 +1,4 @@
-"""The arguments of plugins whose work does not depend on them here, checked as kube-scheduler checks them.
+"""The arguments of VolumeBinding, and those of plugins whose work does not depend on them here, checked all the same.
 
 Knows the shapes of their `pluginConfig` entries. A configuration that kube-scheduler would refuse must not pass only
 because the part that would use the argument is not there.
@@ -12,6 +12,7 @@ import re
 from typing import Final
 
 from policysched.plugins.arguments import Arguments, Int32, Int64, PluginArguments, converted, refusal
+from policysched.plugins.volume_binding import VolumeBinding
 
 SECOND: Final = 1_000_000_000
 _UNITS: Final = {
@@ -67,8 +68,8 @@ def check_preemption(arguments: Arguments) -> None:
         raise refusal(plugin, "minCandidateNodesPercentage", "cannot be 0 together with minCandidateNodesAbsolute")
 
 
-def check_volume_binding(arguments: Arguments) -> None:
-    """Check the arguments of VolumeBinding.
+def volume_binding(arguments: Arguments) -> VolumeBinding:
+    """Make VolumeBinding.
 
     Raises:
         UsageError: one is not valid.
@@ -79,6 +80,7 @@ def check_volume_binding(arguments: Arguments) -> None:
         raise refusal(plugin, "bindTimeoutSeconds", f"{given.bind_timeout_seconds} is below 0")
     if given.shape is not None:
         raise refusal(plugin, "shape", "scoring by storage capacity (the gate StorageCapacityScoring) is off")
+    return VolumeBinding(float(given.bind_timeout_seconds))
 
 
 def check_dynamic_resources(arguments: Arguments) -> None:

@@ -29,7 +29,6 @@ class Guard:
         missing: what is missing for a pod.
         hints: the changes after which nothing may be missing any more.
         epoch: what moves when the answer for a pod may be another.
-        by_pod: whether what is missing depends on the pod's volumes, which make no class.
     """
 
     filter_reads = Aspect.NONE
@@ -40,11 +39,8 @@ class Guard:
         missing: Missing,
         hints: Sequence[Hint] = (),
         epoch: Callable[[Cluster], Hashable] = pod_alone,
-        *,
-        by_pod: bool = False,
     ) -> None:
         self.name = name
-        self.by_pod = by_pod
         self._missing = missing
         self._hints = tuple(hints)
         self._epoch = epoch

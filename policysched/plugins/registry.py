@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from policysched.errors import UsageError
 from policysched.framework import Plugin
-from policysched.plugins import engine_arguments, resource_arguments, unported
+from policysched.plugins import engine_arguments, resource_arguments
 from policysched.plugins.arguments import Arguments
 from policysched.plugins.dynamic_resources import DynamicResources
 from policysched.plugins.image_locality import ImageLocality
@@ -24,10 +24,13 @@ from policysched.plugins.node_declared_features import NodeDeclaredFeatures
 from policysched.plugins.node_name import NodeName
 from policysched.plugins.node_ports import NodePorts
 from policysched.plugins.node_unschedulable import NodeUnschedulable
+from policysched.plugins.node_volume_limits import NodeVolumeLimits
 from policysched.plugins.priority_sort import PrioritySort
 from policysched.plugins.scheduling_gates import SchedulingGates
 from policysched.plugins.spread_arguments import pod_topology_spread
 from policysched.plugins.taint_toleration import TaintToleration
+from policysched.plugins.volume_restrictions import VolumeRestrictions
+from policysched.plugins.volume_zone import VolumeZone
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 DEFAULT_BINDER: Final = "DefaultBinder"
@@ -83,10 +86,10 @@ FACTORIES: Final[Mapping[str, Make]] = {
     "NodeAffinity": node_affinity,
     "NodePorts": _without_arguments(NodePorts),
     "NodeResourcesFit": resource_arguments.node_resources_fit,
-    "VolumeRestrictions": _without_arguments(unported.volume_restrictions),
-    "NodeVolumeLimits": _without_arguments(unported.node_volume_limits),
-    "VolumeBinding": _checking(engine_arguments.check_volume_binding, unported.volume_binding),
-    "VolumeZone": _without_arguments(unported.volume_zone),
+    "VolumeRestrictions": _without_arguments(VolumeRestrictions),
+    "NodeVolumeLimits": _without_arguments(NodeVolumeLimits),
+    "VolumeBinding": engine_arguments.volume_binding,
+    "VolumeZone": _without_arguments(VolumeZone),
     "PodTopologySpread": pod_topology_spread,
     "InterPodAffinity": inter_pod_affinity,
     "DynamicResources": _checking(engine_arguments.check_dynamic_resources, DynamicResources),

@@ -176,7 +176,12 @@ class Scheduler:
             return
         if decision.row < 0:
             self._turn_away(queued, decision)
-            return
+        else:
+            await self._place(queued, decision)
+
+    async def _place(self, queued: QueuedPod, decision: Decision) -> None:
+        """Count a pod on its node and start its binding, unless a plugin cannot have what the pod needs there."""
+        pod = queued.pod
         held = self._reserve(pod, decision.row)
         if isinstance(held, str):
             self._fail(queued, held)

@@ -225,3 +225,25 @@ async def test_policy_of_one_scheduler_name_leaves_the_other_alone(server: Serve
         assert await server.placed("blue") == {"blue": "n1"}
         rejected = unfit(2, '1 policy pin/here: node.name == "n2"', "1 node(s) were unschedulable")
         await server.turned_away("red", rejected)
+
+
+TEMPLATE = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+CLAIMED = {"persistentVolumeClaim": {"claimName": "data"}}
+WAITING = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "web-v"'
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        (CLAIMED, 'persistentvolumeclaim "data" not found'),
+        ({"ephemeral": {"volumeClaimTemplate": TEMPLATE}}, WAITING),
+    ],
+)
+async def test_a_claim_that_is_not_there_keeps_its_pod_pending(
+    server: Server, scheduler: InProcess, source: Json, missing: str
+) -> None:
+    await server.load(node("n1"), pod("web", volumes=[{"name": "v", **source}]))
+    await server.turned_away("web", unfit(1, missing))
+    await server.load(pod("plain"))
+    await server.placed("plain")
+    assert (await server.nodes_of())["web"] == ""

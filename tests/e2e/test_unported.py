@@ -10,11 +10,7 @@ from tests.e2e.objects import NO_CLAIMS, Json, node, pod
 from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server
 
-CLAIM = "policysched does not support persistent volume claims and ephemeral volumes yet"
-TEMPLATE = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
 UNPORTED: dict[str, tuple[dict[str, Any], str]] = {
-    "claim": ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}, CLAIM),
-    "ephemeral volume": ({"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": TEMPLATE}}]}, CLAIM),
     "resource claim": (
         {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
         "policysched does not support resource claims yet",

@@ -14,8 +14,8 @@ from policysched.app import run
 from policysched.app.profiles import configured_profiles
 from policysched.framework.profile import Profile
 from policysched.plugins.volume_restrictions import CLAIM_REASON
-from tests.e2e.conftest import Running
 from tests.e2e.objects import NAME, Json, node, pod, unfit
+from tests.e2e.schedulers import in_process
 from tests.e2e.server import Server
 from tests.e2e.waiting import until
 
@@ -87,27 +87,23 @@ async def available(server: Server, *names: str) -> None:
         )
 
 
-async def test_a_claim_that_waits_takes_the_volume_that_fits_the_chosen_node(
-    real_server: Server, running: Running
-) -> None:
+async def test_a_claim_that_waits_takes_the_volume_that_fits_the_chosen_node(real_server: Server) -> None:
     await real_server.load(
         *NODES, WAITS, volume("va", "waits", "a"), volume("vb", "waits", "b", "5Gi"), claim("c", "waits")
     )
     await available(real_server, "va", "vb")
-    async with running():
+    async with in_process(real_server.kubeconfig):
         await real_server.load(claiming("p", "c", nodeSelector={ZONE: "b"}))
         assert await real_server.placed("p") == {"p": "nb"}
     assert await bound_to(real_server, "c") == "vb"
     assert (await real_server.get("PersistentVolume", "va"))["spec"].get("claimRef") is None
 
 
-async def test_of_several_volumes_the_smallest_is_taken_and_each_only_once(
-    real_server: Server, running: Running
-) -> None:
+async def test_of_several_volumes_the_smallest_is_taken_and_each_only_once(real_server: Server) -> None:
     volumes = [volume(f"v{size}", "waits", "a", f"{size}Gi") for size in (1, 2, 3)]
     await real_server.load(*NODES, WAITS, *volumes, *(claim(f"c{number}", "waits", "2Gi") for number in (1, 2, 3)))
     await available(real_server, "v1", "v2", "v3")
-    async with running():
+    async with in_process(real_server.kubeconfig):
         await real_server.load(*(claiming(f"p{number}", f"c{number}") for number in (1, 2)))
         assert await real_server.placed("p1", "p2") == {"p1": "na", "p2": "na"}
         assert {await bound_to(real_server, name) for name in ("c1", "c2")} == {"v2", "v3"}
@@ -115,9 +111,9 @@ async def test_of_several_volumes_the_smallest_is_taken_and_each_only_once(
         await real_server.turned_away("p3", unfit(2, "2 node(s) didn't find available persistent volumes to bind"))
 
 
-async def test_a_claim_that_is_bound_at_once_steers_its_pod(real_server: Server, running: Running) -> None:
+async def test_a_claim_that_is_bound_at_once_steers_its_pod(real_server: Server) -> None:
     await real_server.load(*NODES, AT_ONCE, claim("c", "at-once"))
-    async with running():
+    async with in_process(real_server.kubeconfig):
         await real_server.load(claiming("p", "c"))
         await real_server.turned_away("p", unfit(2, "pod has unbound immediate PersistentVolumeClaims"))
         await real_server.load(volume("vb", "at-once", "b"))
@@ -125,11 +121,11 @@ async def test_a_claim_that_is_bound_at_once_steers_its_pod(real_server: Server,
         assert await real_server.placed("p") == {"p": "nb"}
 
 
-async def test_a_claim_for_one_pod_is_free_once_that_pod_is_gone(real_server: Server, running: Running) -> None:
+async def test_a_claim_for_one_pod_is_free_once_that_pod_is_gone(real_server: Server) -> None:
     one_pod = ("ReadWriteOncePod",)
     await real_server.load(*NODES, WAITS, volume("va", "waits", "a", modes=one_pod), claim("c", "waits", modes=one_pod))
     await available(real_server, "va")
-    async with running():
+    async with in_process(real_server.kubeconfig):
         await real_server.load(claiming("first", "c"))
         assert await real_server.placed("first") == {"first": "na"}
         assert await bound_to(real_server, "c") == "va"
@@ -139,10 +135,10 @@ async def test_a_claim_for_one_pod_is_free_once_that_pod_is_gone(real_server: Se
         assert await real_server.placed("second") == {"second": "na"}
 
 
-async def test_a_claim_that_comes_later_wakes_its_pod(real_server: Server, running: Running) -> None:
+async def test_a_claim_that_comes_later_wakes_its_pod(real_server: Server) -> None:
     await real_server.load(*NODES, WAITS, volume("va", "waits", "a"))
     await available(real_server, "va")
-    async with running():
+    async with in_process(real_server.kubeconfig):
         await real_server.load(claiming("p", "c"))
         await real_server.turned_away("p", unfit(2, 'persistentvolumeclaim "c" not found'))
         await real_server.load(claim("c", "waits"))
@@ -151,7 +147,7 @@ async def test_a_claim_that_comes_later_wakes_its_pod(real_server: Server, runni
 
 
 async def test_a_binding_that_takes_too_long_frees_what_was_taken(
-    real_server: Server, running: Running, monkeypatch: pytest.MonkeyPatch
+    real_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = [{"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 2}}]
     config = {
@@ -166,7 +162,7 @@ async def test_a_binding_that_takes_too_long_frees_what_was_taken(
     monkeypatch.setattr(run, "default_profile", impatient)
     nobody = storage_class("nobody", "WaitForFirstConsumer", "nobody.example.com")
     await real_server.load(NODES[0], nobody, claim("c", "nobody"))
-    async with running():
+    async with in_process(real_server.kubeconfig):
         await real_server.load(claiming("p", "c", requests={"cpu": "3"}))
         await until(
             lambda: real_server.get("PersistentVolumeClaim", "c"),

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from policysched.plugins import unported
 from policysched.plugins.registry import DEFAULT_BINDER, DEFAULT_PREEMPTION, default_plugins
 from tests.meta.markdown import ROOT, shown
 
@@ -140,12 +139,7 @@ def test_a_module_that_reads_them_would_be_found(text: str) -> None:
     assert (_imports(tree) & CLOCKS) | _reads(tree)
 
 
-GUARDS = "policysched.plugins.guards"
-"""The class of plugins that turn pods away instead of what is named in `unported`."""
-PORTS = sorted(
-    {type(enabled.plugin).__module__ for enabled in default_plugins() if enabled.plugin.name not in ENGINE} - {GUARDS}
-    | {unported.__name__}
-)
+PORTS = sorted({type(enabled.plugin).__module__ for enabled in default_plugins() if enabled.plugin.name not in ENGINE})
 
 
 def test_plugins_of_kube_schedulers_names_are_in_modules_of_their_own() -> None:

@@ -1,8 +1,6 @@
-"""The guards and DynamicResources: what they turn away, and that they let everything else through."""
+"""DynamicResources: what it turns away, and that it lets everything else through."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -12,39 +10,14 @@ from policysched.model.objects import (
     DeviceClassSpec,
     LabelSelector,
     Metadata,
-    Pod,
     PodResourceClaim,
-    Volume,
 )
-from policysched.model.volumes import (
-    AWSDisk,
-    AzureDisk,
-    AzureFile,
-    CinderDisk,
-    ClaimSource,
-    CSISource,
-    EphemeralSource,
-    GCEDisk,
-    ImageSource,
-    ISCSIDisk,
-    PortworxDisk,
-    RBDImage,
-    VSphereDisk,
-)
-from policysched.plugins import plugin_named
 from policysched.plugins.dynamic_resources import DynamicResources
-from policysched.plugins.guards import Guard
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, hinted, scored
 
 WEB = LabelSelector(match_labels={"app": "web"})
 GPU = "example.com/gpu"
-
-
-def guard(name: str) -> Guard:
-    made = plugin_named(name)
-    assert isinstance(made, Guard)
-    return made
 
 
 def reasons(answer: object) -> tuple[str, ...]:
@@ -56,41 +29,11 @@ def reasons(answer: object) -> tuple[str, ...]:
     return answer.reasons
 
 
-CLAIMS = "policysched does not support persistent volume claims and ephemeral volumes yet"
-DISKS = "policysched does not support disks named in the pod itself yet: volume v"
-GUARDS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
-
-
-@pytest.mark.parametrize(
-    ("source", "by"),
-    [
-        ({}, {}),
-        ({"csi": CSISource()}, {}),
-        ({"image": ImageSource()}, {}),
-        ({"persistent_volume_claim": ClaimSource()}, dict.fromkeys(("VolumeBinding", "VolumeZone"), CLAIMS)),
-        ({"ephemeral": EphemeralSource()}, dict.fromkeys(("VolumeBinding", "VolumeZone"), CLAIMS)),
-        ({"gce_persistent_disk": GCEDisk()}, {"VolumeRestrictions": DISKS}),
-        ({"aws_elastic_block_store": AWSDisk()}, {"VolumeRestrictions": DISKS}),
-        ({"iscsi": ISCSIDisk()}, {"VolumeRestrictions": DISKS}),
-        ({"rbd": RBDImage()}, {"VolumeRestrictions": DISKS}),
-        ({"azure_disk": AzureDisk()}, {"NodeVolumeLimits": DISKS}),
-        ({"azure_file": AzureFile()}, {"NodeVolumeLimits": DISKS}),
-        ({"cinder": CinderDisk()}, {"NodeVolumeLimits": DISKS}),
-        ({"vsphere_volume": VSphereDisk()}, {"NodeVolumeLimits": DISKS}),
-        ({"portworx_volume": PortworxDisk()}, {"NodeVolumeLimits": DISKS}),
-    ],
-)
-def test_volume_guards_take_what_is_theirs(source: dict[str, Any], by: dict[str, str]) -> None:
-    incoming = pod(volumes=[Volume(name="plain"), Volume(name="v", **source)])
-    answers = {name: reasons(filtered(guard(name), incoming, cluster(node()))) for name in GUARDS}
-    assert answers == {name: (by[name],) if name in by else () for name in GUARDS}
-
-
-def test_guard_has_no_state_to_be_asked_about() -> None:
-    plugin = guard("VolumeBinding")
-    with pytest.raises(RuntimeError, match="VolumeBinding prepared no state"):
+def test_it_has_no_state_to_be_asked_about() -> None:
+    plugin = DynamicResources()
+    with pytest.raises(RuntimeError, match="DynamicResources prepared no state"):
         plugin.filter(None, slice(0, 1))
-    with pytest.raises(RuntimeError, match="VolumeBinding gave no reason codes"):
+    with pytest.raises(RuntimeError, match="DynamicResources gave no reason codes"):
         plugin.reason(None, 1)
 
 
@@ -139,8 +82,3 @@ def test_dynamic_resources_waits_for_the_device_class_to_go() -> None:
     assert hinted(plugin, incoming, change, state)
     assert not hinted(plugin, pod(resource_claims=[PodResourceClaim(name="c")]), change, state)
     assert plugin.epoch(state) != before
-
-
-def test_guards_reject_whole_pods_before_any_node() -> None:
-    claiming: Pod = pod(volumes=[Volume(name="v", persistent_volume_claim=ClaimSource(claim_name="c"))])
-    assert isinstance(guard("VolumeBinding").prepare_filter(claiming, Cluster()), Status)
