@@ -23,6 +23,10 @@ SCHEDULING = (
     rule("", "nodes pods namespaces services replicationcontrollers", "list", "watch"),
     rule("apps", "replicasets statefulsets", "list", "watch"),
     rule("resource.k8s.io", "deviceclasses", "list", "watch"),
+    rule("", "persistentvolumes persistentvolumeclaims", "list", "watch", "patch"),
+    rule(
+        "storage.k8s.io", "storageclasses csinodes csidrivers csistoragecapacities volumeattachments", "list", "watch"
+    ),
     rule("", "pods/binding", "create"),
     rule("", "pods/status", "patch"),
     rule("events.k8s.io", "events", "create", "patch"),
