@@ -139,8 +139,11 @@ class InterPodAffinity:
         spread = chosen.max() - lowest
         if not spread:
             return np.zeros_like(scores)
-        stretched: Scores = (MAX_NODE_SCORE * ((scores - lowest) / spread)).astype(np.int64)
-        return stretched
+        stretched = np.subtract(scores, lowest, dtype=np.float64)
+        stretched /= spread
+        stretched *= MAX_NODE_SCORE
+        final: Scores = stretched.astype(np.int64)
+        return final
 
     def leaves_out(self, state: Wishes) -> bool:
         """Tell whether no placed pod has anything to do with the class."""

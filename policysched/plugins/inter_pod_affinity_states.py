@@ -207,8 +207,10 @@ class Wishes:
 
     def score(self, rows: Rows) -> Scores:
         """Add up what the pods around each row add."""
-        scores: Scores = np.zeros(self._shared.count(rows), np.int64)
-        for sums in self._sums:
+        if not self._sums:
+            return np.zeros(self._shared.count(rows), np.int64)
+        scores: Scores = self._sums[0].of(rows)
+        for sums in self._sums[1:]:
             scores += sums.of(rows)
         return scores
 

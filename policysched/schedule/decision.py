@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from policysched.framework import Code, Status
 from policysched.model.objects import Pod
@@ -17,6 +21,7 @@ from policysched.schedule.tracks import PRE_FILTER_RESULT
 from policysched.state.cluster import Cluster
 
 NO_NODES = "no nodes available to schedule pods"
+NO_ROWS: Final[NDArray[np.intp]] = np.zeros(0, np.intp)
 
 
 @dataclass(slots=True)
@@ -32,8 +37,8 @@ class Decision:
     """The Filter or PreScore status of a plugin that failed."""
     row: int = -1
     """The selected node's row, −1 where no node was feasible."""
-    best: list[int] = field(default_factory=list)
-    """The rows of the highest total."""
+    tied: NDArray[np.intp] = field(default_factory=lambda: NO_ROWS)
+    """The rows of the highest total, often many: they are listed only on request."""
     feasible_count: int = 0
     nominated: bool = False
     """True where the pod's nominated node fits, which is then the only one looked at."""
@@ -42,6 +47,12 @@ class Decision:
     def node(self) -> str:
         """The selected node's name, empty where there is none."""
         return self.cluster.nodes.names[self.row] if self.row >= 0 else ""
+
+    @property
+    def best(self) -> list[int]:
+        """The rows of the highest total."""
+        rows: list[int] = self.tied.tolist()
+        return rows
 
     @property
     def failed(self) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Hashable
 
 import numpy as np
 from cachetools import LRUCache
+from numpy.typing import NDArray
 
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
@@ -76,18 +77,17 @@ class Engine:
             )
         nominated = self._nominated_row(pod, evaluation)
         if nominated is not None:
-            return Decision(
-                self.cluster, pod, evaluation, row=nominated, best=[nominated], feasible_count=1, nominated=True
-            )
+            tied = np.array([nominated])
+            return Decision(self.cluster, pod, evaluation, row=nominated, tied=tied, feasible_count=1, nominated=True)
         ranking = evaluation.ranking()
         highest = int(ranking.max(initial=INFEASIBLE_SCORE))
         if highest == INFEASIBLE_SCORE:
             return Decision(self.cluster, pod, evaluation)
-        best = np.flatnonzero(ranking == highest).tolist()
+        tied = np.flatnonzero(ranking == highest)
         feasible_count = int(np.count_nonzero(ranking != INFEASIBLE_SCORE))
         if evaluation.score_failure is not None and feasible_count > 1:
             return Decision(self.cluster, pod, evaluation, failure=evaluation.score_failure)
-        return Decision(self.cluster, pod, evaluation, row=self._draw(best), best=best, feasible_count=feasible_count)
+        return Decision(self.cluster, pod, evaluation, row=self._draw(tied), tied=tied, feasible_count=feasible_count)
 
     def _refresh(self, key: Hashable, evaluation: Evaluation) -> None:
         try:
@@ -97,10 +97,8 @@ class Engine:
             del self._evaluations[key]
             raise
 
-    def _draw(self, best: list[int]) -> int:
-        if len(best) == 1:
-            return best[0]
-        return best[int(self._rng.random() * len(best))]
+    def _draw(self, tied: NDArray[np.intp]) -> int:
+        return int(tied[0 if tied.size == 1 else int(self._rng.random() * tied.size)])
 
     def _nominated_row(self, pod: Pod, evaluation: Evaluation) -> int | None:
         name = pod.status.nominated_node_name

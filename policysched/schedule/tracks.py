@@ -60,7 +60,8 @@ class FilterTrack:
     def update(self, rows: NDArray[np.int32]) -> Rows:
         """Ask for the rows that changed and those they reach; give them."""
         reached = rows if self._reach is None else self._reach(self.state, rows)
-        self._ask(reached)
+        if isinstance(reached, slice) or reached.size:
+            self._ask(reached)
         return reached
 
     @property
@@ -109,13 +110,14 @@ class ScoreTrack:
     def update(self, rows: NDArray[np.int32]) -> Rows:
         """Ask for the rows that changed and those they reach; give them."""
         reached = rows if self._reach is None else self._reach(self.state, rows)
-        self._ask(reached)
+        if isinstance(reached, slice) or reached.size:
+            self._ask(reached)
         return reached
 
     @property
     def reaches(self) -> bool:
-        """Whether an update asks for more rows than those that changed."""
-        return self._reach is not None
+        """Whether an update asks for more rows than those that changed, and gives those final scores."""
+        return self._reach is not None and not self.normalizes
 
     @property
     def left_out(self) -> bool:
