@@ -66,6 +66,7 @@ class VolumeBinding(OwnRowOnly):
         claims = claims_of(pod, cluster.storage)
         if claims is None:
             return SKIP
+        cluster.attachments.refresh()
         return Verdicts(VolumeRows(claims, cluster)) if isinstance(claims, Claims) else claims
 
     def filter(self, state: Verdicts, rows: Rows) -> Codes:
@@ -89,6 +90,7 @@ class VolumeBinding(OwnRowOnly):
             return claims
         if all_bound(pod, cluster.storage):
             return None
+        cluster.attachments.refresh()
         found = VolumeRows(claims, cluster)
         node = cluster.nodes.names[row]
         made = VolumeReservation(pod, node, cluster, self._bind_timeout)

@@ -1,16 +1,14 @@
 """Which existing volume a claim would take on each row: the smallest that fits, or the one that is meant for it.
 
-Knows one claim and the volumes of its class. What of a volume does not depend on the node is looked at once; then the
-volumes are tried from the smallest, until every row has one.
+Knows one claim and the volumes of its class. These are tried from the smallest, until every row has one.
 
-Shapes: N rows in use; a choice is an index into the volumes, −1 for none: (N,) int32.
+Shapes: N rows in use; a choice is an index into the volumes that were chosen, −1 for none: (N,) int32.
 Source: component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), v0.36.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -20,30 +18,45 @@ from policysched.framework import Cluster, Mask
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim
 from policysched.model.quantity import ZERO, Quantity, parse
 from policysched.model.selectors import EVERYTHING, LabelMatcher, SelectorError, compile_selector
-from policysched.plugins.volume_reach import affinity_holds
+from policysched.model.storage import class_of
+from policysched.plugins.volume_reach import Reach
+from policysched.state.volume_pool import capacity
 
 Choice = NDArray[np.int32]
 NONE = -1
 
 
-@dataclass(frozen=True, slots=True)
 class Match:
     """A claim, and the volume that it would take on each row."""
 
-    claim: PersistentVolumeClaim
-    volumes: Sequence[PersistentVolume]
-    choice: Choice
+    __slots__ = ("choice", "claim", "volumes")
+
+    def __init__(self, claim: PersistentVolumeClaim, rows: int) -> None:
+        self.claim = claim
+        self.volumes: list[PersistentVolume] = []
+        self.choice: Choice = np.full(rows, NONE, np.int32)
 
     @property
-    def found(self) -> Mask:
-        """Which rows have a volume for it."""
-        found: Mask = self.choice != NONE
-        return found
+    def open(self) -> Mask:
+        """Which rows have no volume for it."""
+        mask: Mask = self.choice == NONE
+        return mask
 
     def at(self, row: int) -> PersistentVolume | None:
         """Give the volume of a row."""
         index = int(self.choice[row])
         return None if index == NONE else self.volumes[index]
+
+    def take(self, volume: PersistentVolume, rows: Mask) -> None:
+        """Choose a volume on rows."""
+        if rows.any():
+            self.choice[rows] = len(self.volumes)
+            self.volumes.append(volume)
+
+    def taken(self, volume: PersistentVolume) -> Mask | None:
+        """Tell on which rows a volume is chosen, None where it is on none."""
+        names = [one.metadata.name for one in self.volumes]
+        return self.choice == names.index(volume.metadata.name) if volume.metadata.name in names else None
 
 
 def smallest_first(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
@@ -68,41 +81,42 @@ def selector_of(claim: PersistentVolumeClaim) -> LabelMatcher | str:
 
 
 def match(
-    claim: PersistentVolumeClaim,
-    volumes: Sequence[PersistentVolume],
-    selector: LabelMatcher,
-    taken: Sequence[Match],
-    cluster: Cluster,
+    claim: PersistentVolumeClaim, selector: LabelMatcher, others: Sequence[Match], cluster: Cluster, reach: Reach
 ) -> Match:
     """Choose a volume on each row.
 
     Args:
         claim: The claim.
-        volumes: Those of its class.
         selector: Its selector.
-        taken: What the pod's other claims have chosen.
+        others: What the pod's other claims have chosen.
         cluster: The rows.
+        reach: What was found out about nodes that reach volumes.
     """
-    choice = np.full(cluster.nodes.size, NONE, np.int32)
-    usable = [index for index, volume in enumerate(volumes) if _may_take(claim, volume)]
-    meant = next((index for index in usable if is_meant_for(volumes[index], claim)), None)
-    if meant is not None:
-        choice[affinity_holds(volumes[meant].spec.node_affinity, cluster)] = meant
-        return Match(claim, volumes, choice)
-    fitting = [index for index in usable if _fits(claim, volumes[index], selector)]
-    for index in sorted(fitting, key=lambda index: _number(capacity(volumes[index]))):
-        open_rows = choice == NONE
-        if not open_rows.any():
+    made, pool, name = Match(claim, cluster.nodes.size), cluster.storage.pool, class_of(claim)
+    for volume in pool.meant_for(name, claim.key):
+        if is_meant_for(volume, claim) and _may_take(claim, volume):
+            made.take(volume, reach.holds(volume.spec.node_affinity))
+            return made
+    reached: set[bytes] = set()
+    for volume, affinity in pool.free(name, requested(claim)):
+        if affinity in reached or not (_may_take(claim, volume) and _fits(claim, volume, selector)):
+            continue
+        made.take(volume, made.open & reach.holds(volume.spec.node_affinity) & _not_taken(volume, others))
+        if not made.open.any():
             break
-        reached = affinity_holds(volumes[index].spec.node_affinity, cluster)
-        choice[open_rows & reached & ~_taken(volumes[index], taken)] = index
-    return Match(claim, volumes, choice)
+        if not others:
+            # the nodes that reach it have a volume now, so another one that they reach as well cannot help
+            reached.add(affinity)
+    return made
 
 
-def capacity(volume: PersistentVolume) -> Quantity:
-    """Give how much a volume holds."""
-    amount = volume.spec.capacity.get("storage")
-    return ZERO if amount is None else parse(amount)
+def _not_taken(volume: PersistentVolume, others: Sequence[Match]) -> Mask | np.bool_:
+    """Tell on which rows no other claim of the pod has chosen a volume."""
+    mask: Mask | np.bool_ = np.True_
+    for taken in (one.taken(volume) for one in others):
+        if taken is not None:
+            mask = mask & ~taken
+    return mask
 
 
 def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -122,8 +136,7 @@ def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
 def _may_take(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     spec = volume.spec
     return (
-        (spec.claim_ref is None or is_meant_for(volume, claim))
-        and not requested(claim).exceeds(capacity(volume))
+        not requested(claim).exceeds(capacity(volume))
         and (claim.spec.volume_mode or "Filesystem") == (spec.volume_mode or "Filesystem")
         and (claim.spec.volume_attributes_class_name or "") == (spec.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
@@ -131,21 +144,8 @@ def _may_take(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
 
 
 def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume, selector: LabelMatcher) -> bool:
-    return (
-        volume.status.phase == "Available"
-        and selector.matches(volume.metadata.labels)
-        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
-    )
-
-
-def _taken(volume: PersistentVolume, taken: Sequence[Match]) -> Mask | np.bool_:
-    """Tell on which rows another claim of the pod has chosen the volume."""
-    mask: Mask | np.bool_ = np.False_
-    for one in taken:
-        for index, other in enumerate(one.volumes):
-            if other.metadata.name == volume.metadata.name:
-                mask = mask | (one.choice == index)
-    return mask
+    modes = set(claim.spec.access_modes)
+    return selector.matches(volume.metadata.labels) and modes <= set(volume.spec.access_modes)
 
 
 def _number(quantity: Quantity) -> Fraction:

@@ -12,50 +12,61 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 
 from policysched.framework import Cluster, Mask
-from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate
+from policysched.model.csi_translation import TranslationError, migration_of, translate
 from policysched.model.node_selectors import NodeSelectorMatcher, NodeTerm, lenient_node_selector
 from policysched.model.objects import CSIStorageCapacity, PersistentVolume, Requirement, StorageClass
 from policysched.model.quantity import value
 from policysched.model.selectors import SelectorError, compile_selector, requirement
-from policysched.model.storage import MIGRATED_PLUGINS, VolumeNodeAffinity
+from policysched.model.storage import VolumeNodeAffinity
 from policysched.plugins.node_selection import selector_test
 
-
-def affinity_holds(affinity: VolumeNodeAffinity | None, cluster: Cluster) -> Mask:
-    """Tell on which rows a volume's node affinity holds."""
-    if affinity is None or affinity.required is None:
-        return np.ones(cluster.nodes.size, np.bool_)
-    terms = tuple(NodeTerm(labels=term.labels) for term in lenient_node_selector(affinity.required).terms or ())
-    return _holds(NodeSelectorMatcher(terms=terms), cluster)
+_ENCODER = msgspec.msgpack.Encoder()
 
 
-def reaches(volume: PersistentVolume, cluster: Cluster) -> tuple[Mask, Mask, str]:
-    """Tell on which rows a bound volume can be reached, in the labels of its driver where the node has migrated to it.
+class Reach:
+    """Which rows can reach volumes, found out once for each affinity."""
 
-    Returns:
-        Where it can, where that cannot be told, and why.
-    """
-    plain = affinity_holds(volume.spec.node_affinity, cluster)
-    nowhere = np.zeros(cluster.nodes.size, np.bool_)
-    migration = migration_of(volume)
-    moved = _migrated_rows(migration, cluster) if migration is not None else nowhere
-    if migration is None or not moved.any():
-        return plain, nowhere, ""
-    try:
-        translated = translate(volume, migration)
-    except TranslationError as error:
-        return plain, moved, f"could not translate pv: {error}"
-    return np.where(moved, affinity_holds(translated.node_affinity, cluster), plain), nowhere, ""
+    __slots__ = ("_cluster", "_everywhere", "_masks")
 
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._everywhere = np.ones(cluster.nodes.size, np.bool_)
+        self._masks: dict[bytes, Mask] = {}
 
-def is_migrated(migration: Migration, node: str, cluster: Cluster) -> bool:
-    """Tell whether a node has moved from an in-tree plugin to the driver that took its place."""
-    csi_node = cluster.storage.csi_nodes.get(node)
-    annotated = csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "") if csi_node is not None else ""
-    return migration.in_tree in annotated.split(",")
+    def holds(self, affinity: VolumeNodeAffinity | None) -> Mask:
+        """Tell on which rows a volume's node affinity holds; the mask is not to be changed."""
+        if affinity is None or affinity.required is None:
+            return self._everywhere
+        key = _ENCODER.encode(affinity.required)
+        mask = self._masks.get(key)
+        if mask is None:
+            terms = lenient_node_selector(affinity.required).terms or ()
+            selector = NodeSelectorMatcher(terms=tuple(NodeTerm(labels=term.labels) for term in terms))
+            mask = self._masks[key] = _holds(selector, self._cluster)
+        return mask
+
+    def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
+        """Tell on which rows a bound volume can be reached, in its driver's labels where the node has moved to that.
+
+        Returns:
+            Where it can; where that cannot be told, None for nowhere; and why.
+        """
+        plain = self.holds(volume.spec.node_affinity)
+        migration = migration_of(volume)
+        if migration is None:
+            return plain, None, ""
+        moved = self._cluster.attachments.migrated(migration.in_tree)[: plain.size]
+        if not moved.any():
+            return plain, None, ""
+        try:
+            translated = translate(volume, migration)
+        except TranslationError as error:
+            return plain, moved, f"could not translate pv: {error}"
+        return np.where(moved, self.holds(translated.node_affinity), plain), None, ""
 
 
 def topology_allows(of_class: StorageClass, cluster: Cluster) -> Mask:
@@ -92,15 +103,6 @@ def has_capacity(name: str, size: int, capacities: Iterable[CSIStorageCapacity],
             continue
         enough |= _holds(NodeSelectorMatcher(labels=selector), cluster)
     return enough
-
-
-def _migrated_rows(migration: Migration, cluster: Cluster) -> Mask:
-    moved = np.zeros(cluster.nodes.size, np.bool_)
-    for name in cluster.storage.csi_nodes:
-        row = cluster.nodes.row_of.get(name)
-        if row is not None and is_migrated(migration, name, cluster):
-            moved[row] = True
-    return moved
 
 
 def _holds(selector: NodeSelectorMatcher, cluster: Cluster) -> Mask:

@@ -18,7 +18,7 @@ from policysched.framework import ApiError, BindingHandle, Cluster, Code, Status
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, ObjectReference, is_fully_bound
 from policysched.plugins.volume_matching import is_meant_for
-from policysched.plugins.volume_reach import reaches
+from policysched.plugins.volume_reach import Reach
 from policysched.state.pods import pod_id
 from policysched.state.storage import OutOfStepError
 
@@ -149,8 +149,9 @@ class VolumeReservation:
         return "" if volume is None else self._reach_problem(volume, row)
 
     def _reach_problem(self, volume: PersistentVolume, row: int) -> str:
-        reached, unclear, why = reaches(volume, self._cluster)
-        if unclear[row]:
+        self._cluster.attachments.refresh()
+        reached, unclear, why = Reach(self._cluster).of(volume)
+        if unclear is not None and unclear[row]:
             return f"failed to translate pv to csi: {why}"
         name = volume.metadata.name
         mismatch = f'pv "{name}" node affinity doesn\'t match node "{self._node}": no matching NodeSelectorTerms'

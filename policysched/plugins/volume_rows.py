@@ -21,7 +21,7 @@ from policysched.model.selectors import LabelMatcher
 from policysched.model.storage import NO_PROVISIONER, SELECTED_NODE, class_of
 from policysched.plugins.volume_claims import Claims
 from policysched.plugins.volume_matching import Match, match, selector_of, smallest_first
-from policysched.plugins.volume_reach import has_capacity, reaches, topology_allows
+from policysched.plugins.volume_reach import Reach, has_capacity, topology_allows
 
 UNREACHABLE, UNBINDABLE, TOO_SMALL, GONE = 1, 2, 4, 8
 REASONS: Final = {
@@ -40,6 +40,7 @@ class VolumeRows:
     def __init__(self, claims: Claims, cluster: Cluster) -> None:
         self._cluster = cluster
         self._storage = cluster.storage
+        self._reach = Reach(cluster)
         self.codes: Codes = np.zeros(cluster.nodes.size, np.int32)
         self.errors: list[str] = []
         self.matches: list[Match] = []
@@ -66,11 +67,12 @@ class VolumeRows:
             if volume is None:
                 self._object(asked, GONE)
                 break
-            reached, unclear, why = reaches(volume, self._cluster)
-            if why:
+            reached, unclear, why = self._reach.of(volume)
+            if unclear is not None:
                 self._fail(asked & unclear, why)
-            self._object(asked & ~unclear & ~reached, UNREACHABLE)
-            asked = asked & reached & ~unclear
+                asked = asked & ~unclear
+            self._object(asked & ~reached, UNREACHABLE)
+            asked = asked & reached
 
     def _check_waiting(self, claims: Claims) -> None:
         asked: Mask = self.codes < FAILED
@@ -101,11 +103,11 @@ class VolumeRows:
             if not isinstance(selector, LabelMatcher):
                 self._fail(asked, selector)
                 return None
-            volumes = self._storage.volumes_of_class(class_of(claim))
-            one = match(claim, volumes, selector, self.matches, self._cluster)
+            one = match(claim, selector, self.matches, self._cluster, self._reach)
             self.matches.append(one)
-            if not one.found.all():
-                unmatched.append((claim, ~one.found))
+            left = one.open
+            if left.any():
+                unmatched.append((claim, left))
         return unmatched
 
     def _provision(self, claim: PersistentVolumeClaim, needed: Mask, asked: Mask) -> Mask:

@@ -20,6 +20,7 @@ from policysched.model.objects import (
     StorageClass,
     VolumeAttachment,
 )
+from policysched.model.storage import MIGRATED_PLUGINS
 from policysched.state.changes import Change
 from policysched.state.columns import Column, ColumnSet
 from policysched.state.csi_volumes import CountingError, CSIVolumeName, csi_volumes
@@ -42,6 +43,7 @@ class Attachments:
         self._limits: dict[str, Column] = {}
         self._limited = columns.new(np.bool_)
         self._has_csi_node = columns.new(np.bool_)
+        self._migrated: dict[str, Column] = {}
         self._by_row: dict[int, set[CSIVolumeName]] = {}
         self._rows_of: dict[CSIVolumeName, set[int]] = {}
         self._errors: dict[int, str] = {}
@@ -59,6 +61,18 @@ class Attachments:
         for row in self._stale:
             self._count(row)
         self._stale.clear()
+
+    def migrated(self, in_tree: str) -> NDArray[np.bool_]:
+        """Tell which rows have moved from an in-tree plugin to the driver that took its place."""
+        column = self._migrated.get(in_tree)
+        if column is None:
+            column = self._migrated[in_tree] = self._columns.new(np.bool_)
+            for name, node in self._storage.csi_nodes.items():
+                row = self._nodes.row_of.get(name)
+                if row is not None:
+                    column.data[row] = in_tree in _moved(node)
+        data: NDArray[np.bool_] = column.data
+        return data
 
     @property
     def limited(self) -> NDArray[np.bool_]:
@@ -131,6 +145,9 @@ class Attachments:
         name = self._nodes.names[row]
         node = self._storage.csi_nodes.get(name)
         self._has_csi_node.data[row] = node is not None
+        moved = _moved(node)
+        for in_tree, column in self._migrated.items():
+            column.data[row] = in_tree in moved
         used = self._used(row, has_csi_node=node is not None)
         self._note_used(row, used)
         limits = {
@@ -180,3 +197,8 @@ class Attachments:
             column = columns[driver] = self._columns.new(np.int64, absent)
         data: NDArray[np.int64] = column.data
         return data
+
+
+def _moved(node: CSINode | None) -> list[str]:
+    annotated = node.metadata.annotations.get(MIGRATED_PLUGINS, "") if node is not None else ""
+    return annotated.split(",")

@@ -24,9 +24,10 @@ from policysched.model.objects import (
     Stored,
     VolumeAttachment,
 )
-from policysched.model.storage import claim_name, class_of
+from policysched.model.storage import claim_name
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.pods import PlacedPod, pod_id
+from policysched.state.volume_pool import VolumePool
 
 S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
 
@@ -47,29 +48,39 @@ class OutOfStepError(Exception):
 
 
 class Assumable(Generic[S]):
-    """Objects of a kind by key: those stored, and over them those that are assumed."""
+    """Objects of a kind by key: those stored, and over them those that are assumed.
 
-    __slots__ = ("_assumed", "_key", "_stored")
+    Args:
+        key: gives an object's key.
+        watch: hears of each change of what `get` gives, with the old and the new object.
+    """
 
-    def __init__(self, key: Callable[[S], str]) -> None:
+    __slots__ = ("_assumed", "_key", "_stored", "_watch")
+
+    def __init__(self, key: Callable[[S], str], watch: Callable[[S | None, S | None], None] | None = None) -> None:
         self._key: Callable[[S], str] = key
+        self._watch: Callable[[S | None, S | None], None] | None = watch
         self._stored: dict[str, S] = {}
         self._assumed: dict[str, S] = {}
 
     def put(self, obj: S) -> S | None:
         """Take an object as it is stored now; give what was stored before. A newer version ends an assumption."""
         key = self._key(obj)
-        old = self._stored.get(key)
+        old, before = self._stored.get(key), self.get(key)
         self._stored[key] = obj
         assumed = self._assumed.get(key)
         if assumed is not None and _version(assumed) != _version(obj):
             del self._assumed[key]
+        self._tell(before, self.get(key))
         return old
 
     def drop(self, key: str) -> S | None:
         """Take note that an object is gone; give it."""
+        before = self.get(key)
         self._assumed.pop(key, None)
-        return self._stored.pop(key, None)
+        gone = self._stored.pop(key, None)
+        self._tell(before, None)
+        return gone
 
     def get(self, key: str) -> S | None:
         """Give an object as it is assumed, else as it is stored."""
@@ -91,7 +102,9 @@ class Assumable(Generic[S]):
             raise OutOfStepError(f'"{key}" not found')
         if _version(stored) != _version(obj):
             raise OutOfStepError(f'"{key}" is out of sync (stored: {_version(stored)}, assume: {_version(obj)})')
+        before = self.get(key)
         self._assumed[key] = obj
+        self._tell(before, obj)
 
     def restore(self, obj: S) -> None:
         """Take an assumption back, unless a newer version ended it already."""
@@ -99,6 +112,11 @@ class Assumable(Generic[S]):
         assumed = self._assumed.get(key)
         if assumed is not None and _version(assumed) == _version(obj):
             del self._assumed[key]
+            self._tell(assumed, self._stored.get(key))
+
+    def _tell(self, old: S | None, new: S | None) -> None:
+        if self._watch is not None and old is not new:
+            self._watch(old, new)
 
     def __len__(self) -> int:
         return len(self._stored)
@@ -108,7 +126,8 @@ class Storage:
     """Everything about storage that decisions read."""
 
     def __init__(self) -> None:
-        self.volumes: Assumable[PersistentVolume] = Assumable(lambda volume: volume.metadata.name)
+        self.pool = VolumePool()
+        self.volumes: Assumable[PersistentVolume] = Assumable(lambda volume: volume.metadata.name, self.pool.follow)
         self.claims: Assumable[PersistentVolumeClaim] = Assumable(lambda claim: claim.key)
         self.classes: dict[str, StorageClass] = {}
         self.csi_nodes: dict[str, CSINode] = {}
@@ -118,15 +137,9 @@ class Storage:
         self.attachments: dict[str, VolumeAttachment] = {}
         self.pods: dict[str, PlacedPod] = {}
         """Placed pods with volumes that scheduling looks at, by identity."""
-        self._by_class: dict[str, set[str]] = {}
         self._users: dict[str, set[str]] = {}
         self._attached: dict[str, dict[str, VolumeAttachment]] = {}
         self._claims_of: dict[str, set[str]] = {}
-
-    def volumes_of_class(self, name: str) -> list[PersistentVolume]:
-        """List the volumes of a class as they are assumed or stored, by name."""
-        found = (self.volumes.get(volume) for volume in sorted(self._by_class.get(name, ())))
-        return [volume for volume in found if volume is not None]
 
     def users(self, claim: str) -> Iterable[str]:
         """Give the identities of the placed pods that use a claim, by `namespace/name`; made for them or not."""
@@ -155,7 +168,7 @@ class Storage:
 
     def _put(self, obj: Stored) -> Stored | None:
         if isinstance(obj, PersistentVolume):
-            return self._put_volume(obj)
+            return self.volumes.put(obj)
         if isinstance(obj, PersistentVolumeClaim):
             return self.claims.put(obj)
         objects, key = self._plain(obj)
@@ -165,10 +178,7 @@ class Storage:
 
     def _drop(self, obj: Stored) -> Stored | None:
         if isinstance(obj, PersistentVolume):
-            old = self.volumes.drop(obj.metadata.name)
-            if old is not None:
-                self._forget_class(old)
-            return old
+            return self.volumes.drop(obj.metadata.name)
         if isinstance(obj, PersistentVolumeClaim):
             return self.claims.drop(obj.key)
         objects, key = self._plain(obj)
@@ -203,13 +213,6 @@ class Storage:
         }
         return kept[type(obj)], f"{namespace}/{name}" if isinstance(obj, CSIStorageCapacity) else name
 
-    def _put_volume(self, volume: PersistentVolume) -> PersistentVolume | None:
-        old = self.volumes.put(volume)
-        if old is not None and class_of(old) != class_of(volume):
-            self._forget_class(old)
-        self._by_class.setdefault(class_of(volume), set()).add(volume.metadata.name)
-        return old
-
     def place(self, placed: PlacedPod) -> bool:
         """Take note of a pod that came to a node; tell whether it has volumes that matter."""
         pod = placed.pod
@@ -232,12 +235,6 @@ class Storage:
             if not users:
                 self._users.pop(key, None)
         return True
-
-    def _forget_class(self, volume: PersistentVolume) -> None:
-        names = self._by_class[class_of(volume)]
-        names.discard(volume.metadata.name)
-        if not names:
-            del self._by_class[class_of(volume)]
 
 
 def has_volumes(pod: Pod) -> bool:

@@ -11,7 +11,8 @@ from policysched.framework import Action
 from policysched.model.decode import ObjectError
 from policysched.model.decode_storage import SHAPES, decode_stored
 from policysched.model.objects import ClaimSource, PersistentVolume, PersistentVolumeClaim, Pod, Volume
-from policysched.model.storage import class_of, is_fully_bound
+from policysched.model.quantity import ZERO, parse
+from policysched.model.storage import PersistentVolumeStatus, class_of, is_fully_bound
 from policysched.model.volumes import AWSDisk, EphemeralSource
 from policysched.state.storage import OutOfStepError, Storage
 from tests.build import cluster, node, pod
@@ -24,7 +25,9 @@ def claim(name: str = "c", version: str = "1", **spec: Any) -> PersistentVolumeC
 
 
 def volume(name: str = "v", version: str = "1", **spec: Any) -> PersistentVolume:
-    made = decode_stored("PersistentVolume", {"metadata": {"name": name}, "spec": spec})
+    made = decode_stored(
+        "PersistentVolume", {"metadata": {"name": name}, "spec": spec, "status": {"phase": "Available"}}
+    )
     assert isinstance(made, PersistentVolume)
     return replace(made, metadata=replace(made.metadata, resource_version=version))
 
@@ -85,6 +88,38 @@ def test_what_is_gone_is_not_assumed_any_more() -> None:
     assert claims.drop("default/c") is None
 
 
+# The pool
+
+
+def free(storage: Storage, of_class: str, at_least: str = "0") -> list[str]:
+    return [one.metadata.name for one, _ in storage.pool.free(of_class, parse(at_least))]
+
+
+def test_free_volumes_come_smallest_first() -> None:
+    storage = Storage()
+    for name, size in (("b", "10Gi"), ("a", "10Gi"), ("d", "1"), ("c", "9.5Gi"), ("e", "1Ti")):
+        storage.put(volume(name, capacity={"storage": size}))
+    assert free(storage, "") == ["d", "c", "a", "b", "e"]
+    assert free(storage, "", "9.5Gi") == ["c", "a", "b", "e"]
+    assert free(storage, "", "9728.1Mi") == ["a", "b", "e"]
+    assert free(storage, "", "2Ti") == []
+
+
+def test_volumes_that_are_taken_or_not_available_are_not_free() -> None:
+    storage = Storage()
+    bound = volume("v", claimRef={"namespace": "n", "name": "c"})
+    storage.put(volume("v"))
+    storage.volumes.assume(bound)
+    assert (free(storage, ""), storage.pool.meant_for("", "n/c")) == ([], [bound])
+    storage.volumes.restore(bound)
+    assert (free(storage, ""), storage.pool.meant_for("", "n/c")) == (["v"], [])
+    storage.put(replace(volume("v", version="2"), status=PersistentVolumeStatus(phase="Released")))
+    assert free(storage, "") == []
+    leaving = volume("v", version="3")
+    storage.put(replace(leaving, metadata=replace(leaving.metadata, deletion_timestamp="2026-01-01T00:00:00Z")))
+    assert free(storage, "") == []
+
+
 # Classes
 
 
@@ -94,19 +129,19 @@ def test_volumes_are_found_by_their_class_as_they_are_assumed() -> None:
         storage.put(volume(name, storageClassName="fast"))
     storage.put(volume("c"))
     storage.volumes.assume(volume("a", storageClassName="fast", volumeMode="Block"))
-    found = storage.volumes_of_class("fast")
-    assert [(one.metadata.name, one.spec.volume_mode) for one in found] == [("a", "Block"), ("b", None)]
-    assert [one.metadata.name for one in storage.volumes_of_class("")] == ["c"]
+    found = storage.pool.free("fast", ZERO)
+    assert [(one.metadata.name, one.spec.volume_mode) for one, _ in found] == [("a", "Block"), ("b", None)]
+    assert free(storage, "") == ["c"]
 
 
 def test_a_volume_that_changes_its_class_or_goes_is_found_there_no_more() -> None:
     storage = Storage()
     storage.put(volume("a", storageClassName="fast"))
     storage.put(volume("a", version="2", storageClassName="slow"))
-    assert (storage.volumes_of_class("fast"), len(storage.volumes_of_class("slow"))) == ([], 1)
+    assert (free(storage, "fast"), free(storage, "slow")) == ([], ["a"])
     gone = storage.drop(volume("a"))
     assert (gone.action, gone.old) == (Action.DELETE, volume("a", version="2", storageClassName="slow"))
-    assert storage.volumes_of_class("slow") == []
+    assert free(storage, "slow") == []
     assert storage.drop(volume("a")).nothing
 
 

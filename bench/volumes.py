@@ -1,0 +1,165 @@
+"""How long a decision takes for pods with volumes, engine alone: no network, no queue.
+
+The templates are those of Kubernetes' scheduler_perf (volumes): every pod has a volume and a claim of its own, bound
+before (in-tree, migrated, CSI) or to be bound to a volume that exists. 2,000 pods are decided and placed one by one on
+1,000 nodes, all nodes evaluated every time. Prints a table, or JSON with `--json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from policysched.app.profiles import default_profile
+from policysched.model.decode import decode_node, decode_pod
+from policysched.model.decode_storage import decode_stored
+from policysched.model.objects import Pod
+from policysched.schedule.engine import Engine
+from policysched.state.cluster import Cluster
+
+DRIVER = "ebs.csi.aws.com"
+ZONES = ("a", "b", "c")
+ZONE = "topology.kubernetes.io/zone"
+TEMPLATES = ("CSI volumes", "in-tree volumes", "migrated in-tree volumes", "volumes to be bound", "volumes to be made")
+
+
+def node(index: int) -> dict[str, Any]:
+    """Make a node of the benchmark."""
+    labels = {
+        "kubernetes.io/hostname": f"node-{index}",
+        ZONE: ZONES[index % 3],
+        f"topology.{DRIVER}/zone": ZONES[index % 3],
+    }
+    amounts = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    return {
+        "metadata": {"name": f"node-{index}", "labels": labels},
+        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def volume(index: int, template: str) -> dict[str, Any]:
+    """Make the volume of a pod."""
+    source: dict[str, Any] = {"csi": {"driver": DRIVER, "volumeHandle": f"vol-{index}"}}
+    if "in-tree" in template:
+        source = {"awsElasticBlockStore": {"volumeID": f"vol-{index}"}}
+    key = ZONE if "in-tree" in template else f"topology.{DRIVER}/zone"
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [ZONES[index % 3]]}]}
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "waits",
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+    }
+    return {"metadata": {"name": f"v-{index}"}, "spec": spec | source, "status": {"phase": "Available"}}
+
+
+def claim(index: int, *, bound: bool) -> dict[str, Any]:
+    """Make the claim of a pod."""
+    spec: dict[str, Any] = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "waits",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    metadata: dict[str, Any] = {"name": f"c-{index}", "namespace": "default", "uid": f"c-{index}"}
+    if bound:
+        spec["volumeName"] = f"v-{index}"
+        metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    return {"metadata": metadata, "spec": spec}
+
+
+def pod(index: int) -> Pod:
+    """Make a pod with its claim."""
+    amounts = {"cpu": "100m", "memory": "500Mi"}
+    container = {"name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": amounts}}
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": f"c-{index}"}}]
+    spec = {"schedulerName": "policysched", "containers": [container], "volumes": volumes}
+    return decode_pod({"metadata": {"name": f"p-{index}", "namespace": "default", "uid": f"p-{index}"}, "spec": spec})
+
+
+def cluster(template: str, nodes: int, pods: int) -> Cluster:
+    """Make nodes, and a volume and a claim for each pod."""
+    made = Cluster()
+    migrated = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
+    annotations = migrated if template.startswith("migrated") else {}
+    drivers = [{"name": DRIVER, "allocatable": {"count": 39}}]
+    for index in range(nodes):
+        made.set_node(decode_node(node(index)))
+        raw = {"metadata": {"name": f"node-{index}", "annotations": annotations}, "spec": {"drivers": drivers}}
+        made.set_stored(decode_stored("CSINode", raw))
+    waits = {"metadata": {"name": "waits"}, "provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"}
+    made.set_stored(decode_stored("StorageClass", waits))
+    bound = template.endswith("volumes")
+    for index in range(pods):
+        if template != "volumes to be made":
+            made.set_stored(decode_stored("PersistentVolume", volume(index, template)))
+        made.set_stored(decode_stored("PersistentVolumeClaim", claim(index, bound=bound)))
+    return made
+
+
+def measure(template: str, nodes: int, pods: int) -> dict[str, Any]:
+    """Time decisions of one template.
+
+    Units: microseconds.
+    """
+    around = cluster(template, nodes, pods)
+    profile = default_profile()
+    engine = Engine(around, profile, random.Random(7))
+    wanted = [pod(index) for index in range(pods)]
+    gc.collect()
+    gc.freeze()
+    times, reserves = [], []
+    for one in wanted:
+        started = time.perf_counter()
+        decision = engine.decide(one)
+        times.append((time.perf_counter() - started) * 1e6)
+        if decision.row < 0:
+            raise SystemExit(f"{template}: a pod found no node: {decision.error() or decision.fit_error()}")
+        started = time.perf_counter()
+        for plugin in profile.reserves:
+            plugin.reserve(one, around, decision.row)
+        reserves.append((time.perf_counter() - started) * 1e6)
+        around.assume(one, decision.row, decision.evaluation.footprint)
+    return {
+        "template": template,
+        "nodes": nodes,
+        "pods": pods,
+        "median": statistics.median(times),
+        "p99": statistics.quantiles(times, n=100)[98],
+        "reserve": statistics.median(reserves),
+    }
+
+
+def show(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the table."""
+    table = Table(title="engine alone, pods with volumes, all nodes evaluated")
+    for column in ("template", "nodes", "pods", "median µs", "p99 µs", "reserving µs"):
+        table.add_column(column, justify="left" if column == "template" else "right")
+    for row in rows:
+        figures = (row["median"], row["p99"], row["reserve"])
+        table.add_row(row["template"], f"{row['nodes']:,}", f"{row['pods']:,}", *(f"{one:,.0f}" for one in figures))
+    Console().print(table)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--pods", type=int, default=2000)
+    parser.add_argument("--templates", nargs="*", default=TEMPLATES, choices=TEMPLATES)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    given = parser.parse_args()
+    rows = [measure(template, given.nodes, given.pods) for template in given.templates]
+    print(msgspec.json.encode(rows).decode()) if given.json else show(rows)
+
+
+if __name__ == "__main__":
+    main()
