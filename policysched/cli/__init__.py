@@ -16,6 +16,7 @@ import typer
 from policysched.cli.check import check
 from policysched.cli.demo import demo
 from policysched.cli.dry_run import dry_run
+from policysched.cli.explain import explain
 from policysched.cli.fmt import fmt
 from policysched.cli.run import run
 from policysched.cli.sandbox import sandbox
@@ -33,6 +34,7 @@ app.command()(run)
 app.command("dry-run")(dry_run)
 app.command()(check)
 app.command()(fmt)
+app.command()(explain)
 app.command()(sandbox)
 app.command()(demo)
 app.command()(version)

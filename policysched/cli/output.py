@@ -15,7 +15,7 @@ WIDTH: Final = 200
 _FINDING: Final[Mapping[str, str]] = {
     r"\Aerror\[\w+\](?=:)": "bold red",
     r"\Awarning\[\w+\](?=:)": "bold yellow",
-    r"(?<=\]): .*": "bold",
+    r"\A\w+\[\w+\]: .*": "bold",
     r"(?m)^ *\d* \|| *-->|^ *= (in|help)": "blue",
     r"(?m)(?<=\|) *\^+$": "bold red",
 }
@@ -39,10 +39,15 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
 
 def print_finding(text: str, *, stderr: bool = False) -> None:
     """Print what a finding says, with an empty line behind it."""
+    console(stderr=stderr).print(finding_text(text), "", sep="\n", soft_wrap=True)
+
+
+def finding_text(text: str) -> Text:
+    """Colour what a finding says."""
     shown = Text(text)
     for pattern, style in _FINDING.items():
         shown.highlight_regex(pattern, style)
-    console(stderr=stderr).print(shown, "", sep="\n", soft_wrap=True)
+    return shown
 
 
 def count(number: int, one: str, many: str = "") -> str:

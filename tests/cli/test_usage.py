@@ -52,6 +52,12 @@ USAGE = [
     (("check", "bad.yaml"), "error: bad.yaml:2:4: not valid YAML: found undefined alias"),
     (("check", "empty.yaml"), "error: empty.yaml: holds no object"),
     (("check", "node.yaml"), "error: no SchedulingPolicy in node.yaml"),
+    (("fmt",), "error: missing argument 'FILE...'"),
+    (("fmt", "--nope", "a"), "error: no such option: --nope"),
+    (("explain", "E0300"), 'error: there is no code "E0300"; did you mean E0310?'),
+    (("explain", "x"), 'error: there is no code "x"; `policysched explain` lists all codes'),
+    (("explain", ""), 'error: there is no code ""; `policysched explain` lists all codes'),
+    (("explain", "E0301", "E0302"), "error: got unexpected extra argument"),
     (("dry-run",), "error: missing option '--cluster'"),
     (("dry-run", "--cluster", "node.yaml"), "error: missing option '--pod'"),
     ((*DRY_RUN, "--nope"), "error: no such option: --nope"),
@@ -139,11 +145,11 @@ def test_version_is_that_of_the_package(command: Command) -> None:
 def test_help_lists_every_subcommand(command: Command) -> None:
     done = command("--help")
     assert done.code == 0
-    for name in ("run", "dry-run", "check", "fmt", "sandbox", "demo", "version"):
+    for name in ("run", "dry-run", "check", "fmt", "explain", "sandbox", "demo", "version"):
         assert name in done.out
 
 
-@pytest.mark.parametrize("name", ["run", "dry-run", "check", "fmt", "sandbox", "demo", "version"])
+@pytest.mark.parametrize("name", ["run", "dry-run", "check", "fmt", "explain", "sandbox", "demo", "version"])
 def test_every_subcommand_has_help(command: Command, name: str) -> None:
     assert command(name, "--help").code == 0
 

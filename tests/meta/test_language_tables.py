@@ -84,10 +84,10 @@ def test_codes_are_those_of_the_language_with_title_and_example() -> None:
 
 
 def _emitted() -> set[str]:
-    """The codes that the package names outside of the table of codes."""
+    """The codes that the package names outside of the tables of codes and of what is said about them."""
     found = set()
     for path in (ROOT / "policysched").rglob("*.py"):
-        if path.name != "codes.py":
+        if not path.name.endswith("codes.py") and not path.name.startswith("explanations"):
             found |= set(re.findall(r'"([EW]\d{4})"', path.read_text("utf-8")))
     return found
 

@@ -1,0 +1,104 @@
+"""`policysched explain`: what a code means, why, and what to write instead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.text import Text
+
+from policysched.cli.options import TableFormat
+from policysched.cli.output import console, finding_text
+
+if TYPE_CHECKING:
+    from policysched.app.explain import Explained
+
+PROSE_WIDTH: Final = 100
+"""Up to which column prose is filled, however wide a terminal is."""
+
+
+def _complete(incomplete: str) -> list[tuple[str, str]]:
+    from policysched.app.explain import explain_all  # noqa: PLC0415 - not needed for --help
+
+    return [(one.code, one.title) for one in explain_all() if one.code.startswith(incomplete.upper())]
+
+
+def explain(
+    code: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CODE]", help="As E0301, e301 or 301; absent, all are listed.", autocompletion=_complete
+        ),
+    ] = None,
+    output: Annotated[TableFormat, typer.Option("--output", "-o", help="How to print it.")] = TableFormat.TABLE,
+) -> int:
+    """Explain a code of an error or a warning: what it means, why, an example, and what to write instead.
+
+    Exit codes: 0 it is explained; 2 there is no such code.
+    """
+    from policysched.app.explain import explain as look_up  # noqa: PLC0415 - not needed for --help
+    from policysched.app.explain import explain_all  # noqa: PLC0415
+
+    if code is not None:
+        found = look_up(code)
+        if output is TableFormat.JSON:
+            typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        else:
+            _print(found)
+    elif output is TableFormat.JSON:
+        listed = [{"code": one.code, "severity": one.severity, "title": one.title} for one in explain_all()]
+        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+    else:
+        _list(explain_all())
+    return 0
+
+
+def _list(codes: list[Explained]) -> None:
+    out = console()
+    for one in codes:
+        out.print(_head(one.code, one.title, "red" if one.severity == "error" else "yellow"), soft_wrap=True)
+
+
+def _print(one: Explained) -> None:
+    out = console()
+    out.print(_head(one.code, one.title, "bold red" if one.severity == "error" else "bold yellow", "bold"))
+    for paragraph in (one.meaning, one.reason):
+        out.print()
+        out.print(_marked(paragraph), width=min(out.width, PROSE_WIDTH))
+    for title, part in _parts(one):
+        out.print(Text(f"\n{title}", "bold"))
+        out.print(part, soft_wrap=True)
+
+
+def _parts(one: Explained) -> Iterator[tuple[str, Text]]:
+    from policysched.app.explain import shortened  # noqa: PLC0415 - not needed for --help
+
+    yield "Example", _yaml(shortened(one.example))
+    if one.nodes:
+        yield "on these nodes", _yaml(one.nodes)
+    for said in one.says():
+        yield f"gets this {one.severity}", _indented(finding_text(said))
+    yield "Write instead", _yaml(one.fix)
+
+
+def _head(code: str, title: str, style: str, title_style: str = "") -> Text:
+    return Text.assemble((code, style), "  ", _marked(title, title_style))
+
+
+def _marked(prose: str, style: str = "") -> Text:
+    """Colour what prose has between backquotes."""
+    text = Text(prose, style)
+    text.highlight_regex(r"`[^`]+`", "cyan")
+    return text
+
+
+def _yaml(text: str) -> Text:
+    shown = Text(text.rstrip("\n"))
+    shown.highlight_regex(r"(?m)^[- {]*\w+(?=:)", "blue")
+    return _indented(shown)
+
+
+def _indented(text: Text) -> Text:
+    return Text("\n").join(Text("  ") + line for line in text.split("\n"))

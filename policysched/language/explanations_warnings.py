@@ -1,0 +1,46 @@
+"""Explanations of warnings (W07..)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from policysched.language.explanation import Explanation
+
+WARNING_EXPLANATIONS: Final[Mapping[str, Explanation]] = {
+    "W0701": Explanation(
+        "Something that is read here may be missing, and nothing says what is to happen then.",
+        "A node without the value is turned away by a filter and gets 0 from a score. Where that is meant, say so with "
+        "`?? false` or `?? 0`; else `?? true`, another number, or a line `missing → n`.",
+        'filters:\n- name: cores\n  require: number(node.labels["cores"]) > 10\n',
+        'filters:\n- name: cores\n  require: (number(node.labels["cores"]) > 10) ?? false\n',
+    ),
+    "W0702": Explanation(
+        "The cases have a line `missing → n`, and the score cannot be missing.",
+        "The line is for nodes on which a guard is unknown, a number is missing or no guard is true. With `else`, and "
+        "with guards and numbers that are always known, there are none.",
+        'scores:\n- name: disk\n  cases:\n  - node.labels["disk"] == "ssd" → 80\n  - else → 20\n  - missing → 0\n',
+        'scores:\n- name: disk\n  cases:\n  - node.labels["disk"] == "ssd" → 80\n  - else → 20\n',
+    ),
+    "W0703": Explanation(
+        "A condition is true or false whatever the node or the pod is.",
+        "A filter that is always true does nothing, one that is always false keeps every node out. Mostly a name "
+        "stands in quotes and is therefore a text.",
+        'filters:\n- name: one-node\n  require: \'"node.name" == "worker-1"\'\n',
+        'filters:\n- name: one-node\n  require: node.name == "worker-1"\n',
+    ),
+    "W0704": Explanation(
+        "A score is written as a percentage.",
+        "`80%` is 0.8, and scores run from 0 to 100: 80% is next to nothing.",
+        'scores:\n- name: disk\n  cases:\n  - node.labels["disk"] == "ssd" → 80%\n  - else → 20\n',
+        'scores:\n- name: disk\n  cases:\n  - node.labels["disk"] == "ssd" → 80\n  - else → 20\n',
+    ),
+    "W0705": Explanation(
+        "No node of the cluster has what is read here, or none has a value that it is compared with.",
+        "A label that no node has is mostly misspelt, and is compared with in vain. Where nodes with it are still to "
+        "come, nothing is wrong. Only `check --cluster` and a running scheduler can know.",
+        'filters:\n- name: model\n  require: node.labels["gpu_model"] == "A100"\n',
+        'filters:\n- name: model\n  require: node.labels["gpu-model"] == "A100"\n',
+        "kind: Node\napiVersion: v1\nmetadata:\n  name: gpu-1\n  labels: {gpu-model: A100}\n",
+    ),
+}

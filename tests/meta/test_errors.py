@@ -1,0 +1,66 @@
+"""docs/errors.md says what the explanations say. UPDATE_DOCUMENTS=1 writes it anew."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from policysched.app.explain import LONGEST, as_policy, explain, explain_all
+from policysched.app.shape import CODE as SHAPE_CODE
+from policysched.app.shape import faults
+from policysched.language import code_table
+from policysched.language.explanations import EXPLANATIONS
+from tests.meta.errors_document import DOCUMENT, VARIABLE, WIDTH, document
+from tests.meta.markdown import LANGUAGE, anchors, links
+
+
+def test_document_is_up_to_date() -> None:
+    if os.environ.get(VARIABLE):
+        DOCUMENT.write_text(document(), "utf-8")
+    assert DOCUMENT.read_text("utf-8") == document()
+
+
+def test_every_code_is_explained_and_nothing_else() -> None:
+    assert set(EXPLANATIONS) == {*code_table(), SHAPE_CODE}
+    assert list(EXPLANATIONS) == sorted(EXPLANATIONS)
+    assert {code.lower() for code in EXPLANATIONS} <= anchors(DOCUMENT)
+
+
+def test_reference_leads_to_the_explanations() -> None:
+    assert "errors.md" in links(LANGUAGE)
+
+
+@pytest.mark.parametrize("code", EXPLANATIONS)
+def test_explanations_are_whole_sentences(code: str) -> None:
+    one = EXPLANATIONS[code]
+    for prose in (one.meaning, one.reason):
+        assert prose.endswith(".")
+        assert prose[0].isupper() or prose[0] == "`"
+        assert prose == " ".join(prose.split())
+    assert bool(one.title) == (code not in code_table())
+
+
+@pytest.mark.parametrize("code", [code for code, one in EXPLANATIONS.items() if not one.nodes])
+def test_an_example_gets_its_code_alone(code: str) -> None:
+    said = list(explain(code).says())
+    assert said
+    assert {text.partition("]")[0].partition("[")[2] for text in said} == {code}
+
+
+@pytest.mark.parametrize("code", EXPLANATIONS)
+def test_what_is_written_instead_gets_none(code: str) -> None:
+    one = explain(code)
+    fixed = type(one)(one.code, one.title, one.meaning, one.reason, one.fix, one.fix, one.nodes)
+    assert list(fixed.says()) == []
+
+
+@pytest.mark.parametrize("code", [code for code in EXPLANATIONS if code != SHAPE_CODE])
+def test_examples_have_the_shape_of_a_policy(code: str) -> None:
+    assert list(faults(as_policy(EXPLANATIONS[code].example))) == []
+
+
+def test_lines_of_the_document_are_not_too_long() -> None:
+    text = DOCUMENT.read_text("utf-8")
+    assert max(len(line) for line in text.splitlines() if not line.startswith(("error[", "warning["))) <= WIDTH
+    assert max(len(line) for one in explain_all() for line in one.fix.splitlines()) <= LONGEST
