@@ -120,6 +120,7 @@ class PolicyInput(Struct, frozen=True):
     name: str = ""
     present: int = 0
     total: int = 0
+    problem: str = ""
 
 
 class PolicyInstance(Struct, frozen=True):

@@ -14,34 +14,41 @@ import msgspec
 
 from policysched.language.diagnostics import Diagnostic
 from policysched.model.policy import Policy, PolicyCondition
+from policysched.rules.presence import Presence, Survey
 from policysched.rules.store import Entry
 
 MAX_DIAGNOSTICS = 50
 _REASONS = {"E01": "SyntaxError", "E02": "NameError", "E03": "TypeError", "E04": "ScopeError", "E05": "RuleError"}
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
+NOTHING_SURVEYED = Survey()
+ABOUT_NODES = "W0705"
+"""The code of what is said of the cluster and not of the policy."""
+
 Status = dict[str, Any]
 
 
-def make_status(entry: Entry, instance: str, now: datetime) -> Status:
+def make_status(entry: Entry, instance: str, now: datetime, found: Survey = NOTHING_SURVEYED) -> Status:
     """Make the whole status of a policy.
 
     Args:
         entry: The policy and what is in force.
         instance: The installation that says so.
         now: The time for conditions that change.
+        found: What the cluster has of what the policy reads.
     """
     policy, active, result = entry.policy, entry.active, entry.result
     generation = policy.metadata.generation
+    warnings = found.warnings if active is not None and active is result.policy else ()
     status: Status = {
         "observedGeneration": generation,
         "conditions": [
             _condition(policy, "Compiled", *_compiled(entry), now=now),
             _condition(policy, "Active", *_active(entry), now=now),
         ],
-        "diagnostics": [_diagnostic(one) for one in result.diagnostics[:MAX_DIAGNOSTICS]],
+        "diagnostics": [_diagnostic(one) for one in (*result.diagnostics, *warnings)[:MAX_DIAGNOSTICS]],
         "cost": {"scalar": result.cost.scalar, "nodes": result.cost.nodes, "pods": result.cost.pods},
-        "instances": _instances(policy, instance, active.generation if active else 0),
+        "instances": _instances(policy, instance, active.generation if active else 0, found.inputs),
     }
     if active is not None:
         status["activeGeneration"] = active.generation
@@ -49,9 +56,17 @@ def make_status(entry: Entry, instance: str, now: datetime) -> Status:
     return status
 
 
-def differs(policy: Policy, status: Status) -> bool:
-    """Tell whether a status says anything that the object's does not say already."""
-    return _comparable(msgspec.to_builtins(policy.status)) != _comparable(status)
+def differs(policy: Policy, status: Status, *, about_nodes: bool = False) -> bool:
+    """Tell whether a status says anything that the object's does not say already.
+
+    Args:
+        policy: The object.
+        status: The status that it should have.
+        about_nodes: Whether warnings about nodes count too. Not as a rule: installations see the same nodes at
+            different times, and would write them back and forth.
+    """
+    written = msgspec.to_builtins(policy.status)
+    return _comparable(written, about_nodes) != _comparable(status, about_nodes)
 
 
 def replacing(old: Any, new: Any) -> Any:
@@ -62,12 +77,13 @@ def replacing(old: Any, new: Any) -> Any:
     return {**gone, **{key: replacing(old.get(key), value) for key, value in new.items()}}
 
 
-def _comparable(status: Status) -> Status:
+def _comparable(status: Status, about_nodes: bool) -> Status:
     told: Status = _without_empty(status)
     for condition in told.get("conditions", ()):
         condition.pop("lastTransitionTime", None)
         condition.pop("observedGeneration", None)
-    return told
+    said = [one for one in told.pop("diagnostics", ()) if about_nodes or one.get("code") != ABOUT_NODES]
+    return told | {"diagnostics": said}
 
 
 def _without_empty(value: Any) -> Any:
@@ -115,10 +131,16 @@ def _since(conditions: Iterable[PolicyCondition], kind: str, value: str) -> str 
     return next((one.last_transition_time for one in conditions if one.type == kind and one.status == value), None)
 
 
-def _instances(policy: Policy, instance: str, generation: int) -> list[Status]:
+def _instances(policy: Policy, instance: str, generation: int, inputs: Iterable[Presence]) -> list[Status]:
     others = [msgspec.to_builtins(one) for one in policy.status.instances if one.name != instance]
-    own = {"name": instance, "activeGeneration": generation}
+    own: Status = {"name": instance, "activeGeneration": generation, "inputs": [_input(one) for one in inputs]}
+    own = {key: value for key, value in own.items() if value != []}
     return sorted([*others, own], key=lambda one: str(one["name"]))
+
+
+def _input(one: Presence) -> Status:
+    said: Status = {"name": one.name, "present": one.present, "total": one.total}
+    return said | {"problem": one.problem} if one.problem else said
 
 
 def _diagnostic(one: Diagnostic) -> Status:

@@ -17,11 +17,14 @@ from policysched.framework import ApiError, Client, Clock
 from policysched.model.policy import Policy
 from policysched.rules.status import differs, make_status, replacing
 from policysched.rules.store import Entry, PolicyStore, plugin_name
+from policysched.rules.surveys import Surveys
 from policysched.schedule.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
 RETRY_AFTER = 1.0
 MAX_RETRIES = 5
+SURVEY_EVERY = 60.0
+"""How often is looked whether nodes have what policies read. Units: seconds."""
 
 
 class Reloader:
@@ -37,12 +40,15 @@ class Reloader:
         self._unwritten: dict[str, int] = {}
         """Policies whose status is to be written, with how often that failed."""
         self._due = asyncio.Event()
+        self._surveys = Surveys(scheduler.cluster, instance)
+        self._news: set[str] = set()
+        """Policies of which there is news about nodes."""
 
     def start(self, policies: Iterable[Policy]) -> None:
         """Put the policies of the first list in force at once."""
         for policy in policies:
             _exhaust(self.store.applying(policy))
-            self._unwritten[policy.name] = 0
+            self._report(policy.name)
             self._say_errors(policy.name)
         self._swap(frozenset())
 
@@ -58,6 +64,7 @@ class Reloader:
         """Work through changes and, beside that, write statuses until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_for_ever())
+            tasks.create_task(self._survey_for_ever())
             while True:
                 work = await self._work.get()
                 if isinstance(work, str):
@@ -89,8 +96,31 @@ class Reloader:
             log.info("policy=%s generation=%d is in force", policy.name, self._generation(policy.name))
         if policy.status.observed_generation != policy.metadata.generation:
             self._say_errors(policy.name)
-        self._unwritten[policy.name] = 0
+        self._report(policy.name)
+
+    def _report(self, name: str) -> None:
+        """Have a policy's status written where it differs."""
+        self._look(name)
+        self._unwritten[name] = 0
         self._due.set()
+
+    def _look(self, name: str) -> bool:
+        """Tell whether there is news about nodes for a policy's status."""
+        entry = self.store.get(name)
+        news = entry is not None and self._surveys.take(entry)
+        if news:
+            self._news.add(name)
+        return news
+
+    async def _survey_for_ever(self) -> None:
+        """Say in time what nodes have of what policies read, one policy at a time."""
+        while True:
+            await asyncio.sleep(SURVEY_EVERY)
+            for name in sorted(self.store.names()):
+                if self._look(name):
+                    self._unwritten[name] = 0
+                    self._due.set()
+                await asyncio.sleep(0)
 
     def _say_errors(self, name: str) -> None:
         entry = self.store.get(name)
@@ -110,6 +140,8 @@ class Reloader:
 
     def _remove(self, name: str) -> None:
         self._unwritten.pop(name, None)
+        self._news.discard(name)
+        self._surveys.forget(name)
         if self.store.remove(name):
             self._swap(frozenset({plugin_name(name)}))
             log.info("policy=%s is gone", name)
@@ -130,8 +162,12 @@ class Reloader:
 
     async def _settle(self, entry: Entry) -> bool:
         """Write a policy's status where it differs; tell whether that is done with."""
-        status = make_status(entry, self._instance, self._clock.now())
-        return not differs(entry.policy, status) or await self._write(entry.policy, status)
+        name = entry.policy.name
+        status = make_status(entry, self._instance, self._clock.now(), self._surveys.of(name))
+        if not differs(entry.policy, status, about_nodes=name in self._news):
+            self._news.discard(name)
+            return True
+        return await self._write(entry.policy, status)
 
     async def _write(self, policy: Policy, status: dict[str, object]) -> bool:
         """Write a status; tell whether that is settled: on a conflict the newer object brings its own turn."""
@@ -143,6 +179,7 @@ class Reloader:
                 return True
             log.warning("could not write the status of policy=%s: %s", policy.name, error.message)
             return False
+        self._news.discard(policy.name)
         return True
 
 
