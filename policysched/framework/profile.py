@@ -36,14 +36,14 @@ class Profile:
     policies_filter: bool = True
     policies_score: bool = True
     """Whether SchedulingPolicies act at these points."""
-    extra_key: Callable[[Pod], Hashable] | None = None
-    """What policies read of a pod beyond the fields that always make its class."""
+    extra_key: Callable[[Pod, Cluster], Hashable] | None = None
+    """What policies read of a pod beyond the fields that always make its class, and what they make of the time."""
 
     def with_policies(
         self,
         filters: tuple[FilterPlugin, ...],
         scores: tuple[tuple[ScorePlugin, int], ...],
-        extra_key: Callable[[Pod], Hashable] | None,
+        extra_key: Callable[[Pod, Cluster], Hashable] | None,
     ) -> Profile:
         """Give this profile with policies behind its plugins."""
         return replace(self, filters=self.filters + filters, scores=self.scores + scores, extra_key=extra_key)

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from policysched.framework import Aspect
 from policysched.language.program import Program
 from policysched.language.typed import Input
-from policysched.model.policy import Policy, PolicySpec
+from policysched.model.policy import PolicySpec
 from policysched.model.selectors import LabelMatcher
-from policysched.rules.node_inputs import aspect_of
 
 RESOLVABLE = frozenset(("requested", "free", "pods"))
-"""The fields of `node.` and `cluster.` that removing pods can change."""
+"""The fields of `node.` and `cluster.` that removing pods can change; all that is known of peers is one more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,7 @@ class CompiledFilter:
     @property
     def resolvable(self) -> bool:
         """Whether removing pods can change the verdict."""
-        return any(item.root != "pod" and item.path[0] in RESOLVABLE for item in self.require.inputs)
+        return any(_is_freed(item) for item in self.require.inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +46,9 @@ class CompiledScore:
     has_missing_arm: bool
 
     @property
-    def is_local(self) -> bool:
-        """Whether a node's score depends on that node alone."""
-        return self.value.is_local and not self.takes_maximum
+    def normalizes(self) -> bool:
+        """Whether a node's score depends on which nodes are feasible."""
+        return self.takes_maximum or self.value.root.normalizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +65,25 @@ class CompiledPolicy:
     scores: tuple[CompiledScore, ...]
 
     @property
+    def conditions(self) -> tuple[Program, ...]:
+        """The programs that say whether rules speak for a pod."""
+        texts = (self.applies_to, *(rule.when for rule in self.filters), *(rule.when for rule in self.scores))
+        return tuple(program for program in texts if program is not None)
+
+    @property
+    def filter_programs(self) -> tuple[Program, ...]:
+        """The programs that decide about rejections."""
+        texts = (self.applies_to, *(rule.when for rule in self.filters), *(rule.require for rule in self.filters))
+        return tuple(program for program in texts if program is not None)
+
+    @property
     def programs(self) -> tuple[Program, ...]:
         """All programs of the policy."""
-        whens = [*(rule.when for rule in self.filters), *(rule.when for rule in self.scores)]
-        texts = (
-            self.applies_to,
-            *whens,
+        return (
+            *self.conditions,
             *(rule.require for rule in self.filters),
             *(rule.value for rule in self.scores),
         )
-        return tuple(program for program in texts if program is not None)
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -84,18 +91,5 @@ class CompiledPolicy:
         return tuple(dict.fromkeys(item for program in self.programs for item in program.inputs))
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The object a compiled policy came from."""
-
-    policy: Policy
-    spec: PolicySpec
-    generation: int
-
-
-def aspects_read(inputs: tuple[Input, ...]) -> Aspect:
-    """Say which aspects of a row change what a rule finds there."""
-    aspects = Aspect.NONE
-    for item in inputs:
-        aspects |= aspect_of(item)
-    return aspects
+def _is_freed(item: Input) -> bool:
+    return item.root == "peer" or (item.root in {"node", "cluster"} and item.path[0] in RESOLVABLE)

@@ -8,6 +8,7 @@ from typing import Any
 from policysched.framework import SKIP, Cluster, Mask
 from policysched.model.objects import Pod
 from policysched.rules.compiled import CompiledFilter
+from policysched.rules.frame import RuleFrame
 from policysched.rules.plugin import PolicyPlugin
 from policysched.rules.verdicts import kept
 
@@ -28,9 +29,11 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
         "mode": plugin.policy.spec.mode,
     }
     if filters is not SKIP:
-        rejected = {rule.name: _not_kept(rule, pod, cluster) for rule, _ in filters.rules}
+        frame = plugin.shared(cluster).frame(filters.subject, slice(0, cluster.nodes.size))
+        rejected = {rule.name: _not_kept(rule, frame, cluster) for _, rule in filters.rules}
         said["filters"] = {name: nodes for name, nodes in rejected.items() if nodes}
     if scores is not SKIP and feasible.any():
+        plugin.score(scores, slice(0, cluster.nodes.size))
         said["scores"] = {
             rule.name: _scored(rule.missing if rule.has_missing_arm else None, values, cluster, feasible)
             for rule, values in scores.normalized(feasible)
@@ -38,8 +41,8 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
     return {key: value for key, value in said.items() if value not in ({}, None)}
 
 
-def _not_kept(rule: CompiledFilter, pod: Pod, cluster: Cluster) -> dict[str, str]:
-    true, unknown = kept(cluster, pod, rule)
+def _not_kept(rule: CompiledFilter, frame: RuleFrame, cluster: Cluster) -> dict[str, str]:
+    true, unknown = kept(frame, rule)
     nodes = cluster.nodes
     return {
         nodes.names[row]: "missing" if unknown[row] else "false"

@@ -1,49 +1,75 @@
 """The values that programs run on: a pod, and rows of the cluster.
 
-One frame serves all programs of a policy for the same rows; its memo makes equal sub-expressions run once. Pod values
-come from the pod class, so they are read once and kept.
+One frame serves all programs for the same rows and pod class; its memo makes equal sub-expressions run once. What is
+made of other rows than those at hand comes from `Others`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Mask, Rows
 from policysched.language.program import Program, Truth
-from policysched.language.typed import Input
-from policysched.model.objects import Pod
+from policysched.language.typed import Input, Typed
 from policysched.rules.node_inputs import node_column
-from policysched.rules.pod_inputs import Scalar, pod_value
+from policysched.rules.pod_inputs import Scalar
+from policysched.rules.subject import Subject
 from policysched.state.cluster import Cluster
 from policysched.state.interner import Strings
 
-NO_ROWS = np.zeros(0, np.int32)
+NO_ROWS: NDArray[np.int32] = np.zeros(0, np.int32)
+
+
+class Others(Protocol):
+    """What is made of other rows, for the pods that agree in what it reads of them."""
+
+    def aggregate(self, node: Typed, subject: Subject, rows: Rows) -> NDArray[np.float64] | float:
+        """Give an aggregate over all nodes on rows. Shapes: (R,) where it has a domain."""
+
+    def tally(self, node: Typed, subject: Subject, rows: Rows) -> NDArray[np.float64]:
+        """Give a count or sum over the placed pods of each of the rows. Shapes: (R,)."""
 
 
 class RuleFrame:
     """What `language.Frame` asks for, over the cluster's columns."""
 
-    __slots__ = ("_cluster", "_pod", "_rows", "feasible", "memo", "rows", "strings")
+    __slots__ = ("_cluster", "_others", "_selected", "_subject", "feasible", "memo", "rows", "strings")
 
-    def __init__(self, cluster: Cluster, pod: Pod, rows: Rows = NO_ROWS, feasible: Mask | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, subject: Subject, others: Others, rows: Rows = NO_ROWS, feasible: Mask | None = None
+    ) -> None:
         self._cluster = cluster
-        self._pod = pod
-        self._rows = rows
+        self._subject = subject
+        self._others = others
+        self._selected = rows
         self.strings: Strings = cluster.strings
         self.rows: int = count_rows(cluster, rows)
         self.feasible = feasible
-        self.memo: dict[Any, Any] = {}
+        self.memo: dict[Any, Any] = dict(subject.scalars)
+
+    @property
+    def now(self) -> float:
+        """The present."""
+        return self._cluster.moment.seconds
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Give a node input's values on the rows."""
-        return node_column(self._cluster, self._pod, item, self._rows)
+        """Give a node's or a metric's values on the rows."""
+        return node_column(self._cluster, self._subject, item, self._selected)
 
     def scalar(self, item: Input, /) -> Scalar:
         """Give a pod or cluster input's value."""
-        return pod_value(self._pod, item, self._cluster)
+        return self._subject.value(item)
+
+    def aggregate(self, node: Typed, /) -> NDArray[np.float64] | float:
+        """Give what was made of all nodes."""
+        return self._others.aggregate(node, self._subject, self._selected)
+
+    def tally(self, node: Typed, /) -> NDArray[np.float64]:
+        """Give what was made of the rows' pods."""
+        return self._others.tally(node, self._subject, self._selected)
 
 
 def count_rows(cluster: Cluster, rows: Rows) -> int:

@@ -1,75 +1,131 @@
-"""Answers of rules that placements do not change, kept by row instead of recomputed.
+"""Answers of rules that read nothing of the pod, by row, for all pod classes.
 
-Most rules read labels, taints or capacities. Their answers are asked for again only on rows where one of those
-changed, however often pods come and go in between. A rule that reads nothing of the pod answers the same for every pod
-class: all classes share one array.
+They are asked for again only on rows that changed in what the rules read, and where an aggregate or a value for all
+rows moved. So what a rule costs does not grow with the number of pod classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Aspect, Rows
-from policysched.language.typed import Input
-from policysched.rules.compiled import aspects_read
-from policysched.state.cluster import Cluster
+from policysched.language.typed import Input, Typed
+from policysched.rules.frame import RuleFrame
+from policysched.rules.node_inputs import aspects_read
+from policysched.rules.sources import Frames, Source, after
+from policysched.rules.subject import Subject
 
-PLACEMENTS = Aspect.USAGE | Aspect.PORTS | Aspect.PODS
-"""The aspects that placing and removing pods changes."""
-
-
-def lasts(inputs: tuple[Input, ...]) -> bool:
-    """Tell whether placing pods cannot change what a rule with these inputs says of a row."""
-    return not aspects_read(inputs) & PLACEMENTS
+Answer = Callable[[RuleFrame], NDArray[Any]]
 
 
-def is_shared(inputs: tuple[Input, ...]) -> bool:
-    """Tell whether a rule with these inputs says the same for every pod."""
-    return lasts(inputs) and all(item.root == "node" and item.path[0] != "cached_image_bytes" for item in inputs)
+class Sharing(Frames, Protocol):
+    """Who knows what rules share."""
+
+    nobody: Subject
+
+    @property
+    def version(self) -> object:
+        """A value that differs whenever anything may have changed."""
+
+    def changed(self, since: int, reads: int) -> Rows | None:
+        """Give the rows that changed in some aspects after a position, None if that is too long ago."""
+
+    def sources(self, roots: Sequence[Typed], subject: Subject) -> list[Source]:
+        """Give what rows of some graphs look at together."""
+
+    def hold(self, roots: Sequence[Typed], subject: Subject) -> tuple[object, ...]:
+        """Give what has to be held so that graphs find it kept."""
+
+
+def reads_pod(inputs: Sequence[Input]) -> bool:
+    """Tell whether what is made of these inputs may differ between pods."""
+    return any(item.root == "pod" or item.path[0] == "cached_image_bytes" for item in inputs)
+
+
+class Reach:
+    """Which rows see something else because of what many rows look at together."""
+
+    __slots__ = ("_seen", "_sources")
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        for source in sources:
+            source.refresh()
+        self._seen = [source.stamp for source in sources]
+
+    def extend(self, rows: Rows) -> Rows:
+        """Add the rows that sources reach to those that changed; the same object where there are none."""
+        found = [rows]
+        for index, source in enumerate(self._sources):
+            source.refresh()
+            if source.stamp != self._seen[index]:
+                found.append(source.moved(self._seen[index]))
+                self._seen[index] = source.stamp
+        return rows if len(found) == 1 else together(found)
+
+
+def together(found: Sequence[Rows]) -> Rows:
+    """Join selections; one that is a slice is of all rows."""
+    whole = next((rows for rows in found if isinstance(rows, slice)), None)
+    if whole is not None:
+        return whole
+    joined: NDArray[np.int32] = np.concatenate([rows for rows in found if isinstance(rows, np.ndarray)])
+    return joined
 
 
 class Kept:
-    """One rule's answers by row, brought up to date from the journal when they are read."""
+    """Some rules' answers by row, brought up to date when they are read. It is a source itself."""
 
-    __slots__ = ("_answer", "_cluster", "_reads", "_seen", "_values")
+    __slots__ = ("_answer", "_held", "_position", "_reach", "_reads", "_shared", "_stamps", "_values", "_version",
+                 "stamp")  # fmt: skip
 
-    def __init__(
-        self, cluster: Cluster, inputs: tuple[Input, ...], dtype: Any, answer: Callable[[Rows], NDArray[Any]]
-    ) -> None:
-        self._cluster = cluster
+    def __init__(self, shared: Sharing, roots: Sequence[Typed], dtype: Any, answer: Answer) -> None:
+        inputs = [item for root in roots for item in root.inputs]
+        self._shared = shared
         self._reads = int(aspects_read(inputs) | Aspect.PRESENCE)
         self._answer = answer
-        self._seen = 0
+        self._held = shared.hold(roots, shared.nobody)
+        self._reach = Reach(shared.sources(roots, shared.nobody))
+        self._position = -1
+        self._version: object = None
         self._values: NDArray[Any] = np.zeros(0, dtype)
+        self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.stamp = 0
+
+    def refresh(self) -> None:
+        """Ask again where something changed."""
+        version = self._shared.version
+        if version == self._version:
+            return
+        self._version = version
+        cluster = self._shared.cluster
+        everything = slice(0, cluster.nodes.size)
+        changed: Rows | None = None
+        if self._values.size == cluster.nodes.columns.capacity:
+            changed = self._shared.changed(self._position, self._reads)
+        else:
+            self._values = np.zeros(cluster.nodes.columns.capacity, self._values.dtype)
+            self._stamps = np.zeros(self._values.size, np.int64)
+        self._position = cluster.journal.position
+        reached = self._reach.extend(changed if changed is not None else everything)
+        if changed is not None and reached is not changed:
+            self.stamp += 1
+            self._stamps[reached] = self.stamp
+        if isinstance(reached, slice) or reached.size:
+            self._values[reached] = self._answer(self._shared.frame(self._shared.nobody, reached))
 
     def at(self, rows: Rows) -> NDArray[Any]:
-        """Give the answers for rows.
+        """Give the answers for rows, as of the last refresh.
 
         Shapes: (R,).
         """
-        journal, nodes = self._cluster.journal, self._cluster.nodes
-        if self._values.size != nodes.columns.capacity:
-            self._values = np.zeros(nodes.columns.capacity, self._values.dtype)
-            self._fill(slice(0, nodes.size))
-        elif self._seen != journal.position:
-            self._catch_up()
-        self._seen = journal.position
         values: NDArray[Any] = self._values[rows]
         return values
 
-    def _catch_up(self) -> None:
-        changed = self._cluster.journal.since(self._seen)
-        if changed is None:
-            self._fill(slice(0, self._cluster.nodes.size))
-            return
-        rows, aspects = changed
-        touched = (aspects & self._reads) != 0
-        if touched.any():
-            self._fill(rows[touched])
-
-    def _fill(self, rows: Rows) -> None:
-        self._values[rows] = self._answer(rows)
+    def moved(self, since: int) -> Rows:
+        """Give the rows that sources reached after a stamp."""
+        return after(self._stamps[: self._shared.cluster.nodes.size], since)

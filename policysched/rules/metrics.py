@@ -119,5 +119,6 @@ def _bound(root: Typed, inputs: Mapping[str, MetricInput]) -> Typed:
         data = node.data
         if isinstance(data, Input) and data.root == "metrics":
             data = inputs[data.path[0]]
-        made[node] = make(node.op, tuple(made[arg] for arg in node.args), node.type, data)
+        inner = tuple(_bound(one, inputs) for one in node.inner)
+        made[node] = make(node.op, tuple(made[arg] for arg in node.args), node.type, data, inner)
     return made[root]

@@ -1,15 +1,15 @@
 """What rules read of nodes: columns over the rows that are being evaluated, and what makes them change.
 
 Shapes: R the rows asked for.
-Units: cpu in millicores, bytes and counts as they are; float64, exact up to 2^53.
-Missing: −1 in code columns; resources a node does not know are 0.
+Units: cpu in millicores, durations in seconds, bytes and counts as they are; float64, exact up to 2^53.
+Missing: −1 in code columns, NaN in metrics; resources a node does not know are 0.
 Source: docs/language.md#names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,12 @@ from policysched.framework import Aspect, Rows
 from policysched.language.typed import Input
 from policysched.model.images import pod_images
 from policysched.model.objects import Pod
+from policysched.rules.metrics import MetricInput
 from policysched.state.cluster import Cluster
 from policysched.state.nodes import NodeTable
+
+if TYPE_CHECKING:
+    from policysched.rules.subject import Subject
 
 WELL_KNOWN_LABELS = {
     "arch": "kubernetes.io/arch",
@@ -40,34 +44,56 @@ _ASPECTS = {
     "requested": Aspect.USAGE,
     "free": Aspect.CAPACITY | Aspect.USAGE,
     "cached_image_bytes": Aspect.IMAGES,
+    "age": Aspect.AGE,
+    "pods": Aspect.PODS,
+    **dict.fromkeys(WELL_KNOWN_LABELS, Aspect.LABELS),
+}
+_ELSEWHERE = {
+    ("cluster", "pods"): Aspect.PODS,
+    ("pod", "image_bytes"): Aspect.IMAGES,
 }
 
 
 def aspect_of(item: Input) -> Aspect:
-    """Say which aspect of a row changes an input's value there."""
-    if item.root != "node":
-        return Aspect.NONE
-    name = item.path[0]
-    return Aspect.LABELS if name in WELL_KNOWN_LABELS else _ASPECTS.get(name, Aspect.NONE)
+    """Say which aspects of rows change an input's value; a row that comes or goes may change any."""
+    if item.root == "node":
+        return _ASPECTS.get(item.path[0], Aspect.NONE)
+    if item.root == "peer":
+        return Aspect.PODS
+    if item.root == "metrics":
+        return Aspect.METRICS
+    return _ELSEWHERE.get((item.root, item.path[0]), Aspect.NONE)
 
 
-def node_column(cluster: Cluster, pod: Pod, item: Input, rows: Rows) -> NDArray[Any]:
+def aspects_read(inputs: Iterable[Input]) -> Aspect:
+    """Say which aspects of rows change what is made of these inputs."""
+    aspects = Aspect.NONE
+    for item in inputs:
+        aspects |= aspect_of(item)
+    return aspects
+
+
+def node_column(cluster: Cluster, subject: Subject, item: Input, rows: Rows) -> NDArray[Any]:
     """Give an input's values on the rows.
 
     Shapes: (R,) int32 codes, float64 amounts or bool.
     """
+    if isinstance(item, MetricInput):
+        return _measured(cluster, item, rows)
     name = item.path[0]
-    if name in _FLAGS:
-        return _FLAGS[name](cluster.nodes)[rows]
-    if name in _TEXTS:
-        return _TEXTS[name](cluster.nodes, item.key or "")[rows]
-    if name in WELL_KNOWN_LABELS:
-        return cluster.nodes.labels(WELL_KNOWN_LABELS[name])[rows]
+    column = _COLUMNS.get(name)
+    if column is not None:
+        return column(cluster, item.key or "")[rows]
     if name == "cached_image_bytes":
-        return _cached_bytes(cluster, pod, rows)
+        return _cached_bytes(cluster, subject.pod, rows)
     if item.key is not None:
         return _by_key(cluster, item, rows)
     return _amount(cluster, name, RESOURCE_NAMES.get(item.path[1], item.path[1]), rows)
+
+
+def _measured(cluster: Cluster, item: MetricInput, rows: Rows) -> NDArray[np.float64]:
+    values = cluster.metrics.gauge(item.metric, item.max_age).data[rows]
+    return values if item.scale == 1 else values * item.scale
 
 
 def _amount(cluster: Cluster, side: str, resource: str, rows: Rows) -> NDArray[np.float64]:
@@ -106,13 +132,17 @@ def _cached_bytes(cluster: Cluster, pod: Pod, rows: Rows) -> NDArray[np.float64]
     return total
 
 
-_FLAGS: dict[str, Callable[[NodeTable], NDArray[Any]]] = {
-    "name": lambda nodes: nodes.name.data,
-    "ready": lambda nodes: nodes.ready.data,
-    "cordoned": lambda nodes: nodes.unschedulable.data,
-}
-_TEXTS: dict[str, Callable[[NodeTable, str], NDArray[Any]]] = {
-    "labels": NodeTable.labels,
-    "annotations": NodeTable.annotations,
-    "taints": _has_taint,
+def _label(key: str) -> Callable[[Cluster, str], NDArray[Any]]:
+    return lambda cluster, _: cluster.nodes.labels(key)
+
+
+_COLUMNS: dict[str, Callable[[Cluster, str], NDArray[Any]]] = {
+    "name": lambda cluster, _: cluster.nodes.name.data,
+    "ready": lambda cluster, _: cluster.nodes.ready.data,
+    "cordoned": lambda cluster, _: cluster.nodes.unschedulable.data,
+    "age": lambda cluster, _: cluster.ages.held().data,
+    "labels": lambda cluster, key: cluster.nodes.labels(key),
+    "annotations": lambda cluster, key: cluster.nodes.annotations(key),
+    "taints": lambda cluster, key: _has_taint(cluster.nodes, key),
+    **{name: _label(key) for name, key in WELL_KNOWN_LABELS.items()},
 }

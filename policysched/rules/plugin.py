@@ -1,19 +1,19 @@
 """A compiled policy as one filter and one score plugin, `SchedulingPolicy/<name>`.
 
-A prepared state holds the rules whose `when` lets them speak for the pod class, and the scores' values by row, so
-that only changed rows are evaluated again. Reason codes carry the rule and, where its condition was unknown, which
-input was missing.
+A prepared state holds the rules whose `when` lets them speak for the pod class. Rules that read nothing of the pod
+answer all classes from one array; the others are asked on rows that changed, and on those that see another aggregate.
 
 Source: docs/language.md#the-object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policysched.framework import (
     PREFIX,
@@ -29,70 +29,85 @@ from policysched.framework import (
     Scores,
     Status,
 )
-from policysched.language.program import Program
+from policysched.language.program import Program, evaluate_columns
 from policysched.language.typed import Input
 from policysched.model.objects import Pod
 from policysched.model.priority import is_system
-from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore, aspects_read
-from policysched.rules.events import beyond_rows, node_actions
-from policysched.rules.frame import RuleFrame, condition, count_rows
-from policysched.rules.kept import Kept, is_shared, lasts
-from policysched.rules.scoring import Answer, ScoreState, Values, combine, rule_values
-from policysched.rules.verdicts import Details, FilterState, all_hold, rule_details
+from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore
+from policysched.rules.frame import RuleFrame
+from policysched.rules.kept import Kept, Reach, reads_pod
+from policysched.rules.node_inputs import aspects_read
+from policysched.rules.scoring import ScoreState, combine, rule_values
+from policysched.rules.shared import Shared
+from policysched.rules.sources import boundaries
+from policysched.rules.subject import Subject
+from policysched.rules.timed import moments_of
+from policysched.rules.verdicts import FilterState, Placed, failures, reason
+from policysched.rules.wakes import Watch, Watches, hints, next_time, reads_time
 from policysched.state.interner import Interner
+
+Rule = TypeVar("Rule", CompiledFilter, CompiledScore)
+Stores = WeakKeyDictionary[Cluster, Shared]
 
 
 class PolicyPlugin:
     """One policy at the points Filter and Score."""
 
-    def __init__(self, policy: CompiledPolicy) -> None:
+    def __init__(self, policy: CompiledPolicy, stores: Stores | None = None) -> None:
         self.policy = policy
         self.name = PREFIX + policy.name
-        self.filter_reads = aspects_read(tuple(item for rule in policy.filters for item in rule.require.inputs))
-        self.score_reads = aspects_read(tuple(item for rule in policy.scores for item in rule.value.inputs))
-        self.normalizes = not all(rule.is_local for rule in policy.scores)
+        self.filter_reads = aspects_read(item for rule in policy.filters for item in rule.require.inputs)
+        self.score_reads = aspects_read(item for rule in policy.scores for item in rule.value.inputs)
+        self.normalizes = any(rule.normalizes for rule in policy.scores)
+        self.filter_reach = _reach if _looks_around([rule.require for rule in policy.filters]) else None
+        self.score_reach = _reach if _looks_around([rule.value for rule in policy.scores]) else None
         self._missing: Interner[Input] = Interner()
-        self._shared: WeakKeyDictionary[Cluster, dict[str, Kept]] = WeakKeyDictionary()
-        self._read = frozenset((item.root, item.path[0]) for item in policy.inputs)
+        self._stores: Stores = WeakKeyDictionary() if stores is None else stores
+        self._reads_namespaces = policy.namespaces is not None or any(
+            item.path[0] == "namespace_labels" for item in policy.inputs
+        )
+        roots = [program.root for program in policy.filter_programs]
+        self._timed = [root for root in roots if reads_time(root)]
+        self._moments = moments_of(roots)
+        self._watches: WeakKeyDictionary[Cluster, Watches] = WeakKeyDictionary()
+        self._depends_on_images = any(
+            item.path[0] == "image_bytes" for program in policy.conditions for item in program.inputs
+        )
+
+    def shared(self, cluster: Cluster) -> Shared:
+        """Give what the policies of a set share on a cluster."""
+        found = self._stores.get(cluster)
+        if found is None:
+            found = self._stores[cluster] = Shared(cluster)
+        return found
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Keep the filter rules that speak for the pod."""
-        spec = self.policy.spec
-        if is_system(pod) and not spec.include_system_pods:
+        if is_system(pod) and not self.policy.spec.include_system_pods:
             return SKIP
-        frame = RuleFrame(cluster, pod)
-        if not self.selects(pod, cluster) or not _holds(self.policy.applies_to, frame, unknown=True):
-            return SKIP
-        rules = tuple(
-            (rule, self._details(rule, pod, cluster))
-            for rule in self.policy.filters
-            if _holds(rule.when, frame, unknown=True)
-        )
-        return FilterState(self.policy.name, rules, self._missing) if rules else SKIP
+        shared = self.shared(cluster)
+        subject = shared.subject(pod)
+        rules = self._speaking(self.policy.filters, pod, shared, unknown=True)
+        return self._filter_state(rules, shared, subject) if rules else SKIP
 
     def filter(self, state: FilterState, rows: Rows) -> Codes:
         """Reject rows where a rule's condition is not true; the first such rule gives the code."""
         return state.codes(rows)
 
-    def reason(self, state: FilterState, code: int) -> Status:
+    def reason(self, state: FilterState, code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
         """Name the policy, the rule and what it says."""
-        return state.reason(code)
+        return reason(self.policy.name, self.policy.filters, self._missing, code)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Keep the score rules that speak for the pod."""
-        frame = RuleFrame(cluster, pod)
-        if not self.selects(pod, cluster) or not _holds(self.policy.applies_to, frame, unknown=False):
-            return SKIP
-        rules = tuple(
-            (rule, self._values(rule, pod, cluster))
-            for rule in self.policy.scores
-            if _holds(rule.when, frame, unknown=False)
-        )
-        return ScoreState(cluster, pod, rules) if rules else SKIP
+        shared = self.shared(cluster)
+        subject = shared.subject(pod)
+        rules = self._speaking(self.policy.scores, pod, shared, unknown=False)
+        return self._score_state(tuple(rule for _, rule in rules), shared, subject) if rules else SKIP
 
     def score(self, state: ScoreState, rows: Rows) -> Scores:
         """Score rows; where a rule normalises, the final scores come with `normalize` alone."""
-        return np.ones(count_rows(state.cluster, rows), np.int64) if self.normalizes else state.scores(rows)
+        return state.scores(rows)
 
     def normalize(self, state: ScoreState, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`
         """Normalise each rule's values over the feasible rows and combine them."""
@@ -100,23 +115,24 @@ class PolicyPlugin:
 
     def events(self) -> Sequence[Hint]:
         """Name the changes of what the filters read."""
-        inputs = tuple(item for rule in self.policy.filters for item in rule.require.inputs)
-        hints = [Hint(Resource.NODE, Action.ADD | node_actions(inputs), self._row_passes)]
-        if any(_counts_pods(rule) for rule in self.policy.filters):
-            actions = Action.ADD | Action.DELETE | Action.UPDATE_POD_SCALE_DOWN | Action.UPDATE_OTHER
-            hints.append(Hint(Resource.ASSIGNED_POD, actions, self._row_passes))
-        hints.append(Hint(Resource.PENDING_POD, Action.UPDATE, _is_own))
-        hints.append(Hint(Resource.NAMESPACE, Action.ALL))
-        return hints + beyond_rows(self.policy.inputs)
+        found = hints(self.policy.filters, self.policy.inputs, bool(self._timed), self._helps)
+        if self._reads_namespaces:
+            found.append(Hint(Resource.NAMESPACE, Action.ALL))
+        return found
+
+    def turned_away(self, pod: Pod, cluster: Cluster) -> None:
+        """Remember where the rules hold now for a pod that is turned away."""
+        self._watch(pod, cluster).note()
+
+    def looks_again(self, pod: Pod, cluster: Cluster) -> float | None:
+        """Give the time at which time alone can change what the filters say of a pod."""
+        return next_time(self._timed, pod, cluster) if self._timed else None
 
     def epoch(self, cluster: Cluster) -> Hashable:
-        """Move with what is read beyond rows: namespace labels, cluster counts, images of the pod."""
-        read = self._read
+        """Move with what decides whether rules speak: labels of namespaces, sizes of images."""
         return (
-            cluster.namespaces_epoch,
-            cluster.nodes.count if ("cluster", "nodes") in read else 0,
-            len(cluster.pods) if ("cluster", "pods") in read else 0,
-            cluster.images.epoch if ("pod", "image_bytes") in read else 0,
+            cluster.namespaces_epoch if self._reads_namespaces else 0,
+            cluster.images.epoch if self._depends_on_images else 0,
         )
 
     def selects(self, pod: Pod, cluster: Cluster) -> bool:
@@ -129,48 +145,90 @@ class PolicyPlugin:
         labels = cluster.namespaces.get(pod.metadata.namespace, {})
         return policy.namespaces is None or policy.namespaces.matches(labels)
 
-    def _row_passes(self, pod: Pod, change: Change, cluster: Cluster) -> bool:
-        if change.row < 0:
-            return False
-        state = self.prepare_filter(pod, cluster)
-        if state is SKIP:
-            return True
-        return all_hold([rule for rule, _ in state.rules], RuleFrame(cluster, pod, np.array([change.row], np.int32)))
+    def _speaking(
+        self, rules: Sequence[Rule], pod: Pod, shared: Shared, *, unknown: bool
+    ) -> tuple[tuple[int, Rule], ...]:
+        """Give the rules that speak for a pod, each with its place."""
+        if not self.selects(pod, shared.cluster):
+            return ()
+        frame = shared.plain(shared.subject(pod))
+        if not _holds(self.policy.applies_to, frame, unknown=unknown):
+            return ()
+        return tuple((place, rule) for place, rule in enumerate(rules) if _holds(rule.when, frame, unknown=unknown))
 
-    def _details(self, rule: CompiledFilter, pod: Pod, cluster: Cluster) -> Details:
-        def answer(rows: Rows) -> Codes:
-            return rule_details(rule, self._missing, RuleFrame(cluster, pod, rows))
+    def _helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - the journal says more
+        return self._watch(pod, cluster).look()
 
-        inputs = rule.require.inputs
-        if is_shared(inputs):
-            return self._share(f"filter {rule.name}", cluster, Kept(cluster, inputs, np.int32, answer))
-        return Kept(cluster, inputs, np.int32, answer).at if lasts(inputs) else answer
+    def _watch(self, pod: Pod, cluster: Cluster) -> Watch:
+        shared = self.shared(cluster)
+        moments = shared.values(pod, self._moments) if self._moments else ()
 
-    def _values(self, rule: CompiledScore, pod: Pod, cluster: Cluster) -> Answer | None:
-        def answer(rows: Rows) -> Values:
-            return rule_values(rule, RuleFrame(cluster, pod, rows))
+        def make() -> tuple[Hashable, Watch]:
+            state = self.prepare_filter(pod, cluster)
+            if state is SKIP:
+                return None, Watch(shared, None, self.filter_reads)
+            inputs = [item for _, rule in state.rules for item in rule.require.inputs]
+            own = state.subject.key(dict.fromkeys(inputs))
+            return (tuple(place for place, _ in state.rules), own, version), Watch(shared, state, self.filter_reads)
 
-        inputs = rule.value.inputs
-        if not rule.value.is_local:
-            return None
-        if is_shared(inputs):
-            return self._share(f"score {rule.name}", cluster, Kept(cluster, inputs, np.float64, answer))
-        return Kept(cluster, inputs, np.float64, answer).at if lasts(inputs) or self.normalizes else answer
+        version = (self.epoch(cluster), moments)
+        return self._watches.setdefault(cluster, Watches()).of(pod, version, make)
 
-    def _share(self, name: str, cluster: Cluster, made: Kept) -> Callable[[Rows], Any]:
-        return self._shared.setdefault(cluster, {}).setdefault(name, made).at
+    def _filter_state(self, rules: tuple[Placed, ...], shared: Shared, subject: Subject) -> FilterState:
+        own = tuple((place, rule) for place, rule in rules if reads_pod(rule.require.inputs))
+        common = tuple((place, rule) for place, rule in rules if not reads_pod(rule.require.inputs))
+        kept = None
+        if common:
+            key = (self.name, "filters", tuple(place for place, _ in common))
+            kept = shared.kept(key, lambda: self._kept_filters(common, shared))
+        roots = [rule.require.root for _, rule in own]
+        shared.seed(subject, roots)
+        reach = Reach([*([kept] if kept is not None else ()), *shared.sources(roots, subject)])
+        return FilterState(shared, subject, rules, own, kept, reach, self._missing, shared.hold(roots, subject))
+
+    def _kept_filters(self, rules: tuple[Placed, ...], shared: Shared) -> Kept:
+        roots = [rule.require.root for _, rule in rules]
+        return Kept(shared, roots, np.int32, lambda frame: failures(rules, frame, self._missing))
+
+    def _score_state(self, rules: tuple[CompiledScore, ...], shared: Shared, subject: Subject) -> ScoreState:
+        free = [rule for rule in rules if not reads_pod(rule.value.inputs)]
+        common, kept = None, {}
+        if self.normalizes:
+            kept = {rule.name: self._kept_values(rule, shared) for rule in free if not rule.value.root.normalizes}
+        elif len(free) == len(rules):
+            common = self._kept_scores(rules, shared)
+        roots = [rule.value.root for rule in rules if common is None and rule.name not in kept]
+        shared.seed(subject, roots)
+        reach = Reach([*([common] if common is not None else ()), *kept.values(), *shared.sources(roots, subject)])
+        held = shared.hold(roots, subject)
+        return ScoreState(shared, subject, rules, common, kept, self.normalizes, reach, held)
+
+    def _kept_values(self, rule: CompiledScore, shared: Shared) -> Kept:
+        key = (self.name, "values", rule.name)
+        root = rule.value.root
+        return shared.kept(key, lambda: Kept(shared, [root], np.float64, lambda frame: rule_values(rule, frame)))
+
+    def _kept_scores(self, rules: tuple[CompiledScore, ...], shared: Shared) -> Kept:
+        key = (self.name, "scores", tuple(rule.name for rule in rules))
+        roots = [rule.value.root for rule in rules]
+
+        def answer(frame: RuleFrame) -> Scores:
+            return combine([(rule, rule_values(rule, frame)) for rule in rules])
+
+        return shared.kept(key, lambda: Kept(shared, roots, np.int64, answer))
+
+
+def _reach(state: FilterState | ScoreState, rows: NDArray[np.int32]) -> Rows:
+    """Add the rows that see another aggregate, or another value for all rows."""
+    return state.reach.extend(rows)
+
+
+def _looks_around(programs: Sequence[Program]) -> bool:
+    return any(True for _ in boundaries([program.root for program in programs], timed=True))
 
 
 def _holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:
     if program is None:
         return True
-    value = condition(program, frame)
-    return bool(value.true) or (unknown and bool(value.unknown))
-
-
-def _counts_pods(rule: CompiledFilter) -> bool:
-    return any(item.path[0] in {"requested", "free"} for item in rule.require.inputs)
-
-
-def _is_own(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - the hint's shape
-    return isinstance(change.new, Pod) and change.new.metadata.uid == pod.metadata.uid
+    true, lacking = evaluate_columns(program.root, frame)
+    return bool(true) or (unknown and bool(lacking))

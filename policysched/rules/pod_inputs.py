@@ -1,4 +1,4 @@
-"""What rules read of a pod: one value for all nodes, found by the input's name.
+"""What rules read of pods: of the one that is decided about one value for all nodes, and of those placed on nodes.
 
 Units: cpu in millicores, bytes and counts as they are. Absent labels, annotations, class and owner are None, absent
 resources 0.
@@ -7,31 +7,51 @@ Source: docs/language.md#names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
-from policysched.language.typed import Input
+from policysched.language.typed import ANY_KEY, Input
 from policysched.model.images import pod_images
 from policysched.model.objects import OwnerReference, Pod
 from policysched.model.priority import pod_priority, qos_class
 from policysched.model.requests import incoming_requests
 from policysched.rules.node_inputs import MILLIS, RESOURCE_NAMES
 from policysched.state.cluster import Cluster
+from policysched.state.pods import PlacedPod
 
 Scalar = str | float | bool | None
 
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos"))
 """The fields of `pod.` that a pod class does not hold by itself."""
+BEYOND_KIND = frozenset(("name", "image_bytes"))
+"""The fields of `peer.` that placed pods of one kind may differ in."""
+
+
+def cluster_value(item: Input, cluster: Cluster) -> Scalar:
+    """Give the value of a `cluster.` input."""
+    return float(cluster.nodes.count if item.path[0] == "nodes" else len(cluster.pods))
 
 
 def pod_value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
-    """Give the value of a `pod.` or `cluster.` input."""
-    if item.root == "cluster":
-        return float(cluster.nodes.count if item.path[0] == "nodes" else len(cluster.pods))
+    """Give the value of a `pod.` input; the pod's age is known to who holds the time."""
+    return amount(requested(pod), item) if item.path[0] == "requests" else _value(pod, item, cluster)
+
+
+def peer_value(placed: PlacedPod, item: Input, cluster: Cluster) -> Scalar:
+    """Give the value of a `peer.` input of a placed pod."""
+    if item.path[0] == "requests":
+        return amount({"pods": 1, **dict(placed.footprint.amounts)}, item)
+    return _value(placed.pod, item, cluster)
+
+
+def whole_map(pod: Pod, item: Input, cluster: Cluster) -> Hashable:
+    """Give all that an input with a computed key can find."""
+    return tuple(sorted(_MAPS[item.path[0]](pod, cluster).items()))
+
+
+def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
     name = item.path[0]
     if name in _MAPS:
         return _MAPS[name](pod, cluster).get(item.key or "")
-    if name == "requests":
-        return _requested(pod, item)
     if name == "image_bytes":
         return float(sum(cluster.images.total(image) or 0 for image in pod_images(pod)))
     return _FIELDS[name](pod)
@@ -55,24 +75,29 @@ def class_values(inputs: Iterable[Input]) -> Callable[[Pod], Hashable] | None:
 def _beyond_class(pod: Pod, name: str, key: str | None) -> Hashable:
     if name != "annotations":
         return _FIELDS[name](pod)
-    if key == "*":
+    if key == ANY_KEY:
         return tuple(sorted(pod.metadata.annotations.items()))
     return pod.metadata.annotations.get(key or "")
 
 
-def _requested(pod: Pod, item: Input) -> float:
+def requested(pod: Pod) -> dict[str, int]:
+    """Give what a pod requests by resource. Units: cpu in millicores, the others whole."""
     requests = incoming_requests(pod)
-    amounts = {
+    return {
         "cpu": requests.cpu_millis,
         "memory": requests.memory_bytes,
         "ephemeral-storage": requests.ephemeral_bytes,
         "pods": 1,
         **dict(requests.scalars),
     }
+
+
+def amount(amounts: Mapping[str, int], item: Input) -> float:
+    """Give the amount of the resource that an input names: cpu in millicores, in cores where the key was computed."""
     if item.key is None:
-        return float(amounts[RESOURCE_NAMES.get(item.path[1], item.path[1])])
-    amount = float(amounts.get(item.key, 0))
-    return amount / MILLIS if item.key == "cpu" else amount
+        return float(amounts.get(RESOURCE_NAMES.get(item.path[1], item.path[1]), 0))
+    found = float(amounts.get(item.key, 0))
+    return found / MILLIS if item.key == "cpu" else found
 
 
 def _owner(pod: Pod) -> OwnerReference | None:

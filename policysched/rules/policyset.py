@@ -6,13 +6,18 @@ their order as filters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
+from policysched.framework import Cluster
 from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
 from policysched.rules.compiled import CompiledPolicy
-from policysched.rules.plugin import PolicyPlugin
+from policysched.rules.plugin import PolicyPlugin, Stores
 from policysched.rules.pod_inputs import class_values
+from policysched.rules.shared import Shared
+from policysched.rules.timed import moments_of
 
 
 @dataclass(frozen=True)
@@ -21,12 +26,16 @@ class PolicySet:
 
     plugins: tuple[PolicyPlugin, ...] = ()
     """All policies that are not disabled, Shadow ones too."""
+    stores: Stores = field(default_factory=WeakKeyDictionary, compare=False, repr=False)
+    """What they share, by cluster."""
 
     @classmethod
     def of(cls, policies: Iterable[CompiledPolicy]) -> PolicySet:
         """Put policies in order."""
         ordered = sorted(policies, key=lambda policy: (-policy.spec.priority, policy.name))
-        return cls(tuple(PolicyPlugin(policy) for policy in ordered if policy.spec.mode != "Disabled"))
+        stores: Stores = WeakKeyDictionary()
+        plugins = (PolicyPlugin(policy, stores) for policy in ordered if policy.spec.mode != "Disabled")
+        return cls(tuple(plugins), stores)
 
     def join(self, profile: Profile) -> Profile:
         """Give a profile with the enforced policies behind its own plugins."""
@@ -36,9 +45,25 @@ class PolicySet:
         return profile.with_policies(
             filters,
             tuple((plugin, plugin.policy.spec.weight) for plugin in scores),
-            class_values(item for plugin in (*filters, *scores) for item in plugin.policy.inputs),
+            _extra_key([*filters, *(one for one in scores if one not in filters)]),
         )
 
     def acting(self, profile: Profile) -> tuple[PolicyPlugin, ...]:
         """Give the policies that decision records of a profile tell about: none where it takes all away."""
         return self.plugins if profile.policies_filter or profile.policies_score else ()
+
+
+def _extra_key(plugins: list[PolicyPlugin]) -> Callable[[Pod, Cluster], Hashable] | None:
+    """Give what tells pods of a class apart, or the moments at which they are looked at."""
+    values = class_values(item for plugin in plugins for item in plugin.policy.inputs)
+    roots = [program.root for plugin in plugins for program in plugin.policy.programs]
+    moments = moments_of(roots)
+    if values is None and not moments:
+        return None
+    shared: Callable[[Cluster], Shared] = plugins[0].shared
+
+    def extra(pod: Pod, cluster: Cluster) -> Hashable:
+        own = values(pod) if values is not None else ()
+        return (own, shared(cluster).values(pod, moments)) if moments else own
+
+    return extra

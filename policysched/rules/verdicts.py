@@ -2,21 +2,26 @@
 
 A rule answers each row with a detail: 0 where its condition holds, 1 where it is false, 2 where it is unknown without a
 missing input (a division by zero), from 3 on where it is unknown because an input was missing (numbered as they are
-found). A code is the place of the first rule that does not hold, times DETAILS, plus its detail.
+found). A code is the place of the first rule that does not hold, times DETAILS, plus its detail; so the smallest code
+but 0 is that of the first rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from policysched.framework import Cluster, Codes, Mask, Rows, Status, unresolvable, unschedulable
+from policysched.framework import Codes, Mask, Rows, Status, unresolvable, unschedulable
+from policysched.language.program import evaluate_columns
 from policysched.language.typed import Input
-from policysched.model.objects import Pod
 from policysched.rules.compiled import CompiledFilter
 from policysched.rules.frame import RuleFrame, condition
+from policysched.rules.kept import Kept, Reach
+from policysched.rules.shared import Shared
+from policysched.rules.subject import Subject
 from policysched.state.interner import Interner
 
 DETAILS = 1 << 24
@@ -25,83 +30,101 @@ FALSE = 1
 UNKNOWN = 2
 FIRST_MISSING = 3
 LONGEST_TEXT = 80
-Details = Callable[[Rows], Codes]
+Placed = tuple[int, CompiledFilter]
+"""A rule with its place in the policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterState:
-    """The filter rules that speak for a pod class, in order, with what answers for each of them."""
+    """The filter rules that speak for a pod class, in order."""
 
-    policy: str
-    rules: tuple[tuple[CompiledFilter, Details], ...]
+    shared: Shared
+    subject: Subject
+    rules: tuple[Placed, ...]
+    own: tuple[Placed, ...]
+    """Those that read the pod."""
+    common: Kept | None
+    """What answers for the others."""
+    reach: Reach
     missing: Interner[Input]
     """The inputs that some condition of the policy lacked."""
+    held: object
 
     def codes(self, rows: Rows) -> Codes:
         """Give each row the code of the first rule that does not hold there.
 
         Shapes: (R,) int32, 0 where all hold.
         """
-        codes: Codes | None = None
-        for position, (_, answer) in enumerate(self.rules):
-            details = answer(rows)
-            if codes is None:
-                codes = details.copy()
-                continue
-            failing = (codes == 0) & (details != 0)
-            if failing.any():
-                codes[failing] = details[failing] + position * DETAILS
-        return codes if codes is not None else np.zeros(0, np.int32)
+        if self.common is None:
+            return failures(self.own, self.shared.frame(self.subject, rows), self.missing)
+        self.common.refresh()
+        codes: Codes = self.common.at(rows)
+        if not self.own:
+            return codes
+        own = failures(self.own, self.shared.frame(self.subject, rows), self.missing)
+        return np.where((own != 0) & ((codes == 0) | (own < codes)), own, codes)
 
-    def reason(self, code: int) -> Status:
-        """Translate a code into the policy's status."""
-        position, detail = divmod(code - 1, DETAILS)
-        rule = self.rules[position][0]
-        text = f"policy {self.policy}/{rule.name}: {self._explanation(rule, detail + 1)}"
-        return unschedulable(text) if rule.resolvable else unresolvable(text)
-
-    def _explanation(self, rule: CompiledFilter, detail: int) -> str:
-        if detail == FALSE:
-            return rule.message or _shortened(rule.require.text)
-        if detail == UNKNOWN:
-            return f"{_shortened(rule.require.text)} is unknown"
-        return f"{self.missing.value(detail - FIRST_MISSING).text} is missing"
+    def reached(self, rows: Rows) -> Rows:
+        """Add the rows that see another aggregate, or another value for all rows, than when this was last asked."""
+        return self.reach.extend(rows)
 
 
-def rule_details(rule: CompiledFilter, missing: Interner[Input], frame: RuleFrame) -> Codes:
-    """Answer for one rule.
+def failures(rules: Sequence[Placed], frame: RuleFrame, missing: Interner[Input]) -> Codes:
+    """Give each row the code of the first of some rules that does not hold there.
 
-    Shapes: (R,) int32.
+    Shapes: (R,) int32, 0 where all hold.
     """
-    value = condition(rule.require, frame)
-    details = np.zeros(frame.rows, np.int32)
-    details[~_column(value.true, frame.rows)] = FALSE
-    unknown = _column(value.unknown, frame.rows)
-    if unknown.any():
-        details[unknown] = UNKNOWN
-        for item, rows in rule.require.missing_inputs(frame, unknown):
-            details[rows] = FIRST_MISSING + missing.code(item)
-    return details
+    codes = np.zeros(frame.rows, np.int32)
+    for position, rule in rules:
+        true, unknown = evaluate_columns(rule.require.root, frame)
+        if true.all() if isinstance(true, np.ndarray) else true:
+            continue
+        failing = np.equal(codes, 0) & ~_column(true, frame.rows)
+        if failing.any():
+            codes[failing] = position * DETAILS + FALSE
+            lacking = failing & unknown
+            if lacking.any():
+                _explain(rule, frame, codes, lacking, position, missing)
+    return codes
 
 
-def kept(cluster: Cluster, pod: Pod, rule: CompiledFilter) -> tuple[Mask, Mask]:
+def _explain(
+    rule: CompiledFilter, frame: RuleFrame, codes: Codes, lacking: Mask, position: int, missing: Interner[Input]
+) -> None:
+    """Say of rows where a rule is unknown which input was missing there."""
+    codes[lacking] = position * DETAILS + UNKNOWN
+    for item, rows in rule.require.missing_inputs(frame, lacking):
+        codes[rows] = position * DETAILS + FIRST_MISSING + missing.code(item)
+
+
+def reason(policy: str, rules: Sequence[CompiledFilter], missing: Interner[Input], code: int) -> Status:
+    """Translate a code into the policy's status."""
+    position, detail = divmod(code - 1, DETAILS)
+    rule = rules[position]
+    text = f"policy {policy}/{rule.name}: {_explanation(rule, missing, detail + 1)}"
+    return unschedulable(text) if rule.resolvable else unresolvable(text)
+
+
+def kept(frame: RuleFrame, rule: CompiledFilter) -> tuple[Mask, Mask]:
     """Tell on which rows one rule holds and on which it is unknown, whatever the others say.
 
-    Shapes: (N,), (N,).
+    Shapes: (R,), (R,).
     """
-    frame = RuleFrame(cluster, pod, slice(0, cluster.nodes.size))
     value = condition(rule.require, frame)
     return _column(value.true, frame.rows), _column(value.unknown, frame.rows)
 
 
-def _column(value: Mask | bool, rows: int) -> Mask:
+def _explanation(rule: CompiledFilter, missing: Interner[Input], detail: int) -> str:
+    if detail == FALSE:
+        return rule.message or _shortened(rule.require.text)
+    if detail == UNKNOWN:
+        return f"{_shortened(rule.require.text)} is unknown"
+    return f"{missing.value(detail - FIRST_MISSING).text} is missing"
+
+
+def _column(value: Any, rows: int) -> Mask:
     return value if isinstance(value, np.ndarray) else np.full(rows, value, np.bool_)
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
-
-
-def all_hold(state_rules: Sequence[CompiledFilter], frame: RuleFrame) -> bool:
-    """Tell whether every rule holds on every row of a frame."""
-    return all(bool(np.all(condition(rule.require, frame).true)) for rule in state_rules)

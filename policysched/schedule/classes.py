@@ -14,7 +14,7 @@ owners, only those count whose selector a pod is spread by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 _NO_STATUS = PodStatus()
 
 
-def class_key(pod: Pod, extra: Callable[[Pod], Hashable] | None = None) -> Hashable:
+def class_key(pod: Pod, extra: Hashable = None) -> Hashable:
     """Give the key of the pod's class; `extra` adds what policies read."""
     spec, status = pod.spec, pod.status
     told: dict[str, Any] = {"volumes": _volumes(spec)}
@@ -38,7 +38,7 @@ def class_key(pod: Pod, extra: Callable[[Pod], Hashable] | None = None) -> Hasha
     owner = None if spec.topology_spread_constraints else workload_owner(pod)
     parts = [pod.metadata.namespace, pod.metadata.labels, replace(spec, **told), status, owner]
     key = _ENCODER.encode(parts)
-    return (key, extra(pod)) if extra is not None else key
+    return (key, extra) if extra is not None else key
 
 
 def _nameless(container: Container) -> Container:

@@ -44,8 +44,9 @@ class Engine:
         self._evaluations.clear()
 
     def key(self, pod: Pod) -> Hashable:
-        """Give the pod's class; worth keeping with a pod that is tried again."""
-        return class_key(pod, self.profile.extra_key)
+        """Give the pod's class at this moment."""
+        extra = self.profile.extra_key
+        return class_key(pod, None if extra is None else extra(pod, self.cluster))
 
     def evaluate(self, pod: Pod, key: Hashable = None) -> Evaluation:
         """Give the up-to-date evaluation of the pod's class."""

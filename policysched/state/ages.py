@@ -41,6 +41,13 @@ class NodeAges:
         """
         return self._ages.data
 
+    def exact(self, seconds: float) -> NDArray[np.float64]:
+        """Give the ages at a time as they are, not in steps.
+
+        Shapes: (capacity,). Missing: minus infinity.
+        """
+        return seconds - self._created.data
+
     def store(self, row: int, created: float, now: float) -> float:
         """Take a row's time of creation; give the time of its next step."""
         if created != self._created.data[row]:

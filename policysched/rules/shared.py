@@ -1,0 +1,172 @@
+"""What the rules of all policies share on one cluster, so that nothing is found out twice.
+
+Frames by rows, aggregates, counters and the answers of rules that read nothing of the pod. It lasts as long as a
+policy set does; what belongs to a pod class goes with the last state that holds it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Cluster, Rows
+from policysched.language.program import evaluate_columns
+from policysched.language.typed import AGGREGATES, TALLIES, Typed
+from policysched.model.objects import Pod
+from policysched.rules.frame import RuleFrame
+from policysched.rules.kept import Kept
+from policysched.rules.metrics import MetricInput
+from policysched.rules.sources import Aggregate, Source, Watch, boundaries, comparable, plain_scalars
+from policysched.rules.subject import Subject
+from policysched.rules.tallies import counted, counter
+
+
+class Shared:
+    """One for a policy set and a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.nobody = Subject(None, cluster)
+        """Stands in for the pod where rules read nothing of it."""
+        self._aggregates: weakref.WeakValueDictionary[Hashable, Aggregate] = weakref.WeakValueDictionary()
+        self._kept: dict[Hashable, Kept] = {}
+        self._subject: tuple[Pod, object, Subject] | None = None
+        self._frames: dict[bool, tuple[object, Subject, dict[Hashable, RuleFrame]]] = {}
+        self._changes: tuple[int, dict[tuple[int, int], Rows | None]] = (-1, {})
+        self._everything: tuple[int, Rows] = (-1, slice(0, 0))
+
+    def subject(self, pod: Pod) -> Subject:
+        """Give the subject of a pod at this moment; asked again, the same one."""
+        version = self.version
+        if self._subject is None or self._subject[0] is not pod or self._subject[1] != version:
+            self._subject = (pod, version, Subject(pod, self.cluster))
+        return self._subject[2]
+
+    def frame(self, subject: Subject, rows: Rows) -> RuleFrame:
+        """Give the frame of some rows; asked again before anything changed, the same one.
+
+        Frames of one pod class are kept beside those of no pod, so that a class's arrays go with the next decision.
+        """
+        place = subject is self.nobody
+        kept = self._frames.get(place)
+        if kept is None or kept[1] is not subject or kept[0] != self.version:
+            kept = self._frames[place] = (self.version, subject, {})
+        key: Hashable = (rows.start, rows.stop) if isinstance(rows, slice) else id(rows)
+        frame = kept[2].get(key)
+        if frame is None:
+            frame = kept[2][key] = RuleFrame(self.cluster, subject, self, rows)
+        return frame
+
+    def aggregate(self, node: Typed, subject: Subject, rows: Rows) -> NDArray[np.float64] | float:
+        """Give an aggregate on rows."""
+        return self._aggregate(node, subject).at(rows)
+
+    def tally(self, node: Typed, subject: Subject, rows: Rows) -> NDArray[np.float64]:
+        """Give what rows' pods count or sum up to."""
+        kept = counter(node, subject, self.cluster)
+        if kept is not None:
+            return np.asarray(kept.counts[rows], np.float64)
+        return counted(node, subject, self.cluster, self, rows)
+
+    def sources(self, roots: Iterable[Typed], subject: Subject) -> list[Source]:
+        """Give what rows of some graphs look at together."""
+        timed = subject is self.nobody
+        return [
+            self._aggregate(node, subject) if node.op in AGGREGATES and node.args else Watch(node, subject, self)
+            for node in boundaries(roots, timed=timed)
+        ]
+
+    def hold(self, roots: Iterable[Typed], subject: Subject) -> tuple[object, ...]:
+        """Give what has to be held so that graphs find it kept: counters, aggregates, ages and metrics."""
+        nodes = list(_all_nodes(roots))
+        inputs = {item for node in nodes for item in node.inputs}
+        held: list[object] = [counter(node, subject, self.cluster) for node in nodes if node.op in TALLIES]
+        held += [self._aggregate(node, subject) for node in nodes if node.op in AGGREGATES]
+        held += [self.cluster.ages.held() for item in inputs if (item.root, item.path[0]) == ("node", "age")]
+        metrics = (item for item in inputs if isinstance(item, MetricInput))
+        held += [self.cluster.metrics.gauge(item.metric, item.max_age) for item in metrics]
+        return tuple(one for one in held if one is not None)
+
+    def plain(self, subject: Subject) -> RuleFrame:
+        """Give a frame without rows, for what is made of the pod alone; it is remembered for all frames of it."""
+        frame = RuleFrame(self.cluster, subject, self)
+        frame.memo = subject.scalars
+        return frame
+
+    def values(self, pod: Pod, nodes: Sequence[Typed]) -> Hashable:
+        """Give what some graphs make of a pod and this moment."""
+        frame = self.plain(self.subject(pod))
+        return tuple(comparable(evaluate_columns(node, frame)) for node in nodes)
+
+    def seed(self, subject: Subject, roots: Iterable[Typed]) -> None:
+        """Find out what graphs make of the pod alone, for all frames of it."""
+        frame = self.plain(subject)
+        for root in roots:
+            for node in plain_scalars(root, timed=subject is self.nobody):
+                evaluate_columns(node, frame)
+
+    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """Give the answers kept under a key, made if there are none."""
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = make()
+        return found
+
+    def changed(self, since: int, reads: int) -> Rows | None:
+        """Give the rows that changed in some aspects after a position of the journal, None if that is too long ago."""
+        journal = self.cluster.journal
+        if self._changes[0] != journal.position:
+            self._changes = (journal.position, {})
+        known = self._changes[1]
+        if (since, reads) not in known:
+            entries = journal.since(since)
+            known[since, reads] = None if entries is None else entries[0][(entries[1] & reads) != 0]
+        return known[since, reads]
+
+    def touched(self, since: int, reads: int) -> bool:
+        """Tell whether any row changed in some aspects."""
+        rows = self.changed(since, reads)
+        return not isinstance(rows, np.ndarray) or rows.size > 0
+
+    def everything(self) -> Rows:
+        """Give the rows of all nodes."""
+        position, nodes = self.cluster.journal.position, self.cluster.nodes
+        if self._everything[0] != position:
+            full = nodes.count == nodes.size
+            present = np.flatnonzero(nodes.present.data[: nodes.size]).astype(np.int32)
+            self._everything = (position, slice(0, nodes.size) if full else present)
+        return self._everything[1]
+
+    @property
+    def version(self) -> object:
+        """A value that differs whenever anything may have changed."""
+        cluster = self.cluster
+        return cluster.journal.position, cluster.moment.seconds, cluster.namespaces_epoch
+
+    def _aggregate(self, node: Typed, subject: Subject) -> Aggregate:
+        epoch = self.cluster.namespaces_epoch
+        own = subject.key(node.inputs)
+        key = (node, own, epoch)
+        found = self._aggregates.get(key)
+        if found is None:
+            about = subject if own else self.nobody
+            held = self.hold((*node.args, *node.inner), about)
+            found = self._aggregates[key] = Aggregate(node, about, self, held)
+        return found
+
+
+def _all_nodes(roots: Iterable[Typed]) -> Iterator[Typed]:
+    """Give every node of some graphs, and of what stands in tallies; aggregates hold their own."""
+    waiting, seen = list(roots), set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        waiting.extend(node.args)
+        if node.op in TALLIES:
+            waiting.extend(node.inner)

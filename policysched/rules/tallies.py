@@ -1,0 +1,168 @@
+"""Counts and sums over the placed pods of each row: `node.pods.*`.
+
+Most depend on the placed pod alone, or on it and the pod that is decided about: those are counters of the state, which
+a placement moves in one element. What else is asked (the pod's node, its name, the time) is counted over the pods when
+it is read; a few changed rows cost a few pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Rows
+from policysched.language.interpret import weigh
+from policysched.language.reductions import Depends, depends, tally_over
+from policysched.language.typed import Input, Op, Typed, steps
+from policysched.language.types import Kind
+from policysched.rules.frame import Others
+from policysched.rules.node_inputs import node_column
+from policysched.rules.pod_inputs import BEYOND_KIND, Scalar, peer_value
+from policysched.rules.subject import Subject
+from policysched.state.cluster import Cluster
+from policysched.state.interner import MISSING, Strings
+from policysched.state.pods import PlacedPod
+from policysched.state.tallies import Tally
+
+NUMBERS = frozenset(("priority", "requests", "image_bytes"))
+_WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.ROUND, Op.NEGATE, Op.DEFAULT,
+                    Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
+
+
+def counter(node: Typed, subject: Subject, cluster: Cluster) -> Tally | None:
+    """Give the counter that keeps a tally, None where pods of one kind count differently.
+
+    Args:
+        node: A tally of a program's graph.
+        subject: The pod that is decided about.
+        cluster: Where the pods are.
+    """
+    if depends(node) is Depends.ROW or any(item.path[0] in BEYOND_KIND for item in _peers(node)):
+        return None
+    epoch = cluster.namespaces_epoch if any(item.path[0] == "namespace_labels" for item in _peers(node)) else 0
+    key: Hashable = (node, subject.key(node.inputs), epoch)
+    return cluster.tallies.of(
+        key, lambda placed: weigh(node, Peer(placed, subject, cluster)), fractions=not _is_whole(node)
+    )
+
+
+def counted(node: Typed, subject: Subject, cluster: Cluster, others: Others, rows: Rows) -> NDArray[np.float64]:
+    """Count over the pods of rows, whatever the tally reads.
+
+    Shapes: (R,).
+    Cost: O(pods on the rows).
+    """
+    places = np.arange(cluster.nodes.columns.capacity, dtype=np.int32)[rows]
+    if places.size > cluster.nodes.size // 2:
+        slots = np.flatnonzero(cluster.pods.rows >= 0)
+    else:
+        slots = np.array([one.slot for row in np.unique(places) for one in cluster.pods.on_row(int(row))], np.int64)
+    frame = PeerFrame(slots, subject, cluster, others, named=any(item.path[0] == "name" for item in _peers(node)))
+    return tally_over(node, frame, frame.places, cluster.nodes.columns.capacity)[places]
+
+
+class Peer:
+    """A placed pod for the interpreter: what pods of its kind have in common."""
+
+    __slots__ = ("_cluster", "_placed", "_subject")
+
+    def __init__(self, placed: PlacedPod, subject: Subject, cluster: Cluster) -> None:
+        self._placed = placed
+        self._subject = subject
+        self._cluster = cluster
+
+    def value(self, item: Input) -> Scalar:
+        """Give an input of the placed pod, or of the pod that is decided about."""
+        return peer_value(self._placed, item, self._cluster) if item.root == "peer" else self._subject.value(item)
+
+    def _unasked(self) -> Any:
+        """Fail: a counter reads neither the time nor other rows."""
+        raise AssertionError
+
+    now: Any = property(_unasked)
+    feasible: Any = property(_unasked)
+    nodes: Any = property(_unasked)
+    pods: Any = property(_unasked)
+
+
+class PeerFrame:
+    """What `language.Frame` asks for, over placed pods."""
+
+    def __init__(
+        self, slots: NDArray[np.int64], subject: Subject, cluster: Cluster, others: Others, *, named: bool
+    ) -> None:
+        self._slots = slots
+        self._subject = subject
+        self._cluster = cluster
+        self._others = others
+        self._foreign = named
+        # Names of pods would fill the interner of a process that runs for long.
+        self.strings: Strings = Strings() if named else cluster.strings
+        self.places = cluster.pods.rows[slots]
+        self.rows = slots.size
+        self.feasible = None
+        self.memo: dict[Any, Any] = dict(subject.scalars)
+
+    @property
+    def now(self) -> float:
+        """The present."""
+        return self._cluster.moment.seconds
+
+    def column(self, item: Input, /) -> NDArray[Any]:
+        """Give a peer's values, or those of each pod's node."""
+        if item.root != "peer":
+            return self._own(node_column(self._cluster, self._subject, item, self.places))
+        if item.path[0] in BEYOND_KIND:
+            by_slot = {one.slot: one for one in self._cluster.pods.by_id.values()}
+            return self._values(item, [by_slot[slot] for slot in self._slots.tolist()])
+        kinds, places = np.unique(self._cluster.pods.kinds[self._slots], return_inverse=True)
+        present = self._cluster.kinds.present
+        return self._values(item, [present[kind] for kind in kinds.tolist()])[places]
+
+    def _values(self, item: Input, placed: Sequence[PlacedPod | None]) -> NDArray[Any]:
+        values = [peer_value(one, item, self._cluster) for one in placed if one is not None]
+        if item.path[0] in NUMBERS:
+            return np.array(values, np.float64)
+        return np.array([MISSING if value is None else self.strings.code(str(value)) for value in values], np.int32)
+
+    def scalar(self, item: Input, /) -> Scalar:
+        """Give an input of the pod that is decided about, or of the cluster."""
+        return self._subject.value(item)
+
+    def aggregate(self, node: Typed, /) -> NDArray[np.float64] | float:
+        """Give an aggregate at each pod's node."""
+        return self._others.aggregate(node, self._subject, self.places)
+
+    def tally(self, node: Typed, /) -> NDArray[np.float64]:
+        """Never asked for: tallies do not stand in each other."""
+        raise AssertionError(node)
+
+    def _own(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Give a column with the codes of this frame's strings."""
+        if not self._foreign or column.dtype != np.int32:
+            return column
+        codes, places = np.unique(column, return_inverse=True)
+        texts = (self._cluster.strings.value(code) if code >= 0 else None for code in codes.tolist())
+        return np.array([MISSING if text is None else self.strings.code(text) for text in texts], np.int32)[places]
+
+
+def _peers(node: Typed) -> list[Input]:
+    return [item for item in node.inner[0].inputs if item.root == "peer"]
+
+
+def _is_whole(node: Typed) -> bool:
+    """Tell whether a tally can only have whole numbers as weights."""
+    if node.op is Op.COUNT_PODS:
+        return True
+    for step in steps(node.inner[0]):
+        if step.type.kind is not Kind.QUANTITY:
+            continue
+        if step.op is Op.CONSTANT:
+            if not isinstance(step.data, float) or not step.data.is_integer():
+                return False
+        elif step.op not in _WHOLE:
+            return False
+    return True

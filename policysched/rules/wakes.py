@@ -1,0 +1,188 @@
+"""When a change can help a pod that a policy turned away.
+
+A policy remembers of the pods it turned away where its rules held then. A change helps such a pod if they hold on a
+row where they did not: a row that changed itself, or one that sees another aggregate or another value for all. Pods
+that are alike to the policy are looked at once a change, however many wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import ArrayLike
+
+from policysched.framework import Action, Aspect, Change, Cluster, Codes, Hint, Mask, Resource, Rows
+from policysched.language.flips import next_flip
+from policysched.language.typed import TIME, Input, Typed
+from policysched.model.objects import Pod
+from policysched.model.timestamps import seconds_of
+from policysched.rules.compiled import CompiledFilter
+from policysched.rules.node_inputs import WELL_KNOWN_LABELS, aspects_read
+from policysched.rules.shared import Shared
+
+MOST_PODS = 8192
+MOST_WATCHES = 1024
+METRICS_AGAIN = 30.0
+"""How often is looked whether values of metrics have become too old. Units: seconds."""
+_NODE_ACTIONS = {
+    "labels": Action.UPDATE_NODE_LABEL,
+    "annotations": Action.UPDATE_NODE_ANNOTATION,
+    "ready": Action.UPDATE_NODE_CONDITION,
+    "cordoned": Action.UPDATE_NODE_TAINT,
+    "taints": Action.UPDATE_NODE_TAINT,
+    "allocatable": Action.UPDATE_NODE_ALLOCATABLE,
+    "free": Action.UPDATE_NODE_ALLOCATABLE,
+    "cached_image_bytes": Action.UPDATE_NODE_IMAGES,
+    **dict.fromkeys(WELL_KNOWN_LABELS, Action.UPDATE_NODE_LABEL),
+}
+_POD_ACTIONS = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_SCALE_DOWN | Action.UPDATE_OTHER
+Decide = Callable[[Pod, Change, Cluster], bool]
+
+
+class Verdicts(Protocol):
+    """The rules of a policy that speak for some pods, as the engine asks them."""
+
+    def codes(self, rows: Rows) -> Codes:
+        """Give each row 0 where all rules hold. Shapes: (R,)."""
+
+    def reached(self, rows: Rows) -> Rows:
+        """Add the rows that see something else of what many rows look at together."""
+
+
+class Watch:
+    """Where the rules held for pods that are alike to a policy, when they were last looked at."""
+
+    __slots__ = ("_held", "_position", "_reads", "_shared", "_told", "_verdicts")
+
+    def __init__(self, shared: Shared, verdicts: Verdicts | None, reads: Aspect) -> None:
+        self._shared = shared
+        self._verdicts = verdicts
+        self._reads = int(reads | Aspect.PRESENCE)
+        self._held: Mask = np.zeros(0, np.bool_)
+        self._position = -1
+        self._told: tuple[object, bool] = (None, False)
+
+    def look(self) -> bool:
+        """Tell whether the rules hold on a row where they did not before the last change, or speak no more."""
+        version = self._shared.version
+        if self._told[0] != version:
+            self._told = (version, self._verdicts is None or self._gained(self._verdicts))
+        return self._told[1]
+
+    def note(self) -> None:
+        """Remember where the rules hold now."""
+        self.look()
+        self._told = (self._shared.version, self._verdicts is None)
+
+    def follow(self, other: Watch) -> None:
+        """Begin where another one is, for pods to which the policy says something else by now."""
+        if self._position < 0:
+            self._held = other._held.copy()
+
+    def _gained(self, verdicts: Verdicts) -> bool:
+        nodes, journal = self._shared.cluster.nodes, self._shared.cluster.journal
+        changed = self._shared.changed(self._position, self._reads) if self._position >= 0 else None
+        if changed is None or self._held.size != nodes.columns.capacity:
+            changed = slice(0, nodes.size)
+            self._held = np.resize(
+                np.append(self._held, np.zeros(nodes.columns.capacity, np.bool_)), nodes.columns.capacity
+            )
+        self._position = journal.position
+        rows = verdicts.reached(changed)
+        holds: Mask = (verdicts.codes(rows) == 0) & nodes.present.data[rows]
+        gained = bool((holds & ~self._held[rows]).any())
+        self._held[rows] = holds
+        return gained
+
+
+class Watches:
+    """What a policy remembers of the pods that it turned away."""
+
+    def __init__(self) -> None:
+        self._by_pod: LRUCache[int, tuple[Pod, Hashable, Watch]] = LRUCache(MOST_PODS)
+        self._by_key: LRUCache[Hashable, Watch] = LRUCache(MOST_WATCHES)
+
+    def of(self, pod: Pod, version: Hashable, make: Callable[[], tuple[Hashable, Watch]]) -> Watch:
+        """Give the watch of a pod.
+
+        Args:
+            pod: The pod.
+            version: What its rules and their values of it depend on, beside the pod itself.
+            make: Makes a watch, and says by what pods are alike to it.
+        """
+        known = self._by_pod.get(id(pod))
+        if known is not None and known[0] is not pod:
+            known = None
+        if known is not None and known[1] == version:
+            return known[2]
+        key, made = make()
+        watch = self._by_key.setdefault(key, made)
+        if known is not None:
+            watch.follow(known[2])
+        self._by_pod[id(pod)] = (pod, version, watch)
+        return watch
+
+
+def hints(filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: bool, decide: Decide) -> list[Hint]:
+    """Name the changes of what some filters read.
+
+    Args:
+        filters: The rules.
+        inputs: What the whole policy reads.
+        timed: Whether time changes what it says.
+        decide: Says whether a change helps a pod.
+    """
+    roots = [rule.require.root for rule in filters]
+    read = [item for root in roots for item in root.inputs]
+    aspects = aspects_read(read)
+    actions = Action.ADD | _node_actions(read)
+    if any(not root.local for root in roots) or any(item.root == "cluster" for item in read):
+        actions |= Action.DELETE
+    found = [Hint(Resource.NODE, actions, decide)]
+    if aspects & (Aspect.PODS | Aspect.USAGE):
+        found.append(Hint(Resource.ASSIGNED_POD, _POD_ACTIONS, decide))
+    if aspects & Aspect.METRICS:
+        found.append(Hint(Resource.METRICS, Action.UPDATE_OTHER, decide))
+    if timed:
+        found.append(Hint(Resource.TIME, Action.UPDATE_OTHER, decide))
+    found.append(Hint(Resource.PENDING_POD, Action.UPDATE, _is_own))
+    if any(item.path[0] == "image_bytes" for item in inputs):
+        found.append(Hint(Resource.NODE, Action.DELETE | Action.UPDATE_NODE_IMAGES, decide))
+    return found
+
+
+def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | None:
+    """Give the time at which time alone can change what graphs say of a pod. Units: seconds since 1970."""
+    now = cluster.moment.seconds
+    created = seconds_of(pod.metadata.creation_timestamp)
+
+    def ages(item: Input) -> ArrayLike:
+        if item.root == "node":
+            return cluster.ages.held().exact(now)
+        return math.inf if created is None else now - created
+
+    moments = [moment for root in roots if (moment := next_flip(root, ages, now)) is not None]
+    if any(item.root == "metrics" for root in roots for item in root.inputs):
+        moments.append(now + METRICS_AGAIN)
+    return min(moments, default=None)
+
+
+def reads_time(root: Typed) -> bool:
+    """Tell whether time alone can change what a graph says."""
+    return any(item == TIME or item.path == ("age",) or item.root == "metrics" for item in root.inputs)
+
+
+def _node_actions(inputs: Iterable[Input]) -> Action:
+    actions = Action.NONE
+    for item in inputs:
+        if item.root == "node":
+            actions |= _NODE_ACTIONS.get(item.path[0], Action.NONE)
+    return actions
+
+
+def _is_own(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - the hint's shape
+    return isinstance(change.new, Pod) and change.new.metadata.uid == pod.metadata.uid
