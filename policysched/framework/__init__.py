@@ -24,6 +24,7 @@ from policysched.framework.plugin import (
     ScorePlugin,
     ScoreReaching,
     Scores,
+    Watching,
     default_normalize,
     is_by_pod,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "Scores",
     "Status",
     "Wanted",
+    "Watching",
     "default_normalize",
     "is_by_pod",
     "unresolvable",

@@ -191,6 +191,20 @@ class ReservePlugin(Plugin, Protocol):
         """Hold what the pod needs on a row; None where it needs nothing, a status where it cannot be had."""
 
 
+@runtime_checkable
+class Watching(Protocol):
+    """A filter that remembers what it turned away, so that its hints can tell what a change gained."""
+
+    def turned_away(self, pod: Pod, cluster: Cluster) -> None:
+        """Take note that a pod goes to wait because of it, as the cluster is now."""
+
+    def looks_again(self, pod: Pod, cluster: Cluster) -> float | None:
+        """Give the time at which time alone can change its answer, None where it cannot.
+
+        A change of the resource TIME is judged then. Units: seconds since 1970, UTC.
+        """
+
+
 class PreEnqueuePlugin(Plugin, Protocol):
     """A plugin that may keep a pod out of the active queue."""
 

@@ -205,5 +205,12 @@ CODES: Mapping[str, Code] = {
         "80%",
         "score",
     ),
-    "W0705": Code("input present on no node", "`{input}` is present on no node", "", "", "policy"),
+    "W0705": Code(
+        "input present on no node",
+        "`{input}` is present on no node",
+        "",
+        "",
+        "policy",
+        variants={"value": ("`{input}` has this value on no node", "")},
+    ),
 }

@@ -8,11 +8,12 @@ Source: docs/language.md#the-object.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from policysched.framework import (
@@ -41,13 +42,15 @@ from policysched.rules.scoring import ScoreState, combine, rule_values
 from policysched.rules.shared import Shared
 from policysched.rules.sources import boundaries
 from policysched.rules.subject import Subject
-from policysched.rules.timed import moments_of
+from policysched.rules.timed import POD_AGE, moments_of
 from policysched.rules.verdicts import FilterState, Placed, failures, reason
 from policysched.rules.wakes import Watch, Watches, hints, next_time, reads_time
 from policysched.state.interner import Interner
 
 Rule = TypeVar("Rule", CompiledFilter, CompiledScore)
 Stores = WeakKeyDictionary[Cluster, Shared]
+MOST_KEPT = 32
+"""Of how many choices of its rules (`when` makes them) a policy keeps the answers for all pod classes."""
 
 
 class PolicyPlugin:
@@ -69,6 +72,8 @@ class PolicyPlugin:
         roots = [program.root for program in policy.filter_programs]
         self._timed = [root for root in roots if reads_time(root)]
         self._moments = moments_of(roots)
+        self._kept: WeakKeyDictionary[Shared, LRUCache[Hashable, Kept]] = WeakKeyDictionary()
+        self._next: WeakKeyDictionary[Cluster, tuple[float, float | None]] = WeakKeyDictionary()
         self._watches: WeakKeyDictionary[Cluster, Watches] = WeakKeyDictionary()
         self._depends_on_images = any(
             item.path[0] == "image_bytes" for program in policy.conditions for item in program.inputs
@@ -126,7 +131,13 @@ class PolicyPlugin:
 
     def looks_again(self, pod: Pod, cluster: Cluster) -> float | None:
         """Give the time at which time alone can change what the filters say of a pod."""
-        return next_time(self._timed, pod, cluster) if self._timed else None
+        if not self._timed:
+            return None
+        by_pod = any(POD_AGE in root.inputs for root in self._timed)
+        known = self._next.get(cluster)
+        if by_pod or known is None or known[0] != cluster.moment.seconds:
+            known = self._next[cluster] = (cluster.moment.seconds, next_time(self._timed, pod, cluster))
+        return known[1]
 
     def epoch(self, cluster: Cluster) -> Hashable:
         """Move with what decides whether rules speak: labels of namespaces, sizes of images."""
@@ -179,8 +190,8 @@ class PolicyPlugin:
         common = tuple((place, rule) for place, rule in rules if not reads_pod(rule.require.inputs))
         kept = None
         if common:
-            key = (self.name, "filters", tuple(place for place, _ in common))
-            kept = shared.kept(key, lambda: self._kept_filters(common, shared))
+            key = ("filters", tuple(place for place, _ in common))
+            kept = self._keep(shared, key, lambda: self._kept_filters(common, shared))
         roots = [rule.require.root for _, rule in own]
         shared.seed(subject, roots)
         reach = Reach([*([kept] if kept is not None else ()), *shared.sources(roots, subject)])
@@ -204,18 +215,30 @@ class PolicyPlugin:
         return ScoreState(shared, subject, rules, common, kept, self.normalizes, reach, held)
 
     def _kept_values(self, rule: CompiledScore, shared: Shared) -> Kept:
-        key = (self.name, "values", rule.name)
         root = rule.value.root
-        return shared.kept(key, lambda: Kept(shared, [root], np.float64, lambda frame: rule_values(rule, frame)))
+
+        def make() -> Kept:
+            return Kept(shared, [root], np.float64, lambda frame: rule_values(rule, frame))
+
+        return self._keep(shared, ("values", rule.name), make)
 
     def _kept_scores(self, rules: tuple[CompiledScore, ...], shared: Shared) -> Kept:
-        key = (self.name, "scores", tuple(rule.name for rule in rules))
+        key = ("scores", tuple(rule.name for rule in rules))
         roots = [rule.value.root for rule in rules]
 
         def answer(frame: RuleFrame) -> Scores:
             return combine([(rule, rule_values(rule, frame)) for rule in rules])
 
-        return shared.kept(key, lambda: Kept(shared, roots, np.int64, answer))
+        return self._keep(shared, key, lambda: Kept(shared, roots, np.int64, answer))
+
+    def _keep(self, shared: Shared, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """Give the answers that this policy keeps for all pod classes, made if there are none."""
+        kept = self._kept.setdefault(shared, LRUCache(MOST_KEPT))
+        key = (key, self.epoch(shared.cluster))
+        found = kept.get(key)
+        if found is None:
+            found = kept[key] = make()
+        return found
 
 
 def _reach(state: FilterState | ScoreState, rows: NDArray[np.int32]) -> Rows:

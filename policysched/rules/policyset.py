@@ -30,11 +30,21 @@ class PolicySet:
     """What they share, by cluster."""
 
     @classmethod
-    def of(cls, policies: Iterable[CompiledPolicy]) -> PolicySet:
-        """Put policies in order."""
+    def of(cls, policies: Iterable[CompiledPolicy], before: PolicySet | None = None) -> PolicySet:
+        """Put policies in order.
+
+        Args:
+            policies: The policies in force.
+            before: The set that this one follows: policies that are the same keep what they found out.
+        """
         ordered = sorted(policies, key=lambda policy: (-policy.spec.priority, policy.name))
-        stores: Stores = WeakKeyDictionary()
-        plugins = (PolicyPlugin(policy, stores) for policy in ordered if policy.spec.mode != "Disabled")
+        stores: Stores = WeakKeyDictionary() if before is None else before.stores
+        known = {} if before is None else {id(plugin.policy): plugin for plugin in before.plugins}
+        plugins = (
+            known.get(id(policy)) or PolicyPlugin(policy, stores)
+            for policy in ordered
+            if policy.spec.mode != "Disabled"
+        )
         return cls(tuple(plugins), stores)
 
     def join(self, profile: Profile) -> Profile:

@@ -7,7 +7,7 @@ policy set does; what belongs to a pod class goes with the last state that holds
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from policysched.language.program import evaluate_columns
 from policysched.language.typed import AGGREGATES, TALLIES, Typed
 from policysched.model.objects import Pod
 from policysched.rules.frame import RuleFrame
-from policysched.rules.kept import Kept
 from policysched.rules.metrics import MetricInput
 from policysched.rules.sources import Aggregate, Source, Watch, boundaries, comparable, plain_scalars
 from policysched.rules.subject import Subject
@@ -32,7 +31,6 @@ class Shared:
         self.nobody = Subject(None, cluster)
         """Stands in for the pod where rules read nothing of it."""
         self._aggregates: weakref.WeakValueDictionary[Hashable, Aggregate] = weakref.WeakValueDictionary()
-        self._kept: dict[Hashable, Kept] = {}
         self._subject: tuple[Pod, object, Subject] | None = None
         self._frames: dict[bool, tuple[object, Subject, dict[Hashable, RuleFrame]]] = {}
         self._changes: tuple[int, dict[tuple[int, int], Rows | None]] = (-1, {})
@@ -107,13 +105,6 @@ class Shared:
         for root in roots:
             for node in plain_scalars(root, timed=subject is self.nobody):
                 evaluate_columns(node, frame)
-
-    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """Give the answers kept under a key, made if there are none."""
-        found = self._kept.get(key)
-        if found is None:
-            found = self._kept[key] = make()
-        return found
 
     def changed(self, since: int, reads: int) -> Rows | None:
         """Give the rows that changed in some aspects after a position of the journal, None if that is too long ago."""

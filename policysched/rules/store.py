@@ -31,6 +31,7 @@ class PolicyStore:
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
+        self._last: PolicySet | None = None
 
     def get(self, name: str) -> Entry | None:
         """Find a policy's entry."""
@@ -42,7 +43,9 @@ class PolicyStore:
 
     def policy_set(self) -> PolicySet:
         """Make the set of what is in force."""
-        return PolicySet.of(entry.active for entry in self._entries.values() if entry.active is not None)
+        active = [entry.active for entry in self._entries.values() if entry.active is not None]
+        self._last = PolicySet.of(active, self._last)
+        return self._last
 
     def applying(self, policy: Policy) -> Generator[None, None, bool]:
         """Take a policy as it is now, pausing after each compiled field; returns whether what is in force changed."""

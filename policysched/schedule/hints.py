@@ -11,11 +11,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 
-from policysched.framework import Action, Change, Cluster, Hint, PreEnqueuePlugin, Resource
+from policysched.framework import Action, Change, Cluster, Hint, PreEnqueuePlugin, Resource, Watching
 from policysched.schedule.queued import QueuedPod
 
 log = logging.getLogger(__name__)
+NOBODY: Mapping[str, Watching] = MappingProxyType({})
 Matching = Mapping[str, Sequence[Hint]]
 """Plugin names and their hints that match a change's resource and action."""
 
@@ -31,14 +33,19 @@ class Verdict(Enum):
 class Interests:
     """What the plugins of one profile ask of the queue: their gates and their hints."""
 
-    __slots__ = ("_hints", "_matching", "pre_enqueue")
+    __slots__ = ("_hints", "_matching", "pre_enqueue", "watching")
 
     def __init__(
-        self, pre_enqueue: Sequence[PreEnqueuePlugin] = (), hints: Mapping[str, Sequence[Hint]] | None = None
+        self,
+        pre_enqueue: Sequence[PreEnqueuePlugin] = (),
+        hints: Mapping[str, Sequence[Hint]] | None = None,
+        watching: Mapping[str, Watching] = NOBODY,
     ) -> None:
         self.pre_enqueue = {plugin.name: plugin for plugin in pre_enqueue}
         self._hints: dict[str, Sequence[Hint]] = {plugin.name: plugin.events() for plugin in pre_enqueue}
         self._hints.update(hints or {})
+        self.watching = watching
+        """The filters that remember what they turned away, by name."""
         self._matching: dict[tuple[Resource, Action], Matching] = {}
 
     def matching(self, change: Change) -> Matching:

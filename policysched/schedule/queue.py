@@ -15,8 +15,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from policysched.framework import Change, Clock, Cluster, QueueSortPlugin, Resource
+from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, Resource, Watching
 from policysched.model.objects import Pod
+from policysched.schedule.alarms import Alarms
 from policysched.schedule.backoff import WINDOW, Backoff
 from policysched.schedule.hints import NO_INTERESTS, Interests, Matching, Verdict, judge, label
 from policysched.schedule.inflight import Flight, InFlight, Occurrence
@@ -47,6 +48,7 @@ class Queue:
         self._pods: dict[str, QueuedPod] = {}
         self._places = Places(clock, sort, profiles, backoff or Backoff())
         self._in_flight = InFlight()
+        self._alarms = Alarms(clock, cluster)
         now = clock.monotonic()
         self._next_window, self._next_sweep = math.floor(now) + WINDOW, now + SWEEP
 
@@ -92,7 +94,7 @@ class Queue:
 
     def pop(self) -> QueuedPod | None:
         """Take the next pod to be tried, or None; one of `reject`, `fail` and `done` must follow."""
-        if self._clock.monotonic() >= min(self._next_window, self._next_sweep):
+        if self._clock.monotonic() >= min(self._next_window, self._next_sweep, self._alarms.due):
             self.flush()
         queued = self._places.take_first()
         if queued is not None:
@@ -117,9 +119,12 @@ class Queue:
         queued.rejectors, queued.pending, queued.gated_by = rejectors, pending, ""
         queued.queued_at, queued.flushed = self._clock.monotonic(), False
         _count_failure(queued)
+        for plugin in self._watching(queued):
+            plugin.turned_away(queued.pod, self._cluster)
         verdict = self._replay(flight)
         self._in_flight.end(queued.identity)
         self._places.requeue(queued, verdict, "ScheduleAttemptFailure")
+        self._alarms.set(queued.pod, self._watching(queued))
         return True
 
     def fail(self, queued: QueuedPod) -> bool:
@@ -145,10 +150,14 @@ class Queue:
             del self._pods[queued.identity]
 
     def flush(self) -> None:
-        """Make pods ready whose backoff is over, and try those again that have waited too long."""
+        """Make pods ready whose backoff is over, and try those again that time helps or that have waited too long."""
         now = self._clock.monotonic()
         self._next_window = math.floor(now) + WINDOW
         self._places.end_backoffs(now)
+        if self._alarms.ring():
+            self.move(Change(Resource.TIME, Action.UPDATE_OTHER))
+            for queued in self._places.waiting:
+                self._alarms.set(queued.pod, self._watching(queued))
         if now < self._next_sweep:
             return
         self._next_sweep = now + SWEEP
@@ -162,7 +171,7 @@ class Queue:
         if self._places.poppable:
             return self._clock.monotonic()
         waiting = self._places.waiting
-        sweep = self._next_sweep if len(waiting) > waiting.gated else math.inf
+        sweep = min(self._next_sweep, self._alarms.due) if len(waiting) > waiting.gated else math.inf
         earliest = min(sweep, self._places.error_backoff_ends)
         return None if earliest == math.inf else earliest
 
@@ -272,6 +281,10 @@ class Queue:
             return judge(queued, occurrence.change, matching, self._cluster)
         pushed = occurrence.only or occurrence.plugins & (queued.rejectors | queued.pending)
         return Verdict.BACKOFF if pushed else Verdict.STAY
+
+    def _watching(self, queued: QueuedPod) -> list[Watching]:
+        known = self._interests(queued).watching
+        return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []
 
     def _interests(self, queued: QueuedPod) -> Interests:
         return self.profiles.get(queued.profile, NO_INTERESTS)

@@ -15,7 +15,7 @@ import random
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from policysched.framework import Action, Change, Client, Clock, Event, MetricAnswer, Reservation, Resource
+from policysched.framework import Action, Change, Client, Clock, Event, MetricAnswer, Reservation, Resource, Watching
 from policysched.framework.profile import Profile
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
 from policysched.rules.policyset import PolicySet
@@ -257,6 +257,10 @@ class Scheduler:
 
 def _interests(profiles: Mapping[str, Profile]) -> dict[str, Interests]:
     return {
-        name: Interests(profile.pre_enqueue, {plugin.name: plugin.events() for plugin in profile.filters})
+        name: Interests(
+            profile.pre_enqueue,
+            {plugin.name: plugin.events() for plugin in profile.filters},
+            {plugin.name: plugin for plugin in profile.filters if isinstance(plugin, Watching)},
+        )
         for name, profile in profiles.items()
     }

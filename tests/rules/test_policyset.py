@@ -85,7 +85,8 @@ def test_a_profile_may_take_policies_away_point_by_point(points: tuple[bool, boo
 def test_what_policies_read_of_a_pod_splits_its_class(spec: Spec, told_apart: bool) -> None:
     extra = policy_set(p=spec).join(default_profile()).extra_key
     one, other = pod(), replace(pod(), metadata=replace(pod().metadata, annotations={"a": "x"}))
-    assert (extra is not None and extra(one) != extra(other)) is told_apart
+    around = cluster()
+    assert (extra is not None and extra(one, around) != extra(other, around)) is told_apart
 
 
 def told(spec: Spec, feasible: Mask | None = None, **of: Any) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What policies read, when their answers go stale, and which changes help a pod that they rejected."""
+"""What policies read, and when their answers go stale."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import Action, Aspect, Change, Resource
-from policysched.model.objects import Metadata, Namespace, Node, OwnerReference, Pod
+from policysched.framework import Aspect
+from policysched.model.objects import Metadata, Namespace, OwnerReference, Pod
 from tests.build import MIB, cluster, node, pod
-from tests.plugins.ask import hinted, node_change, pod_change, rejected, scored
-from tests.rules.build import filtering, plugin, scoring
+from tests.plugins.ask import rejected, scored
+from tests.rules.build import Spec, filtering, plugin, scoring
 
 X, Y = node("x", labels={"k": "x"}), node("y", labels={"k": "y"})
 IS_X = 'node.labels["k"] == "x"'
@@ -35,30 +35,40 @@ NUMBER_ABOVE_1 = 'number(node.labels["k"]) > 1'
         ('node.name == "a"', Aspect.NONE),
         ("cluster.nodes > 1", Aspect.NONE),
         ('pod.name == "a"', Aspect.NONE),
+        ("node.age > 5min", Aspect.AGE),
+        ('node.pods.count(peer.labels["a"] == "b") < 2', Aspect.PODS),
+        ("sum(node.requested.cpu) by node.zone > 3", Aspect.USAGE | Aspect.LABELS),
+        ("avg(node.pods.sum(peer.requests.cpu)) > 3", Aspect.PODS),
+        ("cluster.pods > 1", Aspect.PODS),
+        ("pod.image_bytes > 1Gi", Aspect.IMAGES),
+        ("metrics.load > 1", Aspect.METRICS),
     ],
 )
 def test_a_policy_declares_the_aspects_it_reads(text: str, aspect: Aspect) -> None:
-    made = plugin(filters=filtering(text), scores=scoring([f"{text} → 1", "else → 0"]))
+    metrics = [{"name": "load", "query": "up"}]
+    made = plugin(filters=filtering(text), scores=scoring([f"{text} → 1", "else → 0"]), metrics=metrics)
     assert (made.filter_reads, made.score_reads) == (aspect, aspect)
 
 
 @pytest.mark.parametrize(
-    ("text", "moves"),
+    ("spec", "moves"),
     [
-        ("cluster.nodes > 1", {"node"}),
-        ("cluster.pods > 1", {"pod"}),
-        ("pod.image_bytes > 1Gi", {"node", "image"}),
-        ("node.cordoned", set()),
+        ({"filters": filtering("cluster.pods > 1 and pod.image_bytes > 1Gi")}, set()),
+        ({"filters": filtering("node.ready", when="pod.image_bytes > 1Gi")}, {"image"}),
+        ({"appliesTo": "pod.image_bytes > 1Gi"}, {"image"}),
+        ({"namespaceSelector": {}}, {"namespace"}),
+        ({"filters": filtering('pod.namespace_labels["a"] == "b"')}, {"namespace"}),
+        ({"filters": filtering('node.pods.any(peer.namespace_labels["a"] == "b")')}, {"namespace"}),
+        ({"filters": filtering("node.ready")}, set()),
     ],
 )
-def test_the_epoch_moves_with_what_all_rows_read(text: str, moves: set[str]) -> None:
-    made = plugin(filters=filtering(text))
-    around = cluster(node("n1"))
+def test_the_epoch_moves_with_what_says_whether_rules_speak(spec: Spec, moves: set[str]) -> None:
+    made, around = plugin(**spec), cluster(node("n1"))
     steps: dict[str, Any] = {
-        "node": lambda: around.set_node(node("n2")),
         "pod": lambda: around.set_pod(pod(on="n1")),
-        "image": lambda: around.set_node(node("n1", images={"i": 1})),
-        "label": lambda: around.set_node(node("n1", labels={"a": "b"}, images={"i": 1})),
+        "label": lambda: around.set_node(node("n1", labels={"a": "b"})),
+        "image": lambda: around.set_node(node("n1", labels={"a": "b"}, images={"i": 1})),
+        "namespace": lambda: around.set_namespace(Namespace(metadata=Metadata(name="d", labels={"a": "b"}))),
     }
     moved = set()
     for name, step in steps.items():
@@ -69,11 +79,23 @@ def test_the_epoch_moves_with_what_all_rows_read(text: str, moves: set[str]) -> 
     assert moved == moves
 
 
-def test_the_epoch_moves_when_a_namespace_is_labelled() -> None:
-    made, around = plugin(), cluster()
-    before = made.epoch(around)
-    around.set_namespace(Namespace(metadata=Metadata(name="d", labels={"a": "b"})))
-    assert made.epoch(around) != before
+@pytest.mark.parametrize(
+    ("text", "reaches"),
+    [
+        ("node.free.cpu > pod.requests.cpu", False),
+        ('node.pods.count(peer.labels["a"] == pod.labels["a"]) < 2', False),
+        ("cluster.nodes > 1", True),
+        ("cluster.pods > 1", True),
+        ("pod.image_bytes > 1Gi", True),
+        ("avg(node.free.cpu) > 1", True),
+        ("sum(node.free.cpu) by node.zone > 1", True),
+        ('node.pods.any(peer.labels["a"] == "b" and cluster.nodes > 3)', True),
+        ('hour("UTC") > 3', True),
+    ],
+)
+def test_only_what_looks_around_reaches_other_rows(text: str, reaches: bool) -> None:
+    made = plugin(filters=filtering(text), scores=scoring([f"{text} → 1", "else → 0"]))
+    assert (made.filter_reach is not None, made.score_reach is not None) == (reaches, reaches)
 
 
 def test_answers_are_asked_again_where_something_changed() -> None:
@@ -110,68 +132,6 @@ def test_an_empty_cluster_is_no_problem() -> None:
     made = plugin(filters=filtering(NUMBER_ABOVE_1), scores=scoring(V, normalize="Max"))
     assert rejected(made, pod(), cluster()) == set()
     assert scored(made, pod(), cluster()) == {}
-
-
-# Hints
-
-
-@pytest.mark.parametrize(
-    ("require", "after", "action", "helps"),
-    [
-        (IS_X, X, Action.ADD, True),
-        (IS_X, Y, Action.ADD, False),
-        (IS_X, X, Action.UPDATE_NODE_LABEL, True),
-        (IS_X, X, Action.UPDATE_NODE_TAINT, False),
-        ("node.cordoned", node("c", unschedulable=True), Action.UPDATE_NODE_TAINT, True),
-        ("node.free.cpu > 3000m", node("c"), Action.UPDATE_NODE_ALLOCATABLE, True),
-        ("node.free.cpu > 4000m", node("c"), Action.UPDATE_NODE_ALLOCATABLE, False),
-        ("node.cached_image_bytes > 1Ki", node("c", images={"i:latest": MIB}), Action.UPDATE_NODE_IMAGES, True),
-        ("cluster.nodes > 1 and " + IS_X, Y, Action.ADD, True),
-        ("cluster.nodes < 1 and " + IS_X, Y, Action.DELETE, True),
-        (IS_X, Y, Action.DELETE, False),
-        ("pod.image_bytes >= 0Ki and " + IS_X, Y, Action.UPDATE_NODE_IMAGES, True),
-    ],
-)
-def test_a_node_helps_where_the_rules_hold_on_it(require: str, after: Node, action: Action, helps: bool) -> None:
-    around = cluster(after)
-    change = Change(Resource.NODE, action, None, after, 0)
-    assert hinted(plugin(filters=filtering(require)), pod(image="i"), change, around) is helps
-
-
-def test_a_pod_that_goes_helps_where_the_rules_hold_then() -> None:
-    made = plugin(filters=filtering("node.requested.pods < 1"))
-    around = cluster(node("n1"), node("n2"), pod("a", on="n1"), pod("b", on="n2"))
-    gone = around.remove_pod("default.a")
-    assert hinted(made, pod(), gone, around)
-    assert not hinted(made, pod(), replace_row(gone, around.nodes.row_of["n2"]), around)
-    assert not hinted(plugin(filters=filtering(IS_X)), pod(), gone, around)
-    assert hinted(plugin(filters=filtering("cluster.pods < 2 and " + IS_X)), pod(), gone, around)
-
-
-def replace_row(change: Change, row: int) -> Change:
-    return Change(change.resource, change.action, change.old, change.new, row)
-
-
-def test_a_change_of_an_absent_row_does_not_help() -> None:
-    made = plugin(filters=filtering("node.free.cpu > 1"))
-    assert not hinted(made, pod(), pod_change(pod("gone"), None), cluster(node()))
-    assert not hinted(made, pod(), node_change(None, X), cluster(node()))
-
-
-def test_any_row_helps_where_the_policy_applies_no_more() -> None:
-    made = plugin(filters=filtering(IS_X), appliesTo='pod.namespace_labels["tier"] == "gold"')
-    assert hinted(made, pod(), Change(Resource.NODE, Action.ADD, None, Y, 0), cluster(Y))
-
-
-def test_only_the_pods_own_update_helps() -> None:
-    made, mine = plugin(filters=filtering(IS_X)), pod("mine")
-    for other, helps in ((pod("mine", labels={"a": "b"}), True), (pod("other"), False)):
-        change = pod_change(None, other, Action.UPDATE_POD_LABEL, Resource.PENDING_POD)
-        assert hinted(made, mine, change) is helps
-
-
-def test_a_namespaces_labels_may_help_any_pod() -> None:
-    assert hinted(plugin(), pod(), Change(Resource.NAMESPACE, Action.UPDATE_OTHER))
 
 
 def owned(kind: str) -> Pod:
