@@ -59,7 +59,7 @@ def aspect_of(item: Input) -> Aspect:
     if item.root == "node":
         return _ASPECTS.get(item.path[0], Aspect.NONE)
     if item.root == "peer":
-        return Aspect.PODS
+        return Aspect.PODS | (Aspect.IMAGES if item.path[0] == "image_bytes" else Aspect.NONE)
     if item.root == "metrics":
         return Aspect.METRICS
     return _ELSEWHERE.get((item.root, item.path[0]), Aspect.NONE)

@@ -40,7 +40,7 @@ from policysched.rules.kept import Kept, Reach, reads_pod
 from policysched.rules.node_inputs import aspects_read
 from policysched.rules.scoring import ScoreState, combine, rule_values
 from policysched.rules.shared import Shared
-from policysched.rules.sources import boundaries
+from policysched.rules.sources import boundaries, reads_image_sizes
 from policysched.rules.subject import Subject
 from policysched.rules.timed import POD_AGE, moments_of
 from policysched.rules.verdicts import FilterState, Placed, failures, reason
@@ -247,7 +247,8 @@ def _reach(state: FilterState | ScoreState, rows: NDArray[np.int32]) -> Rows:
 
 
 def _looks_around(programs: Sequence[Program]) -> bool:
-    return any(True for _ in boundaries([program.root for program in programs], timed=True))
+    roots = [program.root for program in programs]
+    return reads_image_sizes(roots) or any(True for _ in boundaries(roots, timed=True))
 
 
 def _holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:

@@ -18,7 +18,16 @@ from policysched.language.typed import AGGREGATES, TALLIES, Typed
 from policysched.model.objects import Pod
 from policysched.rules.frame import RuleFrame
 from policysched.rules.metrics import MetricInput
-from policysched.rules.sources import Aggregate, Source, Watch, boundaries, comparable, plain_scalars
+from policysched.rules.sources import (
+    Aggregate,
+    ImageSizes,
+    Source,
+    Watch,
+    boundaries,
+    comparable,
+    plain_scalars,
+    reads_image_sizes,
+)
 from policysched.rules.subject import Subject
 from policysched.rules.tallies import counted, counter
 
@@ -71,11 +80,12 @@ class Shared:
 
     def sources(self, roots: Iterable[Typed], subject: Subject) -> list[Source]:
         """Give what rows of some graphs look at together."""
-        timed = subject is self.nobody
-        return [
+        roots = list(roots)
+        found: list[Source] = [
             self._aggregate(node, subject) if node.op in AGGREGATES and node.args else Watch(node, subject, self)
-            for node in boundaries(roots, timed=timed)
+            for node in boundaries(roots, timed=subject is self.nobody)
         ]
+        return [*found, ImageSizes(self.cluster)] if reads_image_sizes(roots) else found
 
     def hold(self, roots: Iterable[Typed], subject: Subject) -> tuple[object, ...]:
         """Give what has to be held so that graphs find it kept: counters, aggregates, ages and metrics."""

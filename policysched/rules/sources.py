@@ -164,6 +164,29 @@ class Watch:
         return slice(0, self._frames.cluster.nodes.size)
 
 
+class ImageSizes:
+    """The sizes of images, which any node may change for the pods of all."""
+
+    __slots__ = ("_cluster", "stamp")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.stamp = cluster.images.epoch
+
+    def refresh(self) -> None:
+        """Bring it up to date."""
+        self.stamp = self._cluster.images.epoch
+
+    def moved(self, since: int) -> Rows:  # noqa: ARG002 - every row may see it
+        """Give all rows."""
+        return slice(0, self._cluster.nodes.size)
+
+
+def reads_image_sizes(roots: Iterable[Typed]) -> bool:
+    """Tell whether graphs read how large the images of placed pods are."""
+    return any(item.root == "peer" and item.path[0] == "image_bytes" for root in roots for item in root.inputs)
+
+
 def comparable(value: Any) -> Hashable:
     """Give a value that equals itself and differs from None."""
     return ("missing",) if isinstance(value, float) and math.isnan(value) else (value,)

@@ -43,6 +43,17 @@ class Stand:
             self.scheduler.set_pod(one)
         await self.settle()
 
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass: what sleeps until then wakes."""
+        self.clock.at += seconds
+        self.scheduler._waiter.wake()
+        await self.settle()
+
+    def attempts(self, name: str) -> int:
+        """How often a waiting pod was tried."""
+        queued = self.scheduler.queue.get(f"default.{name}")
+        return queued.attempts if queued is not None else -1
+
     def confirm(self, of: Pod, name: str) -> None:
         self.scheduler.set_pod(replace(of, spec=replace(of.spec, node_name=name)))
 

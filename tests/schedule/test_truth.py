@@ -138,6 +138,43 @@ def policies() -> tuple[tuple[CompiledPolicy, ...], ...]:
         ],
         "scores": scoring(["node.labels[pod.name] == node.name → 1", "else → 0"]),
     }  # fmt: skip
+    peers = {
+        "filters": [
+            *filtering('node.pods.count(peer.labels["team"] == pod.labels["team"]) < 6', "crowd"),
+            *filtering('not node.pods.any(peer.labels["license"] == "matlab" and peer.namespace == "a")', "licence"),
+            *filtering("node.pods.count(peer.requests.cpu > node.free.cpu) < 3", "beside"),
+        ],
+        "scores": [
+            *scoring("node.pods.sum(peer.requests.cpu) / 100m", "used", weight=2),
+            *scoring("node.pods.sum(peer.requests.cpu, peer.priority < pod.priority) / 50m", "lower", normalize="Max"),
+        ],
+    }
+    around = {
+        "let": [
+            {"name": "in_zone", "value": 'sum(node.pods.count(peer.labels["team"] == "a")) by node.labels["zone"]'}
+        ],
+        "filters": [
+            *filtering('sum(node.pods.count(peer.labels["license"] == "matlab")) < 30', "seats"),
+            *filtering('(avg(if(node.ready, 1, 0)) by node.labels["w.io/a"] > 20%) ?? true', "quorum"),
+        ],
+        "scores": [
+            *scoring(["in_zone <= min(in_zone) → 100", "else → 50", "missing → 9"], "spread"),
+            *scoring("scale(node.requested.cpu, 0, max(node.requested.cpu) + 1)", "fuller"),
+            *scoring('100 * count(node.labels["disk"] == pod.labels["team"]) / cluster.nodes', "alike"),
+        ],
+    }
+    timed = {
+        "metrics": [{"name": "load", "query": "load", "maxAge": "1min"}, {"name": "heat", "query": "heat"}],
+        "filters": [
+            *filtering("(metrics.load < 90%) ?? true", "load"),
+            *filtering("node.age >= 30s or pod.age > 1h", "warm", when='not clock("22:00", "06:00", "Europe/Berlin")'),
+        ],
+        "scores": [
+            *scoring(["metrics.heat < avg(metrics.heat) → 80", "else → 20", "missing → 50"], "cool"),
+            *scoring("scale(node.age, 0s, 1h)", "old"),
+            *scoring("hour() * 4", "late"),
+        ],
+    }
     shadow = {"mode": "Shadow", "filters": filtering('node.labels["zone"] == "x"')}
     made = {
         name: compiled(name, **spec)
@@ -148,6 +185,9 @@ def policies() -> tuple[tuple[CompiledPolicy, ...], ...]:
             ("surroundings", surroundings),
             ("images", images),
             ("computed", computed),
+            ("peers", peers),
+            ("around", around),
+            ("timed", timed),
             ("shadow", shadow),
         )
     }
@@ -160,6 +200,10 @@ def policies() -> tuple[tuple[CompiledPolicy, ...], ...]:
         "surroundings",
         "calm images",
         "usage computed",
+        "peers",
+        "around labels",
+        "calm timed",
+        "peers around timed",
         " ".join(made),
     )
     return tuple(tuple(made[name] for name in names.split()) for names in sets)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
 
-from policysched.framework import Cluster
+from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample
 from policysched.model.objects import (
     Affinity,
     ContainerPort,
@@ -20,6 +21,7 @@ from policysched.model.objects import (
     Namespace,
     Node,
     NodeCondition,
+    OwnerReference,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -39,6 +41,14 @@ TAINTS = (
 NAMESPACES = ("default", "a", "b")
 FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
 GPU = "x.io/gpu"
+METRICS = (MetricKey("load", "node"), MetricKey("heat", "node"))
+BEGIN = 1767225600
+"""2026-01-01, when the world begins. Units: seconds since 1970."""
+
+
+def written(seconds: float) -> str:
+    """A time as objects have it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class World:
@@ -52,6 +62,9 @@ class World:
         """Placed pods, and assumed ones with the node they are assumed on."""
         self.namespaces: dict[str, Namespace] = {}
         self.device_classes: dict[str, DeviceClass] = {}
+        self.answers: dict[MetricKey, MetricAnswer] = {}
+        self.now = float(BEGIN)
+        self.cluster.moment.move(self.now)
         self._most_nodes = most_nodes
         self._serial = 0
         self._events: list[tuple[Callable[[], None], int]] = [
@@ -67,6 +80,8 @@ class World:
             (self._confirm, 8),
             (self._label_namespace, 3),
             (self._change_device_class, 1),
+            (self._pass_time, 6),
+            (self._measure, 3),
         ]
 
     def step(self) -> None:
@@ -81,6 +96,9 @@ class World:
     def fresh(self) -> Cluster:
         """The same cluster, told of its last state alone, in another order."""
         made = Cluster(self.cluster.strings)
+        made.moment.move(self.now)
+        for answer in self._shuffled(self.answers.values()):
+            made.metrics.take(answer)
         for node_ in self._shuffled(self.nodes.values()):
             made.set_node(node_)
         for namespace in self.namespaces.values():
@@ -135,9 +153,11 @@ class World:
         annotations = {"rack": chance.choice("rs")} if chance.random() < 0.5 else {}
         if chance.random() < 0.02:
             return Node(metadata=made.metadata)
+        old = self.nodes.get(name)
+        created = old.metadata.creation_timestamp if old else written(self.now - chance.choice((0, 5, 300, 4000, -50)))
         return replace(
             made,
-            metadata=replace(made.metadata, annotations=annotations),
+            metadata=replace(made.metadata, annotations=annotations, creation_timestamp=created),
             status=replace(made.status, conditions=conditions),
         )
 
@@ -180,15 +200,21 @@ class World:
         if chance.random() < 0.2:
             requests[GPU] = 1
         ports = [ContainerPort(container_port=1, host_port=8080, host_ip=chance.choice(("", "10.0.0.1")))]
-        return pod(
+        owner = OwnerReference(kind="ReplicaSet", name=chance.choice("rs"), controller=True)
+        made = pod(
             f"p{self._serial}",
             namespace=chance.choice(NAMESPACES),
-            labels={"team": chance.choice("ab")},
+            labels={"team": chance.choice("ab")} | ({"license": "matlab"} if chance.random() < 0.3 else {}),
+            priority=chance.choice((None, 0, 10, 2000)),
+            priority_class_name="high" if chance.random() < 0.1 else "",
             requests=requests if chance.random() < 0.9 else {},
             ports=ports if chance.random() < 0.1 else (),
             affinity=_lonely() if chance.random() < 0.02 else None,
+            image=chance.choice(list(IMAGES)),
             **fields,
         )
+        owners = [owner] if chance.random() < 0.5 else []
+        return replace(made, metadata=replace(made.metadata, owner_references=owners))
 
     def _place_pod(self) -> None:
         self._keep(self._random_pod(on=self._name() if self.random.random() < 0.2 else self._some_node() or "n0"))
@@ -255,6 +281,19 @@ class World:
             self._keep(replace(waiting, spec=replace(waiting.spec, node_name=elsewhere)))
 
     # The rest
+
+    def _pass_time(self) -> None:
+        self.now += self.random.choice((0.5, 3, 9, 30, 600, 3600 * 5, -4))
+        self.cluster.moment.move(self.now)
+
+    def _measure(self) -> None:
+        chance, key = self.random, self.random.choice(METRICS)
+        names = [f"n{number}" for number in range(self._most_nodes) if chance.random() < 0.8]
+        samples = {
+            name: Sample(chance.choice((0.1, 0.5, 0.95, 7.0)), self.now - chance.choice((0, 20, 100))) for name in names
+        }
+        answer = self.answers[key] = MetricAnswer(key, samples)
+        self.cluster.metrics.take(answer)
 
     def _label_namespace(self) -> None:
         name = self.random.choice(NAMESPACES)

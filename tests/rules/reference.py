@@ -1,0 +1,167 @@
+"""What rules read, taken from plain objects one by one: nothing of the columns, the counters or the frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from policysched.language.frames import ScalarFrame
+from policysched.language.typed import Input
+from policysched.model.images import pod_images
+from policysched.model.metrics import MetricKey, Sample
+from policysched.model.objects import Node, OwnerReference, Pod
+from policysched.model.priority import pod_priority, qos_class
+from policysched.model.requests import allocatable, incoming_requests, placed_requests
+from policysched.model.timestamps import seconds_of
+from policysched.rules.metrics import MetricInput
+
+LABELS = {
+    "arch": "kubernetes.io/arch",
+    "os": "kubernetes.io/os",
+    "zone": "topology.kubernetes.io/zone",
+    "region": "topology.kubernetes.io/region",
+    "instance_type": "node.kubernetes.io/instance-type",
+}
+
+
+@dataclass
+class Around:
+    """A cluster as lists, a moment, and the pod that is decided about."""
+
+    pod: Pod
+    nodes: Sequence[Node]
+    placed: Iterable[tuple[Pod, str]]
+    """Pods with the names of their nodes."""
+    sizes: Mapping[str, int]
+    """Image sizes, as the first node that reported them said."""
+    now: float = 0.0
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    samples: Mapping[MetricKey, Mapping[str, Sample]] = field(default_factory=dict)
+    count: int = 0
+    """How many pods there are."""
+
+    def views(self) -> list[NodeView]:
+        """A view of each node."""
+        by_node: dict[str, list[Pod]] = {one.metadata.name: [] for one in self.nodes}
+        self.count = 0
+        for pod, name in self.placed:
+            self.count += 1
+            by_node.setdefault(name, []).append(pod)
+        made: list[NodeView] = []
+        made += [NodeView(self, one, by_node[one.metadata.name], made) for one in self.nodes]
+        return made
+
+
+def age(created: str | None, now: float) -> float:
+    at = seconds_of(created)
+    return 0.0 if at is None else max(0.0, (now - at) // 10 * 10)
+
+
+class NodeView:
+    """One node."""
+
+    def __init__(self, around: Around, node: Node, held: list[Pod], nodes: Sequence[NodeView]) -> None:
+        self.around, self.node, self.held = around, node, held
+        self.nodes: Sequence[ScalarFrame] = nodes
+        self.feasible = self.nodes
+        self.now = around.now
+
+    @property
+    def pods(self) -> Sequence[ScalarFrame]:
+        return [PeerView(self, one) for one in self.held]
+
+    def value(self, item: Input) -> Any:
+        match item.root:
+            case "node":
+                return self._own(item)
+            case "metrics":
+                return self._measured(item)
+            case "cluster":
+                return float(len(self.around.nodes) if item.path == ("nodes",) else self.around.count)
+            case _:
+                return of_pod(self.around.pod, item, self.around, amounts_of(incoming_requests(self.around.pod)))
+
+    def _own(self, item: Input) -> Any:
+        name = item.path[0]
+        if name in LABELS:
+            return self.node.metadata.labels.get(LABELS[name])
+        read = NODE_FIELDS.get(name)
+        return read(self, item) if read else self._amount(name, item.key or item.path[1].replace("_", "-"))
+
+    def cached(self) -> float:
+        here = {image for one in self.node.status.images for image in one.names}
+        return float(sum(self.around.sizes[image] for image in {*pod_images(self.around.pod)} & here))
+
+    def _amount(self, side: str, resource: str) -> float:
+        has = amounts_of(allocatable(self.node)).get(resource, 0)
+        if resource == "pods":
+            has = allocatable(self.node).pods
+        taken = sum(amounts_of(placed_requests(one)).get(resource, 0) for one in self.held)
+        return float({"allocatable": has, "requested": taken, "free": has - taken}[side])
+
+    def _measured(self, item: Input) -> float | None:
+        assert isinstance(item, MetricInput)
+        sample = self.around.samples.get(item.metric, {}).get(self.node.metadata.name)
+        if sample is None or sample.at < self.now - item.max_age:
+            return None
+        return sample.value * item.scale
+
+
+class PeerView:
+    """One placed pod, on its node."""
+
+    def __init__(self, view: NodeView, pod: Pod) -> None:
+        self._view, self._pod = view, pod
+        self.nodes = self.feasible = view.nodes
+        self.pods: Sequence[ScalarFrame] = ()
+        self.now = view.now
+
+    def value(self, item: Input) -> Any:
+        if item.root != "peer":
+            return self._view.value(item)
+        return of_pod(self._pod, item, self._view.around, amounts_of(placed_requests(self._pod)))
+
+
+def amounts_of(requests: Any) -> dict[str, int]:
+    """Amounts by resource; a pod counts as one pod."""
+    return {"cpu": requests.cpu_millis, "memory": requests.memory_bytes, "ephemeral-storage": requests.ephemeral_bytes,
+            "pods": 1, **dict(requests.scalars)}  # fmt: skip
+
+
+def of_pod(pod: Pod, item: Input, around: Around, amounts: Mapping[str, int]) -> Any:
+    name = item.path[0]
+    if name == "requests":
+        return float(amounts.get(item.key or item.path[1].replace("_", "-"), 0))
+    return POD_FIELDS[name](pod, item, around)
+
+
+def controller(pod: Pod) -> OwnerReference:
+    return next((one for one in pod.metadata.owner_references if one.controller), OwnerReference())
+
+
+NODE_FIELDS: dict[str, Callable[[NodeView, Input], Any]] = {
+    "name": lambda view, _: view.node.metadata.name,
+    "labels": lambda view, item: view.node.metadata.labels.get(item.key or ""),
+    "annotations": lambda view, item: view.node.metadata.annotations.get(item.key or ""),
+    "ready": lambda view, _: any(one.type == "Ready" and one.status == "True" for one in view.node.status.conditions),
+    "cordoned": lambda view, _: view.node.spec.unschedulable,
+    "taints": lambda view, item: any(taint.key == item.key for taint in view.node.spec.taints),
+    "age": lambda view, _: age(view.node.metadata.creation_timestamp, view.now),
+    "cached_image_bytes": lambda view, _: view.cached(),
+}
+POD_FIELDS: dict[str, Callable[[Pod, Input, Around], Any]] = {
+    "name": lambda pod, *_: pod.metadata.name,
+    "namespace": lambda pod, *_: pod.metadata.namespace,
+    "labels": lambda pod, item, _: pod.metadata.labels.get(item.key or ""),
+    "annotations": lambda pod, item, _: pod.metadata.annotations.get(item.key or ""),
+    "namespace_labels": lambda pod, item, around: around.namespaces.get(pod.metadata.namespace, {}).get(item.key or ""),
+    "qos": lambda pod, *_: qos_class(pod),
+    "service_account": lambda pod, *_: pod.spec.service_account_name or "default",
+    "priority": lambda pod, *_: float(pod_priority(pod)),
+    "priority_class": lambda pod, *_: pod.spec.priority_class_name or None,
+    "owner_kind": lambda pod, *_: controller(pod).kind or None,
+    "owner_name": lambda pod, *_: controller(pod).name or None,
+    "age": lambda pod, _, around: age(pod.metadata.creation_timestamp, around.now),
+    "image_bytes": lambda pod, _, around: float(sum(around.sizes.get(image, 0) for image in pod_images(pod))),
+}

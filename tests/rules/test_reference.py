@@ -1,0 +1,131 @@
+"""Rules over columns, counters and kept sums say what the reference interpreter says of plain objects, node by node."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from policysched.framework import SKIP
+from policysched.language import UNKNOWN, interpret
+from policysched.model.objects import Pod
+from policysched.rules.compiled import CompiledPolicy
+from policysched.rules.policyset import PolicySet
+from policysched.rules.verdicts import kept
+from tests.build import pod
+from tests.rules.build import compiled, filtering
+from tests.rules.reference import Around
+from tests.schedule.world import GPU, IMAGES, METRICS, World, written
+
+CONDITIONS = (
+    'node.pods.count(peer.labels["team"] == "a") < 2',
+    'node.pods.count(peer.labels["team"] == pod.labels["team"]) < 2',
+    'node.pods.any(peer.labels["license"] == "matlab" and peer.namespace != pod.namespace)',
+    "not node.pods.any(peer.priority < pod.priority)",
+    "node.pods.sum(peer.requests.cpu) > 700m",
+    f'node.pods.sum(peer.requests["{GPU}"], peer.qos == "Burstable") > 0',
+    "node.pods.sum(peer.requests.memory * 3 / 7, peer.priority >= 10) < 100Mi",
+    'node.pods.count(peer.owner_kind == "ReplicaSet" and peer.owner_name != "s") == 1',
+    'node.pods.any(peer.priority_class == "high" or peer.service_account != "default")',
+    'node.pods.count(peer.namespace_labels["tier"] == pod.namespace_labels["tier"]) > 0',
+    'node.pods.any(ends_with(peer.name, "7")) or node.pods.count(peer.name == pod.name) > 0',
+    "node.pods.sum(peer.image_bytes) > 900Mi",
+    "node.pods.any(peer.requests.cpu > node.free.cpu)",
+    'node.pods.count(node.labels["disk"] == "x" and peer.labels["team"] == "b") > 0',
+    "node.pods.any(peer.requests.cpu > avg(node.requested.cpu))",
+    "node.pods.count(peer.priority > cluster.nodes) < 2",
+    'sum(node.pods.count(peer.labels["license"] == "matlab")) < 7',
+    'sum(node.pods.count(peer.labels["team"] == pod.labels["team"])) by node.labels["zone"] < 3',
+    'avg(node.requested.cpu) by node.labels["zone"] > 600m',
+    "node.free.cpu >= avg(node.free.cpu)",
+    'count(node.ready and not node.cordoned) by node.labels["zone"] >= 2',
+    "min(node.age) < 1min and node.age <= max(node.age)",
+    'sum(number(node.labels["cores"]) * 1.1) by node.labels["disk"] > 20',
+    'max(sum(node.requested.cpu) by node.labels["zone"]) > 2',
+    "sum(node.cached_image_bytes) > 1Gi",
+    'count(node.labels["zone"] == pod.labels["team"] or node.age > pod.age) > 3',
+    "avg(metrics.load) > 50% or metrics.load < 90%",
+    "(metrics.heat < 1) ?? node.ready",
+    "metrics.cores > 200m",
+    "node.age > 5min or node.age == 0s",
+    'clock("22:00", "06:00") or node.labels["disk"] != "x"',
+    'hour("Europe/Berlin") < 12 and node.ready',
+    'weekday() in ["mon", "tue", "wed"] or node.free.cpu > 2',
+    "pod.age > 2min or node.age > pod.age",
+    "if(hour() > 11, sum(node.pods.sum(peer.requests.cpu)) > 3, cluster.pods > 5)",
+    "node.cached_image_bytes >= pod.image_bytes / 2",
+    'node.free[concat("x.io/", pod.labels["device"])] >= 1',
+    'node.labels[pod.labels["device"]] == "x" or node.annotations["rack"] == "r"',
+)
+METRIC_FIELDS = [
+    {"name": "load", "query": "load", "maxAge": "1min"},
+    {"name": "heat", "query": "heat", "maxAge": "30s"},
+    {"name": "cores", "query": "load", "unit": "cpu", "maxAge": "10min"},
+]
+
+
+def policies() -> list[CompiledPolicy]:
+    return [
+        compiled(f"p{number}", filters=filtering(text), metrics=METRIC_FIELDS) for number, text in enumerate(CONDITIONS)
+    ]
+
+
+def wanted(now: float) -> list[Pod]:
+    made = [
+        pod("plain", image="i1"),
+        pod("p7", labels={"team": "a", "device": "gpu"}, priority=5, namespace="a", requests={"cpu": 1}),
+        pod("other", labels={"team": "b", "device": "disk"}, image="i3:latest", namespace="b"),
+    ]
+    ages = (0, 125, 3000)
+    return [
+        replace(one, metadata=replace(one.metadata, creation_timestamp=written(now - later)))
+        for one, later in zip(made, ages, strict=True)
+    ]
+
+
+def sizes(world: World) -> dict[str, int]:
+    return {image: world.cluster.images.total(image) or 0 for image in IMAGES}
+
+
+def expected(world: World, of: Pod, made: list[CompiledPolicy]) -> dict[str, dict[str, Any]]:
+    """By policy and node whether the rule holds: true, false, or unknown."""
+    samples = {key: world.answers[key].samples or {} for key in METRICS if key in world.answers}
+    namespaces = {name: one.metadata.labels for name, one in world.namespaces.items()}
+    placed = [(held, on or held.spec.node_name) for held, on in world.pods.values()]
+    around = Around(of, list(world.nodes.values()), placed, sizes(world), world.now, namespaces, samples)
+    views = around.views()
+    return {
+        one.name: {view.node.metadata.name: interpret(one.filters[0].require, view) for view in views} for one in made
+    }
+
+
+def found(world: World, of: Pod, plugins: PolicySet) -> dict[str, dict[str, Any]]:
+    cluster, answers = world.cluster, {}
+    rows = slice(0, cluster.nodes.size)
+    for plugin in plugins.plugins:
+        state = plugin.prepare_filter(of, cluster)
+        assert state is not SKIP
+        codes = plugin.filter(state, rows)
+        true, unknown = kept(plugin.shared(cluster).frame(state.subject, rows), plugin.policy.filters[0])
+        assert ((codes == 0) == true).all()
+        answers[plugin.policy.name] = {
+            name: UNKNOWN if unknown[row] else bool(true[row])
+            for name, row in cluster.nodes.row_of.items()
+            if cluster.nodes.present.data[row]
+        }
+    return answers
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rules_over_columns_say_what_the_reference_says(seed: int) -> None:
+    world = World(seed, 12)
+    chance = random.Random(seed)
+    made = policies()
+    plugins = PolicySet.of(made)
+    for number in range(240):
+        world.step()
+        if number % 12 == 0:
+            for of in wanted(world.now + chance.choice((0, -7, 30))):
+                assert found(world, of, plugins) == expected(world, of, made)
