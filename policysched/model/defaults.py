@@ -123,6 +123,8 @@ def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
         _round(resources)
     _fill_priority(pod, classes)
     _fill_spreading(spec)
+    for volume in spec.get("volumes", ()):
+        _fill_disk(volume)
     _merge_label_keys(spec, metadata.get("labels", {}))
     return pod
 
@@ -139,11 +141,19 @@ def _fill_other(raw: Object, kind: str) -> Object:
         raw.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     if kind == "PersistentVolume":
         raw.setdefault("status", {}).setdefault("phase", "Available")
+        _fill_disk(raw.get("spec"))
     if kind == "StorageClass":
         raw.setdefault("volumeBindingMode", "Immediate")
     if kind == "ReplicationController":
         _fill_selector(raw)
     return raw
+
+
+def _fill_disk(source: Any) -> None:
+    """Let an Azure disk that does not say so be one of several in a storage account."""
+    disk = source.get("azureDisk") if isinstance(source, dict) else None
+    if isinstance(disk, dict):
+        disk.setdefault("kind", "Shared")
 
 
 def _fill_selector(controller: Object) -> None:

@@ -93,16 +93,20 @@ def match(
         reach: What was found out about nodes that reach volumes.
     """
     made, pool, name = Match(claim, cluster.nodes.size), cluster.storage.pool, class_of(claim)
+    undecided = made.open
     for volume in pool.meant_for(name, claim.key):
         if is_meant_for(volume, claim) and _may_take(claim, volume):
-            made.take(volume, reach.holds(volume.spec.node_affinity))
-            return made
+            rows = undecided & _not_taken(volume, others)
+            made.take(volume, rows & reach.holds(volume.spec.node_affinity))
+            undecided &= ~rows
     reached: set[bytes] = set()
-    for volume, affinity in pool.free(name, requested(claim)):
+    for volume, affinity in pool.free(name, requested(claim)) if undecided.any() else ():
         if affinity in reached or not (_may_take(claim, volume) and _fits(claim, volume, selector)):
             continue
-        made.take(volume, made.open & reach.holds(volume.spec.node_affinity) & _not_taken(volume, others))
-        if not made.open.any():
+        rows = undecided & reach.holds(volume.spec.node_affinity) & _not_taken(volume, others)
+        made.take(volume, rows)
+        undecided &= ~rows
+        if not undecided.any():
             break
         if not others:
             # the nodes that reach it have a volume now, so another one that they reach as well cannot help

@@ -224,6 +224,13 @@ def test_a_volume_meant_for_the_claim_is_the_only_one_that_is_looked_at() -> Non
     assert verdicts(claim(of="static"), STATIC, volume(of="static"), meant) == UNMATCHED
 
 
+def test_a_claim_that_the_pod_states_twice_needs_two_volumes() -> None:
+    meant = volume("m", of="static", claimRef={"namespace": "default", "name": "c"})
+    twice = claiming("p", "c", "c")
+    assert verdicts(claim(of="static"), STATIC, meant, of=twice) == NOWHERE
+    assert verdicts(claim(of="static"), STATIC, meant, volume(**FITTING), of=twice) == UNMATCHED
+
+
 # Claims that wait: volumes to be made
 
 
@@ -294,8 +301,3 @@ def test_reasons_of_bound_and_of_waiting_claims_add_up() -> None:
     both = said(UNREACHABLE, UNBINDABLE)
     answer = verdicts(*objects, of=claiming("p", "c", "d"))
     assert answer == {"a": said(UNBINDABLE), "b": both, "c": both}
-
-
-def test_what_exists_is_taken_before_anything_is_made() -> None:
-    made = PLUGIN.reserve(claiming("p", "c"), with_storage(*NODES, claim(), WAIT, volume(of="wait", nodes=at("a"))), 0)
-    assert made is not None
