@@ -15,7 +15,7 @@ from policysched.language.format import format_text, format_tree
 from policysched.language.frames import Frame, ScalarFrame, Strings
 from policysched.language.interpret import UNKNOWN, interpret, weigh
 from policysched.language.names import FIELDS
-from policysched.language.parse import parse
+from policysched.language.parse import load_grammar, parse
 from policysched.language.policies import CompiledLet, check_cost, check_name, compile_lets, each_let, policy_cost
 from policysched.language.program import Program, Truth, Value
 from policysched.language.reductions import Depends, aggregate_over, depends, tally_over
@@ -72,6 +72,7 @@ __all__ = [
     "format_text",
     "format_tree",
     "interpret",
+    "load_grammar",
     "next_flip",
     "parse",
     "policy_cost",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from policysched.language import hints, lookup
+from policysched.language.comparisons import check_comparison
 from policysched.language.diagnostics import Diagnostic, diagnose
 from policysched.language.functions import check_call
 from policysched.language.literals import (
@@ -190,7 +191,7 @@ class Checker:
             hint = hints.difference(left, right)
             return self.report("E0301", span, variant, left=left.type, right=right.type, hint=hint)
         if left.type.kind is not Kind.QUANTITY:
-            return self.report("E0303", span, type=left.type, hint=hints.to_number(left))
+            return self.report("E0303", span, type=left.type, hint=hints.addition(operator, left))
         return make(Op(operator), (left, right), left.type.over(right.type))
 
     def _product(self, chain: Chain) -> Typed | None:
@@ -233,47 +234,7 @@ class Checker:
         return make(Op.DIVIDE, (left, right), Type(Kind.QUANTITY, unit, shape.shape, gap))
 
     def _comparison(self, comparison: Comparison, _: Unit | None) -> Typed | None:
-        if comparison.operator in {"in", "not in"}:
-            return self._membership(comparison)
-        left, right = self.alike((comparison.left, comparison.right))
-        if left is None or right is None:
-            return None
-        ordering = comparison.operator not in {"==", "!="}
-        if self._incomparable(left, right, comparison.span, ordering):
-            return None
-        result = BOOL.over(left.type, right.type)
-        return make(Op(comparison.operator), (left, right), result if ordering else result.filled())
-
-    def _incomparable(self, left: Typed, right: Typed, span: Span, ordering: bool) -> bool:
-        kinds = {left.type.kind, right.type.kind}
-        if kinds == {Kind.BOOL}:
-            self.report("E0305", span)
-        elif not left.type.like(right.type) or Kind.LIST in kinds:
-            hint = hints.difference(left, right)
-            self.report("E0301", span, left=left.type, right=right.type, hint=hint)
-        elif ordering and kinds == {Kind.STRING}:
-            self.report("E0304", span)
-        else:
-            return False
-        return True
-
-    def _membership(self, comparison: Comparison) -> Typed | None:
-        own = None if units_of(comparison.left) is not None else self.check(comparison.left)
-        right = self.check(comparison.right, own.type.unit if own else None)
-        left = own or self._literal_member(comparison, right)
-        if right is not None and right.type.kind is not Kind.LIST:
-            return self.report("E0309", comparison.right.span, operator=comparison.operator, type=right.type)
-        if left is None or right is None:
-            return None
-        if left.type.kind not in {Kind.STRING, Kind.QUANTITY} or left.type.unit is not right.type.unit:
-            hint = hints.member(left, right)
-            return self.report("E0301", comparison.span, "in", left=left.type, right=right.type.item, hint=hint)
-        return make(Op(comparison.operator), (left, right), BOOL.over(left.type, right.type).filled())
-
-    def _literal_member(self, comparison: Comparison, right: Typed | None) -> Typed | None:
-        if units_of(comparison.left) is None:
-            return None
-        return self.check(comparison.left, right.type.unit if right else None)
+        return check_comparison(self, comparison)
 
 
 # Each method takes the class it is filed under; a table cannot say so.

@@ -82,7 +82,7 @@ CODES: Mapping[str, Code] = {
     "E0312": Code(
         "bad constant",
         "the number is above 2^53",
-        "write it with a larger unit or divide",
+        "amounts are exact up to 2^53; in bytes that is 8Pi",
         "node.free.memory > 9Ei",
         variants={
             "scale": ("`scale` runs from a value to the same value", "lo and hi differ"),
@@ -90,6 +90,7 @@ CODES: Mapping[str, Code] = {
             "empty": ("`{name}` needs a text that is not empty", ""),
             "time": ("`{found}` is no time of the day", 'times run from "00:00" to "23:59"'),
             "clock": ("`clock` runs from a time to the same time", "the two times differ"),
+            "weekday": ("`{found}` is no day of the week", 'days are "mon" "tue" "wed" "thu" "fri" "sat" "sun"'),
             "zone": ("`{found}` is no time zone", "{suggestion}"),
             "version": ("`{found}` is no version", 'versions are written as "1.28", "v1.28.3" or "1.29.0-rc.1"'),
         },
@@ -149,7 +150,13 @@ CODES: Mapping[str, Code] = {
         "score",
         variants={"missing": ("the `missing` arm is no constant", "write a number from 0 to 100")},
     ),
-    "E0502": Code("constant score outside 0..100", "constant score {value} is outside 0..100", "", "120", "score"),
+    "E0502": Code(
+        "constant score outside 0..100",
+        "constant score {value} is outside 0..100",
+        "0 is worst and 100 is best",
+        "120",
+        "score",
+    ),
     "E0503": Code(
         "`else` not last, or twice; `missing` twice",
         "`{word}` stands twice",
@@ -171,7 +178,7 @@ CODES: Mapping[str, Code] = {
     "E0506": Code(
         "`normalize` outside a score",
         "`normalize` outside a score",
-        "",
+        "only scores are normalized; elsewhere write x / max(x)",
         "normalize(cluster.nodes) > 50",
         variants={"inner": ("`normalize` inside of an aggregate or of `node.pods.*`", "normalize what comes out")},
     ),
@@ -195,7 +202,11 @@ CODES: Mapping[str, Code] = {
         },
     ),
     "W0702": Code(
-        "`missing` arm can never be used", "the `missing` arm can never be used", "", "else → 1\nmissing → 2", "cases"
+        "`missing` arm can never be used",
+        "the `missing` arm can never be used",
+        "this score is missing on no node",
+        "else → 1\nmissing → 2",
+        "cases",
     ),
     "W0703": Code("condition is constant", "the condition is always {value}", "{hint}", "1 < 2"),
     "W0704": Code(

@@ -20,6 +20,8 @@ def difference(left: Typed, right: Typed) -> str:
     """Say how two values come to have one type."""
     if {left.type.kind, right.type.kind} == {Kind.STRING, Kind.VERSION}:
         return "write version(...) to convert"
+    if {left.type.kind, right.type.kind} == {Kind.QUANTITY, Kind.VERSION}:
+        return 'versions are written in quotes, as in version("1.28")'
     for one, other in ((left, right), (right, left)):
         if one.type.kind is Kind.STRING and other.type.kind is Kind.QUANTITY:
             return _string(one)
@@ -46,6 +48,11 @@ def to_number(node: Typed) -> str:
     if read is not None and read.path[0] in _LABELS:
         return f"{read.path[0].removeprefix('namespace_')} are strings; write number(...) to convert"
     return "write number(...) to convert"
+
+
+def addition(operator: str, node: Typed) -> str:
+    """Say what adds up what is no number."""
+    return "write concat(...) to join strings" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)
 
 
 def default(left: Typed, right: Typed) -> str:

@@ -24,7 +24,7 @@ _DECIMAL: Final[Mapping[str, Decimal]] = {
 _BINARY: Final[Mapping[str, Decimal]] = {
     suffix: Decimal(1024) ** power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)
 }
-_SECONDS: Final[Mapping[str, Decimal]] = {
+SECONDS: Final[Mapping[str, Decimal]] = {
     "ms": Decimal("0.001"),
     "s": Decimal(1),
     "min": Decimal(60),
@@ -54,7 +54,7 @@ def _split(literal: Literal) -> tuple[Decimal, str]:
 def literal_value(literal: Literal, unit: Unit) -> Decimal:
     """Return a numeric literal in the canonical units of a unit it can take."""
     digits, suffix = _split(literal)
-    factor = _SECONDS[suffix] if literal.kind is LiteralKind.DURATION else FACTORS[suffix]
+    factor = SECONDS[suffix] if literal.kind is LiteralKind.DURATION else FACTORS[suffix]
     return digits * factor * (1000 if unit is Unit.CPU else 1)
 
 

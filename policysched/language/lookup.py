@@ -6,7 +6,7 @@ constant key is an input like any other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from policysched.language.names import FIELDS, GROUPS, RESOURCE_NAMES, ROOTS, TALLIED, Field, Names
 from policysched.language.suggest import did_you_mean
@@ -16,6 +16,10 @@ from policysched.language.types import Gap, Kind, Shape, Type
 
 if TYPE_CHECKING:
     from policysched.language.check import Checker
+
+
+# What other languages call a missing value.
+_NOTHING: Final = frozenset({"null", "none", "nil", "undefined"})
 
 
 def check_path(checker: Checker, path: Path) -> Typed | None:
@@ -79,7 +83,8 @@ def _unknown(checker: Checker, path: Path) -> Typed | None:
     if name in FUNCTIONS:
         return checker.report("E0201", path.name_spans[0], "function", name=name)
     known = (*ROOTS, *checker.environment.lets, "true", "false")
-    return checker.report("E0201", path.name_spans[0], name=name, suggestion=did_you_mean(name, known))
+    suggestion = "write has(x) or not has(x)" if name in _NOTHING else did_you_mean(name, known)
+    return checker.report("E0201", path.name_spans[0], name=name, suggestion=suggestion)
 
 
 def _metric(checker: Checker, path: Path) -> Typed | None:
@@ -113,13 +118,18 @@ def _field(checker: Checker, path: Path) -> Field | None:
 
 def _no_such(checker: Checker, path: Path, size: int) -> None:
     parent, name = path.names[: size - 1], path.names[size - 1]
-    found = FIELDS.get(parent)
-    suggestion = did_you_mean(name, GROUPS.get(parent, ()))
-    if not suggestion and found is not None and found.keyed:
-        suggestion = f'write `{".".join(parent)}["{name}"]`'
-    if parent == ("peer",) and ("pod", name) in (*FIELDS, *GROUPS):
-        suggestion = "placed pods have neither age nor annotations here"
+    suggestion = _suggested(parent, name)
     checker.report("E0202", path.name_spans[size - 1], parent=".".join(parent), field=name, suggestion=suggestion)
+
+
+def _suggested(parent: Names, name: str) -> str:
+    found = FIELDS.get(parent)
+    if parent == ("peer",) and ("pod", name) in (*FIELDS, *GROUPS):
+        return "placed pods have neither age nor annotations here"
+    if name == "gpu" and found is not None and found.keyed:
+        return f'write `{".".join(parent)}["nvidia.com/gpu"]`, or what your devices are called'
+    meant = did_you_mean(name, GROUPS.get(parent, ()))
+    return meant or (f'write `{".".join(parent)}["{name}"]`' if found is not None and found.keyed else "")
 
 
 def _closed(checker: Checker, path: Path) -> bool:

@@ -1,8 +1,8 @@
 """Which mistake a text that does not parse has.
 
 Gets the tokens, the place and the terminals that could have come there, and answers with one diagnostic. Common
-mistakes are recognised by what stands in the text at that place, in a fixed order; what remains is E0100. Every
-terminal of the grammar has a name for users here (a test compares the two).
+mistakes are recognised by what stands in the text at that place, in a fixed order; what remains is E0100, perhaps with
+what those write who are used to other languages.
 """
 
 from __future__ import annotations
@@ -15,83 +15,12 @@ from lark import Token
 
 from policysched.language.diagnostics import Diagnostic, diagnose
 from policysched.language.limits import OPERAND_ENDS
-from policysched.language.literals import FACTORS
-from policysched.language.suggest import did_you_mean
 from policysched.language.syntax import Span
+from policysched.language.terminals import COMPARISONS, OPERATORS, TERMINALS, VALUES, expectation
 from policysched.language.tree import span_of
+from policysched.language.unit_mistakes import NUMERIC, apart, unit_apart, unknown_unit
 
-VALUES: Final = frozenset(
-    {
-        "NAME",
-        "NUMBER",
-        "PERCENT",
-        "QUANTITY",
-        "DURATION",
-        "STRING",
-        "TRUE",
-        "FALSE",
-        "LPAR",
-        "LSQB",
-        "MINUS",
-        "NOT",
-        "NOT_SIGN",
-    }
-)
-COMPARISONS: Final = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE", "IN"})
-OPERATORS: Final = COMPARISONS | {
-    "OR",
-    "OR_SIGN",
-    "AND",
-    "AND_SIGN",
-    "NOT",
-    "DEFAULT",
-    "PLUS",
-    "MINUS",
-    "STAR",
-    "SLASH",
-}
-TERMINALS: Final[Mapping[str, str]] = {
-    "$END": "the end",
-    "NAME": "a name",
-    "NUMBER": "a number",
-    "PERCENT": "a percentage",
-    "QUANTITY": "a quantity",
-    "DURATION": "a duration",
-    "STRING": "a string",
-    "TRUE": "`true`",
-    "FALSE": "`false`",
-    "ELSE": "`else`",
-    "MISSING": "`missing`",
-    "OR": "`or`",
-    "OR_SIGN": "`||`",
-    "AND": "`and`",
-    "AND_SIGN": "`&&`",
-    "NOT": "`not`",
-    "NOT_SIGN": "`!`",
-    "IN": "`in`",
-    "BY": "`by`",
-    "ARROW": "`→`",
-    "ARROW_SIGN": "`→`",
-    "EQ": "`==`",
-    "NE": "`!=`",
-    "LT": "`<`",
-    "LE": "`<=`",
-    "GT": "`>`",
-    "GE": "`>=`",
-    "DEFAULT": "`??`",
-    "PLUS": "`+`",
-    "MINUS": "`-`",
-    "STAR": "`*`",
-    "SLASH": "`/`",
-    "LPAR": "`(`",
-    "RPAR": "`)`",
-    "LSQB": "`[`",
-    "RSQB": "`]`",
-    "COMMA": "`,`",
-    "DOT": "`.`",
-}
 _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
-_NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
 _OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
 _QUOTES: Final = {
     "'": "'",
@@ -99,9 +28,17 @@ _QUOTES: Final = {
     "\u201c": "\u201d",
     "\u201d": "\u201d",
     "\u201e": "\u201c",
+    "\u201f": "\u201d",
     "\u2018": "\u2019",
     "\u2019": "\u2019",
+    "\u201a": "\u2018",
+    "\u201b": "\u2019",
     "\u00ab": "\u00bb",
+    "\u00bb": "\u00ab",
+    "\u2039": "\u203a",
+    "\u203a": "\u2039",
+    "\u300c": "\u300d",
+    **{quote: quote for quote in "\u00b4\u2032\u2033\u02ba\u301d\u301e\uff02\uff07"},
 }
 _SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
 _INSTEAD: Final[Mapping[str, str]] = {
@@ -121,6 +58,15 @@ _INSTEAD: Final[Mapping[str, str]] = {
 }
 _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
+_OTHERWISE: Final[Mapping[str, str]] = {
+    "is": "write `==`, or has(x) to ask whether a value is there",
+    "if": "write if(condition, a, b)",
+    "then": "write if(condition, a, b)",
+    "like": "write glob(...)",
+    "matches": "write glob(...), starts_with(...), ends_with(...) or contains(...)",
+}
+_LISTS: Final = 'lists are written ["a", "b"]'
+_NOTHING: Final = frozenset({"none", "null", "nil"})
 _WORDS: Final = {"and", "or", "not", "in", "by", "true", "false", "else", "missing"}
 _WORD: Final = re.compile(r"\w+")
 
@@ -129,7 +75,7 @@ def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: C
     """Return the diagnostic of a token that cannot stand where it stands."""
     token = tokens[index]
     before = tokens[index - 1] if index else None
-    for recognise in (_unit, _symbols, _percent):
+    for recognise in (_unit, _unit_apart, _symbols, _percent):
         found = recognise(text, before, token)
         if found is not None:
             return found
@@ -139,7 +85,30 @@ def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: C
         return diagnose("E0106", text, span_of(token))
     found_name = TERMINALS[token.type]
     shown = f"`{token}`" if found_name.startswith("a ") else found_name
-    return diagnose("E0100", text, span_of(token), found=shown, expected=expectation(accepted))
+    instead = _instead(tokens, index)
+    return diagnose("E0100", text, span_of(token), found=shown, expected=expectation(accepted), instead=instead)
+
+
+def _instead(tokens: Sequence[Token], index: int) -> str:
+    """Say what those should write who are used to another language."""
+    token = tokens[index]
+    if token.type == "BY" or (index and tokens[index - 1].type == "BY"):
+        return "write `by` behind the brackets with a path behind it, as in sum(x) by node.zone"
+    if token.type == "COMMA" and _in_brackets_of_in(tokens[:index]):
+        return _LISTS
+    # `if x` is a name with something behind it, as far as the grammar knows.
+    names = [str(one) for one in (token, *tokens[index - 1 : index]) if one.type == "NAME"]
+    return next((_OTHERWISE[name] for name in names if name in _OTHERWISE), "")
+
+
+def _in_brackets_of_in(tokens: Sequence[Token]) -> bool:
+    """Whether the bracket that is open stands behind `in`."""
+    depth = 0
+    for place in range(len(tokens) - 1, 0, -1):
+        depth += (tokens[place].type == "RPAR") - (tokens[place].type == "LPAR")
+        if depth < 0:
+            return bool(tokens[place - 1].type == "IN")
+    return False
 
 
 def unexpected_character(text: str, tokens: Sequence[Token], position: int) -> Diagnostic:
@@ -149,40 +118,49 @@ def unexpected_character(text: str, tokens: Sequence[Token], position: int) -> D
         return _open_string(text, position)
     if character in _QUOTES:
         return diagnose("E0103", text, _quoted(text, position), found=f"`{character}`")
-    before = tokens[-1] if tokens else None
-    touching = before if before is not None and span_of(before).end == position else None
-    word = _WORD.match(text, position)
-    if word and touching is not None and touching.type in _NUMERIC:
-        return _unknown_unit(text, touching, word.end())
-    if word and re.search("[A-Z]", word.group()):
-        return _upper_case(text, touching, word)
+    found = _bad_word(text, tokens, position)
+    if found is not None:
+        return found
     if _SYMBOLS.match(text, position):
         return _no_operator(text, position)
-    shown = f"`{character}`" if character.isprintable() else f"U+{ord(character):04X}"
-    return diagnose("E0100", text, Span(position, position + 1), "character", found=shown)
+    span, shown = Span(position, position + 1), _named(character)
+    return diagnose("E0100", text, span, "character", found=shown, instead=_replacement(character))
+
+
+def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic | None:
+    """Return the diagnostic of a word in which no token begins: a unit, or a name with capitals."""
+    word = _WORD.match(text, position)
+    if word is None:
+        return None
+    before = tokens[-1] if tokens else None
+    touching = before if before is not None and span_of(before).end == position else None
+    if touching is not None and touching.type in NUMERIC:
+        return unknown_unit(text, touching, word.end())
+    if before is not None and touching is None and apart(before, word.group()):
+        return unit_apart(text, before, word.group(), word.end())
+    return _upper_case(text, touching, word) if re.search("[A-Z]", word.group()) else None
+
+
+def _named(character: str) -> str:
+    """Show a character; what looks like another one, or like nothing, with its number."""
+    if character.isascii() and character.isprintable():
+        return f"`{character}`"
+    number = f"U+{ord(character):04X}"
+    return f"`{character}` ({number})" if character.isprintable() else number
+
+
+def _replacement(character: str) -> str:
+    if character in "{}":
+        return _LISTS
+    if character.isspace():
+        return "write a plain space"
+    return "" if character.isascii() else "outside of strings there are only the letters a to z, digits and signs"
 
 
 def unexpected_end(text: str, tokens: Sequence[Token], accepted: Collection[str]) -> Diagnostic:
     """Return the diagnostic of a text that stops too early."""
     end = max(len(text.rstrip()), span_of(tokens[-1]).end if tokens else 0)
-    return diagnose("E0100", text, Span(end, end), found="end", expected=expectation(accepted))
-
-
-def expectation(accepted: Collection[str]) -> str:
-    """Say which terminals could have come, those of one kind by their kind."""
-    names: dict[str, None] = {}
-    rest = set(accepted)
-    if "LPAR" in rest and "STRING" in rest:
-        names["a value"] = None
-        rest -= VALUES
-    if "OR" in rest:
-        names["an operator"] = None
-        rest -= OPERATORS | {"DOT", "LSQB", "LPAR", "BY"}
-    for terminal, name in TERMINALS.items():
-        if terminal in rest:
-            names[name] = None
-    *most, last = names
-    return f"{', '.join(most)} or {last}" if most else last
+    return diagnose("E0100", text, Span(end, end), found="end", expected=expectation(accepted), instead="")
 
 
 def _touch(before: Token | None, token: Token) -> bool:
@@ -190,23 +168,18 @@ def _touch(before: Token | None, token: Token) -> bool:
 
 
 def _unit(text: str, before: Token | None, token: Token) -> Diagnostic | None:
-    if before is None or before.type not in _NUMERIC or not _touch(before, token):
+    if before is None or before.type not in NUMERIC or not _touch(before, token):
         return None
     word = _WORD.match(text, span_of(token).start)
     if word is None or not word.group()[0].isalpha():
         return None
-    return _unknown_unit(text, before, word.end())
+    return unknown_unit(text, before, word.end())
 
 
-def _unknown_unit(text: str, number: Token, end: int) -> Diagnostic:
-    start = span_of(number).start
-    digits = str(number).rstrip("%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    unit = text[start + len(digits) : end]
-    units = [suffix for suffix in FACTORS if suffix and suffix != "%"] + ["ms", "s", "min", "h", "d"]
-    shortened = next((unit[:size] for size in (2, 1) if unit[:size] in units), "")
-    meant = f"did you mean `{digits}{shortened}`?" if shortened else did_you_mean(unit, units)
-    known = "units are m k M G T P E Ki Mi Gi Ti Pi Ei, and ms s min h d"
-    return diagnose("E0102", text, Span(start, end), unit=unit, instead=meant or known)
+def _unit_apart(text: str, before: Token | None, token: Token) -> Diagnostic | None:
+    if before is None or token.type != "NAME" or not apart(before, str(token)):
+        return None
+    return unit_apart(text, before, str(token), span_of(token).end)
 
 
 def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None:
@@ -269,4 +242,5 @@ def _upper_case(text: str, touching: Token | None, word: re.Match[str]) -> Diagn
     found = text[start : word.end()]
     lower = found.lower()
     snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", found).lower()
-    return diagnose("E0105", text, Span(start, word.end()), found=found, instead=lower if lower in _WORDS else snake)
+    instead = "not has(...)" if lower in _NOTHING else lower if lower in _WORDS else snake
+    return diagnose("E0105", text, Span(start, word.end()), found=found, instead=instead)

@@ -40,6 +40,11 @@ def _lark() -> Lark:
     )
 
 
+def load_grammar() -> None:
+    """Make the parser now: that takes a quarter of a second, for which nobody should wait at the first text."""
+    _lark()
+
+
 def parse(text: str, start: str = "expr") -> Parsed:
     """Parse a text.
 

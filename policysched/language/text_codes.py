@@ -11,10 +11,11 @@ TEXT_CODES: Final[Mapping[str, Code]] = {
     "E0100": Code(
         "unexpected token or end",
         "unexpected {found}, expected {expected}",
-        "",
+        "{instead}",
         "node.name == ",
         variants={
-            "character": ("unexpected character {found}", ""),
+            "character": ("unexpected character {found}", "{instead}"),
+            "apart": ("a number and its unit stand together", "write `{number}{unit}`"),
             "escape": ("unknown escape {found} in a string", 'only \\" and \\\\ are escapes'),
             "empty": ("there are no cases", "write at least one, as in `else → 50`"),
         },

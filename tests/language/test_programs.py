@@ -10,15 +10,20 @@ import pytest
 
 from policysched.language import (
     Cost,
+    Diagnostic,
     Environment,
     Input,
     Program,
     Truth,
+    Unit,
     Want,
     check_cost,
     compile_expression,
     interpret,
+    load_grammar,
+    parse,
     policy_cost,
+    weigh,
 )
 from tests.language.frames import Interner, TableFrame, at_row
 
@@ -41,6 +46,22 @@ def program(text: str, phase: Any = "score", want: Want = Want.ANY) -> Program:
         ("scale(node.free.cpu, 0, 4)", Cost(0, 4, 0)),
         ('has(node.labels[concat("a", pod.name)])', Cost(1, 2, 0)),
         ("has(node.zone)", Cost(0, 1, 0)),
+        ("sum(node.free.cpu)", Cost(0, 1, 0)),
+        ("avg(node.free.cpu * 2)", Cost(0, 3, 0)),
+        ("count(node.ready) by node.zone", Cost(0, 3, 0)),
+        ("sum(node.free.cpu) + sum(node.free.cpu)", Cost(1, 1, 0)),
+        ("node.free.cpu * 2 + sum(node.free.cpu * 2)", Cost(0, 4, 0)),
+        ("node.pods.count(true)", Cost(0, 0, 1)),
+        ('node.pods.count(peer.name == "a")', Cost(0, 0, 2)),
+        ('node.pods.any(peer.name == "a")', Cost(0, 1, 2)),
+        ("node.pods.sum(peer.priority, node.ready and node.cordoned)", Cost(0, 0, 3)),
+        ("node.pods.count(peer.priority > pod.priority * 2)", Cost(1, 0, 2)),
+        ('node.pods.any(peer.name == "a") and node.pods.count(peer.name == "a") < 3', Cost(0, 3, 2)),
+        ("sum(node.pods.count(true)) + node.pods.count(true)", Cost(0, 2, 1)),
+        ("node.pods.count(peer.requests.cpu > avg(node.free.cpu))", Cost(0, 2, 2)),
+        ("node.pods.count(peer.requests.cpu > avg(node.free.cpu) by node.zone)", Cost(0, 4, 2)),
+        ('hour() > 3 and clock("22:00", "06:00")', Cost(4, 0, 0)),
+        ("version(node.zone) > version(pod.name)", Cost(1, 2, 0)),
     ],
 )
 def test_cost_counts_operations_once(text: str, cost: Cost) -> None:
@@ -182,6 +203,52 @@ def test_missing_input_is_the_cause(text: str, row: dict[str, Any], wanted: str 
     frame = TableFrame([{'node.labels["a"]': "5", 'node.labels["b"]': "5", "node.requested.cpu": 1}, row])
     found = program(text).missing_input(frame, 1)
     assert (found and found.text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "wanted"),
+    [
+        ("avg(metrics.load) by node.zone < 1", {"node.zone": "a"}, "metrics.load"),
+        ("avg(metrics.load) by node.zone < 1", {}, "node.zone"),
+        ("avg(metrics.load) by node.zone < 1", {"node.zone": "b"}, None),
+        ("avg(metrics.load * node.free.cpu) by node.zone < 1000m", {"node.zone": "a"}, "metrics.load"),
+        ("count(node.ready) by node.zone < 1", {}, "node.zone"),
+        ('count(node.ready) by node.labels[pod.labels["topology"]] < 1', {}, 'pod.labels["topology"]'),
+        ("max(only(node.ready, node.free.cpu)) < 1", {}, None),
+        ('max(number(node.labels["none"])) < 1', {}, 'node.labels["none"]'),
+        ("max(avg(metrics.load) by node.zone) by node.name < 1", {}, "node.zone"),
+        ('node.pods.sum(number(peer.labels["a"])) / number(node.labels["b"]) > 1', {}, 'node.labels["b"]'),
+        ('node.free.pods < avg(number(node.labels["none"]))', {}, 'node.labels["none"]'),
+    ],
+)
+def test_missing_input_of_an_aggregate_is_the_domain_or_what_is_missing_all_over_it(
+    text: str, row: dict[str, Any], wanted: str | None
+) -> None:
+    frame = TableFrame([{"metrics.load": 0.5, "node.zone": "b", "node.name": "x"}, {"node.name": "y", **row}])
+    compiled = compile_expression(text, Environment("let", metrics={"load": Unit.NUMBER})).program
+    assert compiled is not None
+    found = compiled.missing_input(frame, 1)
+    assert (found and found.text) == wanted
+
+
+def test_a_tally_weighs_each_pod_by_itself() -> None:
+    [count] = program('node.pods.count(number(peer.labels["w"]) > 1)').nodes
+    [total] = program('node.pods.sum(number(peer.labels["w"]), peer.priority > 0)').nodes
+    peers = [{'peer.labels["w"]': "3", "peer.priority": 1}, {'peer.labels["w"]': "2"}, {}]
+    frame = TableFrame([{}], peers=[{"row": 0, **peer} for peer in peers])
+    pods = frame.at(0).pods
+    assert [weigh(count, pod) for pod in pods] == [1.0, 1.0, 0.0]
+    assert [weigh(total, pod) for pod in pods] == [3.0, 0.0, 0.0]
+
+
+def test_aggregates_and_what_else_knows_other_rows_make_a_program_depend_on_them() -> None:
+    texts = ["sum(node.free.cpu)", "node.pods.count(true)", "node.free.cpu < avg(node.free.cpu)", "hour()"]
+    assert [program(text).is_local for text in texts] == [False, True, False, True]
+
+
+def test_the_grammar_can_be_loaded_before_it_is_needed() -> None:
+    load_grammar()
+    assert not isinstance(parse("1"), Diagnostic)
 
 
 def test_tables_follow_a_growing_interner() -> None:

@@ -14,7 +14,7 @@ from policysched.language import FIELDS, Gap, code_table
 from policysched.language.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
 from policysched.language.functions import AGGREGATES, FUNCTIONS
 from policysched.language.limits import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
-from policysched.language.literals import _SECONDS, FACTORS
+from policysched.language.literals import FACTORS, SECONDS
 from policysched.language.mistakes import OPERATORS, TERMINALS
 from policysched.language.names import Field
 from policysched.language.reduction_rules import MAX_NESTING
@@ -71,7 +71,7 @@ def test_operators_are_those_of_the_grammar() -> None:
 
 def test_units_are_those_of_the_language() -> None:
     written = {unit for row in table(LANGUAGE, "Units and literals") for unit in codes(row[0]) if unit.isalpha()}
-    assert written - {"true", "false"} == {*FACTORS, *_SECONDS} - {"", "%", "m"}
+    assert written - {"true", "false"} == {*FACTORS, *SECONDS} - {"", "%", "m"}
 
 
 def test_codes_are_those_of_the_language_with_title_and_example() -> None:

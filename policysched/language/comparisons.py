@@ -1,0 +1,84 @@
+"""What can be compared with what, and found in which list.
+
+Values of one kind and unit are alike. Where one side is a literal, the other says what it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policysched.language import hints
+from policysched.language.arguments import shown
+from policysched.language.literals import units_of
+from policysched.language.syntax import Comparison, Span
+from policysched.language.typed import Op, Typed, make
+from policysched.language.types import BOOL, Kind
+from policysched.language.zones import DAYS
+
+if TYPE_CHECKING:
+    from policysched.language.check import Checker
+
+
+def check_comparison(checker: Checker, comparison: Comparison) -> Typed | None:
+    """Return the graph of a comparison."""
+    member = comparison.operator in {"in", "not in"}
+    node = _membership(checker, comparison) if member else _compared(checker, comparison)
+    return node if node is None or _days_exist(checker, comparison, node) else None
+
+
+def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
+    left, right = checker.alike((comparison.left, comparison.right))
+    if left is None or right is None:
+        return None
+    ordering = comparison.operator not in {"==", "!="}
+    if not _comparable(checker, left, right, comparison.span, ordering=ordering):
+        return None
+    result = BOOL.over(left.type, right.type)
+    return make(Op(comparison.operator), (left, right), result if ordering else result.filled())
+
+
+def _comparable(checker: Checker, left: Typed, right: Typed, span: Span, *, ordering: bool) -> bool:
+    kinds = {left.type.kind, right.type.kind}
+    if kinds == {Kind.BOOL}:
+        checker.report("E0305", span)
+    elif not left.type.like(right.type) or Kind.LIST in kinds:
+        hint = hints.difference(left, right)
+        checker.report("E0301", span, left=left.type, right=right.type, hint=hint)
+    elif ordering and kinds == {Kind.STRING}:
+        checker.report("E0304", span)
+    else:
+        return True
+    return False
+
+
+def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
+    own = None if units_of(comparison.left) is not None else checker.check(comparison.left)
+    right = checker.check(comparison.right, own.type.unit if own else None)
+    left = own or _literal_member(checker, comparison, right)
+    if right is not None and right.type.kind is not Kind.LIST:
+        return checker.report("E0309", comparison.right.span, operator=comparison.operator, type=right.type)
+    if left is None or right is None:
+        return None
+    if left.type.kind not in {Kind.STRING, Kind.QUANTITY} or left.type.unit is not right.type.unit:
+        hint = hints.member(left, right)
+        return checker.report("E0301", comparison.span, "in", left=left.type, right=right.type.item, hint=hint)
+    return make(Op(comparison.operator), (left, right), BOOL.over(left.type, right.type).filled())
+
+
+def _literal_member(checker: Checker, comparison: Comparison, right: Typed | None) -> Typed | None:
+    if units_of(comparison.left) is None:
+        return None
+    return checker.check(comparison.left, right.type.unit if right else None)
+
+
+def _days_exist(checker: Checker, comparison: Comparison, node: Typed) -> bool:
+    """Whether what `weekday` is compared with are days: "Monday" would never come, and nobody would notice."""
+    for day, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
+        texts = other.data if isinstance(other.data, tuple) else (other.data,)
+        if day.op is not Op.WEEKDAY or other.op is not Op.CONSTANT:
+            continue
+        wrong = [str(text) for text in texts if text not in DAYS]
+        if wrong:
+            checker.report("E0312", expr.span, "weekday", found=shown(wrong[0]))
+            return False
+    return True

@@ -1,0 +1,94 @@
+"""The terminals of the grammar by the names that users know them by (a test compares the two)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+VALUES: Final = frozenset(
+    {
+        "NAME",
+        "NUMBER",
+        "PERCENT",
+        "QUANTITY",
+        "DURATION",
+        "STRING",
+        "TRUE",
+        "FALSE",
+        "LPAR",
+        "LSQB",
+        "MINUS",
+        "NOT",
+        "NOT_SIGN",
+    }
+)
+COMPARISONS: Final = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE", "IN"})
+OPERATORS: Final = COMPARISONS | {
+    "OR",
+    "OR_SIGN",
+    "AND",
+    "AND_SIGN",
+    "NOT",
+    "DEFAULT",
+    "PLUS",
+    "MINUS",
+    "STAR",
+    "SLASH",
+}
+TERMINALS: Final[Mapping[str, str]] = {
+    "$END": "the end",
+    "NAME": "a name",
+    "NUMBER": "a number",
+    "PERCENT": "a percentage",
+    "QUANTITY": "a quantity",
+    "DURATION": "a duration",
+    "STRING": "a string",
+    "TRUE": "`true`",
+    "FALSE": "`false`",
+    "ELSE": "`else`",
+    "MISSING": "`missing`",
+    "OR": "`or`",
+    "OR_SIGN": "`||`",
+    "AND": "`and`",
+    "AND_SIGN": "`&&`",
+    "NOT": "`not`",
+    "NOT_SIGN": "`!`",
+    "IN": "`in`",
+    "BY": "`by`",
+    "ARROW": "`→`",
+    "ARROW_SIGN": "`→`",
+    "EQ": "`==`",
+    "NE": "`!=`",
+    "LT": "`<`",
+    "LE": "`<=`",
+    "GT": "`>`",
+    "GE": "`>=`",
+    "DEFAULT": "`??`",
+    "PLUS": "`+`",
+    "MINUS": "`-`",
+    "STAR": "`*`",
+    "SLASH": "`/`",
+    "LPAR": "`(`",
+    "RPAR": "`)`",
+    "LSQB": "`[`",
+    "RSQB": "`]`",
+    "COMMA": "`,`",
+    "DOT": "`.`",
+}
+
+
+def expectation(accepted: Collection[str]) -> str:
+    """Say which terminals could have come, those of one kind by their kind."""
+    names: dict[str, None] = {}
+    rest = set(accepted)
+    if "LPAR" in rest and "STRING" in rest:
+        names["a value"] = None
+        rest -= VALUES
+    if "OR" in rest:
+        names["an operator"] = None
+        rest -= OPERATORS | {"DOT", "LSQB", "LPAR", "BY"}
+    for terminal, name in TERMINALS.items():
+        if terminal in rest:
+            names[name] = None
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last

@@ -1,0 +1,58 @@
+"""What is wrong with the unit behind a number: unknown, of another case, or apart from it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from lark import Token
+
+from policysched.language.diagnostics import Diagnostic, diagnose
+from policysched.language.literals import FACTORS, SECONDS
+from policysched.language.syntax import Span
+from policysched.language.tree import span_of
+
+NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
+_UNITS: Final = (*(suffix for suffix in FACTORS if suffix not in {"", "%"}), *SECONDS)
+_BYTES: Final = {suffix.lower(): suffix for suffix in _UNITS if suffix[0] in "kKMGTPE"}
+_FOLDED: Final = {suffix.lower(): suffix for suffix in (*SECONDS, *_UNITS)}
+_CORES: Final = re.compile(r"v?(cpus?|cores?)", re.IGNORECASE)
+_EXPONENT: Final = re.compile(r"[eE][0-9]+")
+_ALL: Final = "units are m k M G T P E Ki Mi Gi Ti Pi Ei, and ms s min h d"
+
+
+def apart(number: Token, word: str) -> bool:
+    """Whether a word behind a number is its unit, with a space between the two."""
+    return number.type == "NUMBER" and word in _UNITS
+
+
+def unit_apart(text: str, number: Token, unit: str, end: int) -> Diagnostic:
+    """Return the diagnostic of a number and its unit with a space between them."""
+    return diagnose("E0100", text, Span(span_of(number).start, end), "apart", number=number, unit=unit)
+
+
+def unknown_unit(text: str, number: Token, end: int) -> Diagnostic:
+    """Return the diagnostic of a number that runs on to the end of something that is no unit."""
+    start = span_of(number).start
+    digits = str(number).rstrip("%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit = text[start + len(digits) : end]
+    return diagnose("E0102", text, Span(start, end), unit=unit, instead=_instead(digits, unit))
+
+
+def _instead(digits: str, unit: str) -> str:
+    if _CORES.fullmatch(unit):
+        return f"cores are plain numbers: write `{digits}`"
+    if _EXPONENT.fullmatch(unit):
+        return "there are no exponents; write the number out, or with k, M or G"
+    meant = _meant(unit)
+    return f"did you mean `{digits}{meant}`?" if meant else _ALL
+
+
+def _meant(unit: str) -> str | None:
+    """Return the unit that something was to be: a size in bytes, one in another case, the start of a word."""
+    folded = unit.lower()
+    if folded.endswith("b") and folded[:-1] in _BYTES:
+        return _BYTES[folded[:-1]]
+    if folded in _FOLDED:
+        return _FOLDED[folded]
+    return next((unit[:size] for size in (3, 2, 1) if unit[:size] in _UNITS), None)
