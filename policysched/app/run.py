@@ -35,6 +35,7 @@ from policysched.kube.reflector import Reflector
 from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, POLICIES, STORED, WORKLOADS
 from policysched.kube.retry import Pacing, Retry
 from policysched.kube.transport import Transport
+from policysched.language import load_grammar
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 
@@ -59,6 +60,8 @@ class Process:
     """One scheduler over one connection."""
 
     def __init__(self, options: RunOptions, connection: Connection) -> None:
+        # Now, because later a decision would wait for it.
+        load_grammar()
         clock = SystemClock()
         self._pacing = pacing = Pacing(random.random)
         self._transport = transport = Transport(connection)
