@@ -28,6 +28,9 @@ class Strings(Protocol):
     def code(self, text: str) -> int:
         """Return the code of a text, a new one if need be."""
 
+    def find(self, text: str) -> int:
+        """Return the code of a text, -1 if it has none: then no column holds it."""
+
     def text(self, code: int) -> str:
         """Return the text of a code."""
 

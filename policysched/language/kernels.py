@@ -30,6 +30,8 @@ Text: TypeAlias = Codes | str | None
 LIMIT: Final = math.ldexp(1.0, LIMIT_BITS)
 _LARGEST_METRIC: Final = math.ldexp(1.0, INPUT_BITS)
 _FEW_ITEMS: Final = 3
+# Neither a code nor the mark of a missing string.
+_UNKNOWN_TEXT: Final = -2
 
 
 @dataclass(slots=True)
@@ -40,6 +42,14 @@ class Run:
     memo: dict[Any, Any]
     strings: Strings
     tables: Tables
+
+    def known(self, text: str) -> int:
+        """Return the code to look for a text by: of one that no column holds, a code that no row has.
+
+        It gets no code of its own, so that names of pods that come and go do not pile up.
+        """
+        code = self.strings.find(text)
+        return _UNKNOWN_TEXT if code < 0 else code
 
     def codes(self, text: Text) -> Codes | int:
         """Return a string value as codes."""
@@ -125,7 +135,7 @@ def _equal(run: Run, node: Typed) -> Truth:
     left, right = run.memo[node.args[0]], run.memo[node.args[1]]
     if isinstance(right, str) and isinstance(left, np.ndarray):
         # What is compared most, a column with a text, is not held up by the questions below.
-        return left == run.tables.code(right, run.strings), False
+        return left == run.known(right), False
     if node.args[0].type.kind is Kind.QUANTITY:
         return left == right, False
     return _equal_strings(run, node, left, right), False
@@ -136,7 +146,7 @@ def _equal_strings(run: Run, node: Typed, left: Text, right: Text) -> Bools:
         return False
     if isinstance(left, str) and isinstance(right, str):
         return left == right
-    same: Bools = run.codes(left) == run.codes(right)
+    same: Bools = _compared(run, left) == _compared(run, right)
     if all(arg.type.optional for arg in node.args) and not isinstance(right, str):
         return same if isinstance(left, str) else same & (left >= 0)
     return same
@@ -150,7 +160,11 @@ def _unequal(run: Run, node: Typed) -> Truth:
         return _equal_strings(run, node, left, right) ^ True, False
     if left is None or right is None:
         return True, False
-    return run.codes(left) != run.codes(right), False
+    return _compared(run, left) != _compared(run, right), False
+
+
+def _compared(run: Run, text: Codes | str) -> Codes | int:
+    return run.known(text) if isinstance(text, str) else text
 
 
 def _in(run: Run, node: Typed) -> Truth:
@@ -177,7 +191,7 @@ def _among_strings(run: Run, items: Typed, value: Codes, texts: tuple[str, ...])
     if len(texts) > _FEW_ITEMS and items.op is Op.CONSTANT:
         members = run.tables.keep(items, lambda: Members([run.tables.code(text, run.strings) for text in texts]))
         return cast("Mask", members.take(value, run.strings))
-    return _among(value, tuple(run.tables.code(text, run.strings) for text in texts))
+    return _among(value, tuple(run.known(text) for text in texts))
 
 
 def _not_in(run: Run, node: Typed) -> Truth:

@@ -5,6 +5,7 @@ Every function is written for one string (or two) and reaches the rows through a
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -53,10 +54,16 @@ def _fits(text: str, start: int, part: str) -> bool:
 
 def _find(text: str, part: str, start: int, end: int) -> int:
     """Return where the first fit of a part between two positions ends, -1 if there is none."""
-    for position in range(start, end - len(part) + 1):
-        if _fits(text, position, part):
-            return position + len(part)
-    return -1
+    if "?" not in part:
+        place = text.find(part, start, end)
+        return -1 if place < 0 else place + len(part)
+    found = _pattern(part).search(text, start, end)
+    return -1 if found is None else found.end()
+
+
+@functools.lru_cache(maxsize=256)
+def _pattern(part: str) -> re.Pattern[str]:
+    return re.compile(".".join(re.escape(piece) for piece in part.split("?")), re.DOTALL)
 
 
 _TESTS: Final[Mapping[Op, Callable[[str, str], bool]]] = {

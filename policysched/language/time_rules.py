@@ -71,6 +71,7 @@ def _zone(checker: Checker, call: Call, texts: list[str], index: int) -> str | N
     zone = texts[index]
     if is_zone(zone):
         return zone
-    meant = did_you_mean(zone, zone_names()) or 'write its name, as in "Europe/Berlin"'
+    alike = (name for name in zone_names() if name[0].casefold() == zone[:1].casefold())
+    meant = did_you_mean(zone, alike) or 'write its name, as in "Europe/Berlin"'
     checker.report("E0312", call.arguments[index].span, "zone", found=shown(zone), suggestion=meant)
     return None

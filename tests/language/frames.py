@@ -28,6 +28,9 @@ class Interner:
             self._texts.append(text)
         return self._codes[text]
 
+    def find(self, text: str) -> int:
+        return self._codes.get(text, -1)
+
     def text(self, code: int) -> str:
         assert code >= 0
         return self._texts[code]

@@ -299,18 +299,23 @@ def test_many_different_constants_do_not_pile_up() -> None:
         assert found.true.tolist() == [number == 1]  # type: ignore[union-attr]
 
 
-def test_the_same_constant_is_interned_once() -> None:
-    class Counting(Interner):
-        asked = 0
-
-        def code(self, text: str) -> int:
-            self.asked += text == "constant"
-            return super().code(text)
-
-    strings = Counting()
-    for _ in range(5):
-        program('node.name == "constant"').run(TableFrame([{}], strings=strings))
-    assert strings.asked == 1
+def test_what_is_only_compared_gets_no_code() -> None:
+    strings = Interner()
+    texts = (
+        'node.name == "absent"',
+        '"absent" != node.name',
+        "node.name == pod.name",
+        "node.zone != pod.name",
+        'node.name in ["absent"]',
+        'node.name in split(pod.name, ",")',
+        'version(node.zone) == version("9.9.9")',
+    )
+    for text in texts:
+        for number in range(5):
+            frame = TableFrame([{"node.name": "n"}, {}], {"pod.name": f"p{number},q"}, strings)
+            value = program(text).run(frame)
+            assert [at_row(program(text), value, frame, row) for row in (0, 1)] == ["!=" in text] * 2
+    assert [strings.text(code) for code in range(len(strings))] == ["n", ""]
 
 
 def test_inputs_are_texts_of_the_language() -> None:
