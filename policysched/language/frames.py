@@ -38,8 +38,8 @@ class Strings(Protocol):
         """Return how many codes there are."""
 
 
-class ColumnFrame(Protocol):
-    """Rows with columns alone: enough for programs that read neither the time nor other rows.
+class Frame(Protocol):
+    """The rows that programs are evaluated for: nodes, or placed pods.
 
     Units: cpu in millicores, memory and other sizes in bytes, durations in seconds, the rest as it is counted.
     """
@@ -72,10 +72,6 @@ class ColumnFrame(Protocol):
 
     def scalar(self, item: Input) -> str | float | bool | None:
         """Return an input of the pod or of the cluster; None where it is missing."""
-
-
-class Frame(ColumnFrame, Protocol):
-    """The rows that programs are evaluated for: nodes, or placed pods."""
 
     @property
     def now(self) -> float:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 
 from policysched.language.costs import Cost, cost_of
-from policysched.language.frames import Codes, ColumnFrame, Floats, Frame, Mask
+from policysched.language.frames import Codes, Floats, Frame, Mask
 from policysched.language.kernels import CORE, Kernel, Run, Text
 from policysched.language.number_kernels import ARITHMETIC
 from policysched.language.ordering_kernels import ORDERINGS
@@ -35,7 +35,7 @@ Steps: TypeAlias = tuple[tuple[Typed, Kernel], ...]
 _STEPS: weakref.WeakKeyDictionary[Typed, Steps] = weakref.WeakKeyDictionary()
 
 
-def evaluate_columns(root: Typed, frame: ColumnFrame) -> Any:
+def evaluate_columns(root: Typed, frame: Frame) -> Any:
     """Return the value of a graph as kernels see it, see `kernels`; it is remembered in the frame."""
     value = frame.memo.get(root, _ABSENT)
     if value is not _ABSENT:
@@ -50,17 +50,16 @@ def _steps(root: Typed) -> Steps:
     return tuple((node, KERNELS[node.op]) for node in steps(root))
 
 
-def _fill(frame: ColumnFrame, plan: Steps) -> Any:
+def _fill(frame: Frame, plan: Steps) -> Any:
     memo, strings = frame.memo, frame.strings
-    # Only programs that read the time or other rows ask for more than columns, and those get a whole frame.
-    run = Run(cast("Frame", frame), memo, strings, tables_of(strings))
+    run = Run(frame, memo, strings, tables_of(strings))
     for node, kernel in plan:
         if node not in memo:
             memo[node] = kernel(run, node)
     return memo[plan[-1][0]]
 
 
-def _fill_quietly(frame: ColumnFrame, plan: Steps) -> Any:
+def _fill_quietly(frame: Frame, plan: Steps) -> Any:
     """Evaluate with a division by zero and the like being no news; arithmetic alone has any, and asking costs time."""
     with np.errstate(all="ignore"):
         return _fill(frame, plan)
@@ -96,7 +95,7 @@ class Program:
     constant: Constant = None
     missing_arm: float | None = None
     _steps: Steps = field(init=False, repr=False, compare=False)
-    _evaluates: Callable[[ColumnFrame, Steps], Any] = field(init=False, repr=False, compare=False)
+    _evaluates: Callable[[Frame, Steps], Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         plan = _steps(self.root)
@@ -128,7 +127,7 @@ class Program:
         """The graph's nodes that are evaluated on the rows themselves, arguments first."""
         return tuple(node for node, _ in self._steps)
 
-    def run(self, frame: ColumnFrame) -> Value:
+    def run(self, frame: Frame) -> Value:
         """Evaluate over the rows of a frame.
 
         The arrays of the result may be the frame's own or shared with other programs: they are not to be changed.
@@ -138,11 +137,11 @@ class Program:
         """
         return _result(self.type, self._evaluate(frame), frame.rows, frame)
 
-    def _evaluate(self, frame: ColumnFrame) -> Any:
+    def _evaluate(self, frame: Frame) -> Any:
         root = self.root
         return frame.memo[root] if root in frame.memo else self._evaluates(frame, self._steps)
 
-    def missing_input(self, frame: ColumnFrame, row: int) -> Input | None:
+    def missing_input(self, frame: Frame, row: int) -> Input | None:
         """Return the input whose absence leaves the value missing or unknown at a row.
 
         It is the first one in the text that does; None where the value is there, or where what is missing is no
@@ -152,7 +151,7 @@ class Program:
         among[row] = True
         return next((item for item, _ in self.missing_inputs(frame, among)), None)
 
-    def missing_inputs(self, frame: ColumnFrame, among: Mask) -> Iterator[tuple[Input, Mask]]:
+    def missing_inputs(self, frame: Frame, among: Mask) -> Iterator[tuple[Input, Mask]]:
         """Find the `missing_input` of many rows at once.
 
         Returns:
@@ -179,7 +178,7 @@ class Program:
             waiting.extend(reversed(causes))
 
 
-def _causes(node: Typed, frame: ColumnFrame, rows: Mask) -> list[tuple[Typed, Mask]]:
+def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
     """Return the arguments that a missing value can come from, each with the rows where it can."""
     if node.op in AGGREGATES:
         return _causes_of_aggregate(node, frame, rows)
@@ -191,7 +190,7 @@ def _causes(node: Typed, frame: ColumnFrame, rows: Mask) -> list[tuple[Typed, Ma
     return [(guard, rows & unknown), (left, rows & ~unknown & true), (right, rows & ~unknown & ~true)]
 
 
-def _causes_of_aggregate(node: Typed, frame: ColumnFrame, rows: Mask) -> list[tuple[Typed, Mask]]:
+def _causes_of_aggregate(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
     """Return the domain where that is missing, else what is missing for the whole domain: for each row in it too."""
     evaluate_columns(node.inner[0], frame)
     homeless = [(key, rows & _missing_rows(key, frame.memo)) for key in node.args]
@@ -214,7 +213,7 @@ def _concrete(node: Typed, memo: dict[Any, Any]) -> Input:
     return Input(item.root, item.path, memo[node.args[0]]) if node.op is Op.KEYED else item
 
 
-def _result(result: Type, value: Any, rows: int, frame: ColumnFrame) -> Value:
+def _result(result: Type, value: Any, rows: int, frame: Frame) -> Value:
     nodes = result.shape is Shape.NODES
     if result.kind is Kind.BOOL:
         true, unknown = value
@@ -242,6 +241,6 @@ def _constant_mask(rows: int, *, value: bool) -> Mask:
     return mask
 
 
-def _spread(value: Text, rows: int, frame: ColumnFrame) -> Codes:
+def _spread(value: Text, rows: int, frame: Frame) -> Codes:
     code = frame.strings.code(value) if isinstance(value, str) else -1
     return np.full(rows, code, np.int32)
