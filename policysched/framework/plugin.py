@@ -53,6 +53,13 @@ class Narrow:
 
 
 @dataclass(frozen=True, slots=True)
+class Everywhere:
+    """The state of a filter that has one status for every node that it is asked about."""
+
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
 class Hint:
     """An event that may help a pod which the plugin rejected.
 
@@ -203,6 +210,22 @@ class Watching(Protocol):
 
         A change of the resource TIME is judged then. Units: seconds since 1970, UTC.
         """
+
+
+@runtime_checkable
+class FilterAlone(Protocol):
+    """A filter that does without PreFilter; any other one fails where a configuration takes only PreFilter away."""
+
+    def filter_alone(self, pod: Pod, cluster: Cluster) -> Any:
+        """Give a state for `filter`, SKIP, or the status that every node gets which the filter is asked about."""
+
+
+@runtime_checkable
+class ScoreAlone(Protocol):
+    """A score plugin that does without PreScore; any other one fails where a configuration takes only that away."""
+
+    def score_alone(self, pod: Pod, cluster: Cluster) -> Any:
+        """Give a state for `score`, a Status with code ERROR, or SKIP where every node scores 0."""
 
 
 class PreEnqueuePlugin(Plugin, Protocol):

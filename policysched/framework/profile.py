@@ -30,9 +30,17 @@ class Profile:
     queue_sort: QueueSortPlugin
     pre_enqueue: tuple[PreEnqueuePlugin, ...] = ()
     filters: tuple[FilterPlugin, ...] = ()
+    """Filters in their order: of those that reject a node the first reports."""
+    pre_filters: tuple[FilterPlugin, ...] | None = None
+    """The order in which filters are prepared, where it is another one. It has every filter, and those plugins too
+    of which only PreFilter is enabled."""
     scores: tuple[tuple[ScorePlugin, int], ...] = ()
     """Score plugins with their weights."""
+    pre_scores: tuple[ScorePlugin, ...] = ()
+    """The plugins of which only PreScore is enabled."""
     post_filters: tuple[PostFilterPlugin, ...] = ()
+    reserves: tuple[ReservePlugin, ...] = ()
+    """The plugins that hold something for a pod until it is bound."""
     policies_filter: bool = True
     policies_score: bool = True
     """Whether SchedulingPolicies act at these points."""
@@ -46,26 +54,38 @@ class Profile:
         extra_key: Callable[[Pod, Cluster], Hashable] | None,
     ) -> Profile:
         """Give this profile with policies behind its plugins."""
-        return replace(self, filters=self.filters + filters, scores=self.scores + scores, extra_key=extra_key)
+        return replace(
+            self,
+            filters=self.filters + filters,
+            pre_filters=None if self.pre_filters is None else self.pre_filters + filters,
+            scores=self.scores + scores,
+            extra_key=extra_key,
+        )
+
+    @property
+    def prepared(self) -> tuple[FilterPlugin, ...]:
+        """The filters in the order in which they are prepared."""
+        return self.filters if self.pre_filters is None else self.pre_filters
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The places of the filters in their order, by name."""
+        return {plugin.name: place for place, plugin in enumerate(self.filters)}
 
     @cached_property
     def class_filters(self) -> tuple[tuple[int, FilterPlugin], ...]:
-        """The filters whose answers hold for a whole pod class, each with its place among all filters."""
-        return tuple((place, plugin) for place, plugin in enumerate(self.filters) if not is_by_pod(plugin))
+        """The filters whose answers hold for a whole pod class, each with its place where they are prepared."""
+        return tuple((place, plugin) for place, plugin in enumerate(self.prepared) if not is_by_pod(plugin))
 
     @cached_property
     def pod_filters(self) -> tuple[tuple[int, FilterPlugin], ...]:
-        """The filters that are asked anew for every pod, each with its place among all filters."""
-        return tuple((place, plugin) for place, plugin in enumerate(self.filters) if is_by_pod(plugin))
-
-    @cached_property
-    def reserves(self) -> tuple[ReservePlugin, ...]:
-        """The plugins that hold something for a pod until it is bound."""
-        return tuple(plugin for plugin in self.filters if isinstance(plugin, ReservePlugin))
+        """The filters that are asked anew for every pod, each with its place where they are prepared."""
+        return tuple((place, plugin) for place, plugin in enumerate(self.prepared) if is_by_pod(plugin))
 
     def epochs(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes prepared states stale."""
         return (
-            tuple(plugin.epoch(cluster) for plugin in self.filters),
+            tuple(plugin.epoch(cluster) for plugin in self.prepared),
             tuple(plugin.epoch(cluster) for plugin, _ in self.scores),
+            tuple(plugin.epoch(cluster) for plugin in self.pre_scores),
         )

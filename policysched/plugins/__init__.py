@@ -5,6 +5,7 @@ from policysched.plugins.registry import (
     DEFAULT_PREEMPTION,
     Enabled,
     EnginePart,
+    check_arguments,
     default_plugins,
     plugin_named,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "DEFAULT_PREEMPTION",
     "Enabled",
     "EnginePart",
+    "check_arguments",
     "default_plugins",
     "plugin_named",
 ]

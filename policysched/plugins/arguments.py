@@ -86,6 +86,9 @@ def _check_identity(plugin: str, plain: Mapping[str, Any]) -> None:
 def _unknown(value: Any, kind: Any, place: str) -> list[str]:
     if isinstance(kind, msgspec.inspect.UnionType):
         return [found for one in kind.types for found in _unknown(value, one, place)]
+    if isinstance(kind, msgspec.inspect.DictType):
+        named = value.items() if isinstance(value, dict) else ()
+        return [found for name, one in named for found in _unknown(one, kind.value_type, f"{place}.{name}")]
     if isinstance(value, list):
         item = getattr(kind, "item_type", None)
         return [found for index, one in enumerate(value) for found in _unknown(one, item, f"{place}[{index}]")]

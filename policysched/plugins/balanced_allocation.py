@@ -41,6 +41,8 @@ class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=False)
         return wanted if any(one.amount for one in wanted.amounts) else SKIP
 
+    score_alone = prepare_score
+
     def score(self, state: Wanted, rows: Rows) -> Scores:
         """Score rows by how much the pod improves their balance: 75 where it changes nothing."""
         capacities = [state.capacity(one.name, rows) for one in state.amounts]

@@ -42,6 +42,7 @@ class DynamicResources(Guard, FinalScores):
     """The plugin."""
 
     score_reads = Aspect.NONE
+    scores_after_pre_filter = True
 
     def __init__(self) -> None:
         hint = Hint(Resource.DEVICE_CLASS, Action.ALL, _device_class_helps)

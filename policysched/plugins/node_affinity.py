@@ -95,15 +95,19 @@ class NodeAffinity(OwnRowOnly):
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Compile the demands, and narrow the nodes to the named ones where every term names some."""
-        affinity = _node_affinity(pod)
-        if affinity.required is None and self._enforced is None and not pod.spec.node_selector:
+        required = _node_affinity(pod).required
+        if required is None and self._enforced is None and not pod.spec.node_selector:
             return SKIP
-        enforced = None if self._enforced is None else selector_test(self._enforced, cluster.nodes)
-        demands = Demands(enforced, selector_test(required_nodes(pod), cluster.nodes))
-        names = _named_nodes(affinity.required)
+        demands = self.filter_alone(pod, cluster)
+        names = _named_nodes(required)
         if names is None:
             return demands
         return Narrow(demands, names) if names else unresolvable(CONFLICT)
+
+    def filter_alone(self, pod: Pod, cluster: Cluster) -> Demands:
+        """Compile the demands."""
+        enforced = None if self._enforced is None else selector_test(self._enforced, cluster.nodes)
+        return Demands(enforced, selector_test(required_nodes(pod), cluster.nodes))
 
     def filter(self, state: Demands, rows: Rows) -> Codes:
         """Reject rows that are not what is demanded, by the configuration first."""
@@ -125,6 +129,8 @@ class NodeAffinity(OwnRowOnly):
         except SelectorError as error:
             return Status(Code.ERROR, (str(error),))
         return Wishes(cluster.nodes, tuple((one.weight, term_test(one.term, cluster.nodes)) for one in wishes))
+
+    score_alone = prepare_score
 
     def score(self, state: Wishes, rows: Rows) -> Scores:
         """Add up the weights of the wishes that a row fulfils."""

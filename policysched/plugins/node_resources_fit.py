@@ -127,6 +127,8 @@ class NodeResourcesFit(FinalScores):
         """Work out the pod's amounts of the scored resources."""
         return prepare_allocation(pod, cluster, self._resources, nonzero=True)
 
+    score_alone = prepare_score
+
     def score(self, state: Wanted, rows: Rows) -> Scores:
         """Score rows by how full they would be."""
         return self._strategy(state, rows)

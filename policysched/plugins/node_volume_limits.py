@@ -73,6 +73,8 @@ class NodeVolumeLimits(OwnRowOnly):
         errors = tuple(sorted(cluster.attachments.errors.items()))
         return Load(cluster, _brought(pod, cluster, True), _brought(pod, cluster, False), errors)
 
+    filter_alone = prepare_filter
+
     def filter(self, state: Load, rows: Rows) -> Codes:
         """Reject rows where some driver's volumes would be more than its limit."""
         attachments = state.cluster.attachments

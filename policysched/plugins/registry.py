@@ -15,7 +15,7 @@ from typing import Any, Final
 from policysched.errors import UsageError
 from policysched.framework import Plugin
 from policysched.plugins import engine_arguments, resource_arguments
-from policysched.plugins.arguments import Arguments
+from policysched.plugins.arguments import Arguments, converted, refusal
 from policysched.plugins.dynamic_resources import DynamicResources
 from policysched.plugins.image_locality import ImageLocality
 from policysched.plugins.inter_pod_affinity_arguments import inter_pod_affinity
@@ -23,6 +23,7 @@ from policysched.plugins.node_affinity_arguments import node_affinity
 from policysched.plugins.node_declared_features import NodeDeclaredFeatures
 from policysched.plugins.node_name import NodeName
 from policysched.plugins.node_ports import NodePorts
+from policysched.plugins.node_resources_fit import NodeResourcesFit
 from policysched.plugins.node_unschedulable import NodeUnschedulable
 from policysched.plugins.node_volume_limits import NodeVolumeLimits
 from policysched.plugins.priority_sort import PrioritySort
@@ -104,6 +105,19 @@ FACTORIES: Final[Mapping[str, Make]] = {
 
 DEFAULTS: Final = tuple(name for name in FACTORIES if name not in GROUP_PLUGINS)
 """The plugins that are enabled where a configuration says nothing, in their order."""
+TAKING_ARGUMENTS: Final = frozenset(
+    {
+        "DefaultPreemption",
+        "DynamicResources",
+        "InterPodAffinity",
+        "NodeAffinity",
+        "NodeResourcesBalancedAllocation",
+        "NodeResourcesFit",
+        "PodTopologySpread",
+        "VolumeBinding",
+    }
+)
+"""The plugins that have arguments; what is given for others means nothing."""
 WEIGHTS: Final[Mapping[str, int]] = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
@@ -117,7 +131,7 @@ WEIGHTS: Final[Mapping[str, int]] = {
 """Default weights of the plugins that score."""
 
 
-def plugin_named(name: str, args: Mapping[str, Any] | None = None) -> Plugin:
+def plugin_named(name: str, args: Any = None) -> Plugin:
     """Make a default plugin.
 
     Args:
@@ -130,7 +144,30 @@ def plugin_named(name: str, args: Mapping[str, Any] | None = None) -> Plugin:
     factory = FACTORIES.get(name)
     if factory is None:
         raise UsageError(f"plugin {name!r} is not known; known are {', '.join(sorted(FACTORIES))}")
-    return factory(args or {})
+    return factory(_stated(name, args))
+
+
+def check_arguments(name: str, args: Any) -> None:
+    """Check the arguments of a plugin that is not enabled, or that may be none of kube-scheduler's.
+
+    Of NodeResourcesFit only the shape is looked at then, as kube-scheduler does.
+
+    Raises:
+        UsageError: they are not valid.
+    """
+    if name == NodeResourcesFit.name:
+        converted(name, _stated(name, args), resource_arguments.FitArguments)
+    elif name in TAKING_ARGUMENTS:
+        plugin_named(name, args)
+
+
+def _stated(name: str, args: Any) -> Arguments:
+    """Give arguments as an object; whatever stands there for a plugin that takes none is overlooked."""
+    if args is None or name not in TAKING_ARGUMENTS:
+        return {}
+    if not isinstance(args, Mapping):
+        raise refusal(name, "", "the arguments have to be an object")
+    return args
 
 
 def default_plugins() -> list[Enabled]:

@@ -24,13 +24,14 @@ from policysched.framework import (
     Hint,
     Resource,
     Rows,
+    Scores,
     Status,
     unresolvable,
 )
 from policysched.model.objects import CSIDriver, CSINode, CSIStorageCapacity, Pod, StorageClass
 from policysched.model.quantity import value
 from policysched.model.storage import MIGRATED_PLUGINS
-from policysched.plugins.bases import OwnRowOnly
+from policysched.plugins.bases import FinalScores, OwnRowOnly
 from policysched.plugins.claims import uses_claim
 from policysched.plugins.volume_claims import Claims, all_bound, claims_of
 from policysched.plugins.volume_reservation import VolumeReservation
@@ -47,7 +48,7 @@ class Verdicts:
     rows: VolumeRows
 
 
-class VolumeBinding(OwnRowOnly):
+class VolumeBinding(OwnRowOnly, FinalScores):
     """The plugin.
 
     Args:
@@ -56,6 +57,7 @@ class VolumeBinding(OwnRowOnly):
 
     name = "VolumeBinding"
     filter_reads = Aspect.LABELS
+    score_reads = Aspect.NONE
     by_pod = True
 
     def __init__(self, bind_timeout: float = BIND_TIMEOUT) -> None:
@@ -78,6 +80,20 @@ class VolumeBinding(OwnRowOnly):
         if code >= FAILED:
             return Status(Code.ERROR, (state.rows.errors[code - FAILED],))
         return unresolvable(*(text for bit, text in REASONS.items() if code & bit))
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - the protocol's signature
+        """Skip every pod: where storage capacity does not score, nothing does."""
+        return SKIP
+
+    score_alone = prepare_score
+
+    def score(self, state: Any, rows: Rows) -> Scores:
+        """Refuse: no pod gets this far.
+
+        Raises:
+            RuntimeError: always, because there is no state that could be asked.
+        """
+        raise RuntimeError(f"{self.name} prepared no state, and was asked to score {rows} with {state!r}")
 
     def reserve(self, pod: Pod, cluster: Cluster, row: int) -> VolumeReservation | Status | None:
         """Assume the volumes and claims that the pod takes on a row.

@@ -82,6 +82,8 @@ class VolumeZone(OwnRowOnly):
                 topologies += topologies_of(volume)
         return Demand(cluster, tuple(topologies)) if topologies else SKIP
 
+    filter_alone = prepare_filter
+
     def filter(self, state: Demand, rows: Rows) -> Codes:
         """Reject labelled rows where some topology's label has none of its values."""
         nodes = state.cluster.nodes

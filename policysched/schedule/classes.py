@@ -1,15 +1,10 @@
 """Pod classes: pods that scheduling cannot tell apart share one evaluation.
 
 The key holds everything that any plugin reads of a pod, as bytes of its encoded parts: namespace, labels and the
-<<<<<<< HEAD
 spec without what differs between siblings for no reason (container names, volumes). Of volumes only images make a
-class: filters that read claims and disks are asked anew for each pod.
-Pods that wait have no resources in their status; one that does is told apart by them, and by the names they go by.
-=======
-spec without what differs between siblings for no reason (container names, volumes that hold no claim, image or disk).
-Pods that wait have no resources in their status; one that does is told apart by them, and by the names they go by. Of
-owners, only those count whose selector a pod is spread by.
->>>>>>> 8964d39 (Know the selectors of services and controllers, and derive from them which pods belong together)
+class: filters that read claims and disks are asked anew for each pod. Of owners, only those count whose selector a
+pod is spread by. Pods that wait have no resources in their status; one that does is told apart by them, and by the
+names they go by.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.classes import class_key
 from policysched.schedule.decision import Decision
-from policysched.schedule.evaluation import FEASIBLE, INFEASIBLE_SCORE, Evaluation
+from policysched.schedule.evaluation import FEASIBLE, Evaluation
 from policysched.schedule.overlay import for_pod
 from policysched.state.cluster import Cluster
 from policysched.state.storage import has_volumes
@@ -72,20 +72,24 @@ class Engine:
             evaluation = for_pod(evaluation, self.profile, pod)
         if self.cluster.nodes.count == 0:
             return Decision(self.cluster, pod, evaluation)
-        if evaluation.rejection is not None or evaluation.filter_failure is not None:
-            return Decision(
-                self.cluster, pod, evaluation, rejection=evaluation.rejection, failure=evaluation.filter_failure
-            )
+        if evaluation.rejection is not None:
+            return Decision(self.cluster, pod, evaluation, rejection=evaluation.rejection)
         nominated = self._nominated_row(pod, evaluation)
         if nominated is not None:
             tied = np.array([nominated])
             return Decision(self.cluster, pod, evaluation, row=nominated, tied=tied, feasible_count=1, nominated=True)
-        ranking = evaluation.ranking()
-        highest = int(ranking.max(initial=INFEASIBLE_SCORE))
-        if highest == INFEASIBLE_SCORE:
+        if evaluation.filter_failure is not None:
+            return Decision(self.cluster, pod, evaluation, failure=evaluation.filter_failure)
+        return self._choose(pod, evaluation)
+
+    def _choose(self, pod: Pod, evaluation: Evaluation) -> Decision:
+        """Choose among the nodes that every filter lets pass."""
+        ranking, infeasible = evaluation.ranking(), evaluation.infeasible
+        highest = int(ranking.max(initial=infeasible))
+        if highest == infeasible:
             return Decision(self.cluster, pod, evaluation)
         tied = np.flatnonzero(ranking == highest)
-        feasible_count = int(np.count_nonzero(ranking != INFEASIBLE_SCORE))
+        feasible_count = int(np.count_nonzero(ranking != infeasible))
         if evaluation.score_failure is not None and feasible_count > 1:
             return Decision(self.cluster, pod, evaluation, failure=evaluation.score_failure)
         return Decision(self.cluster, pod, evaluation, row=self._draw(tied), tied=tied, feasible_count=feasible_count)

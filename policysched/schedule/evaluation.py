@@ -10,46 +10,63 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import SKIP, Code, Mask, Narrow, Rows, Scores, Status, unresolvable
+from policysched.framework import MAX_NODE_SCORE, SKIP, Code, Mask, Rows, Scores, Status
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
-from policysched.schedule.tracks import FilterTrack, Narrowing, ScoreTrack
+from policysched.schedule.preparing import Preparing
+from policysched.schedule.tracks import FilterTrack, ScoreTrack
 from policysched.state.cluster import Cluster
 from policysched.state.footprint import Footprint, footprint
 
 FEASIBLE = 0
 ABSENT = -1
-INFEASIBLE_SCORE = -1
+WIDEST_NARROW_TOTAL = 2**31 - 1
+"""The largest total that fits into 32 bits."""
 
 
 class Evaluation:
     """A pod class under one profile and policy set."""
+
+    filters: list[FilterTrack]
+    """The filters that have something to say, in their order."""
+    narrowing: tuple[str, ...]
+    """The plugins that narrowed the nodes, sorted."""
+    first: NDArray[np.int16]
+    """Each row's first rejecting filter, counted from 1; FEASIBLE or ABSENT where there is none."""
+    rejection: Status | None
+    """The status that rejected the pod outright."""
+    rejected_at: int
+    """The place of the plugin that gave it, in the order of PreFilter."""
+    filter_failure: Status | None
+    """The status of a filter that failed on some node."""
+    ranked: NDArray[np.signedinteger]
+    """Each row's sum of scores that need no normalising, `infeasible` for rows that are not feasible."""
+    scored: bool
+    """Whether any plugin scores; without one every node's total is 1."""
+    score_failure: Status | None
+    """The status of a plugin that failed at PreScore; it matters once there is more than one node to choose."""
 
     def __init__(self, cluster: Cluster, profile: Profile, pod: Pod, epochs: Hashable) -> None:
         self.cluster = cluster
         self.epochs = epochs
         self._seen = cluster.journal.position
         self.footprint: Footprint = footprint(pod)
-        self.narrowing: tuple[str, ...] = ()
-        """The plugins that narrowed the nodes, sorted."""
-        self.filters: list[FilterTrack] = []
-        self.first: NDArray[np.int16] = np.zeros(0, np.int16)
-        """Each row's first rejecting filter, counted from 1; FEASIBLE or ABSENT where there is none."""
-        self.ranked: NDArray[np.int32] = np.zeros(0, np.int32)
-        """Each row's sum of scores that need no normalising."""
-        self.rejected_at = 0
-        """The place of the plugin that rejected the pod outright."""
-        self.rejection = self._prepare_filters(profile, pod)
-        self.filter_failure: Status | None = None
-        """The status of a filter that failed on some node."""
+        prepared = Preparing(cluster, profile, pod)
+        self.filters, self.narrowing = prepared.tracks, prepared.narrowing
+        self._failing = [track for track in self.filters if track.fails]
+        self.first = np.zeros(0, np.int16)
+        self.rejection, self.rejected_at = prepared.rejection, prepared.rejected_at
+        self.filter_failure = None
+        self.ranked = np.zeros(0, _width(profile))
+        self.infeasible = int(np.iinfo(self.ranked.dtype).min)
+        self.scored = bool(profile.scores)
         self.scores: list[ScoreTrack] = []
-        self.score_failure: Status | None = None
-        """The status of a plugin that failed at PreScore; it matters once there is more than one node to choose."""
+        self.score_failure = None
         if self.rejection is None:
             self._prepare_scores(profile, pod)
             self._recompute()
@@ -83,7 +100,7 @@ class Evaluation:
         return feasible
 
     def ranking(self) -> NDArray[np.signedinteger]:
-        """Give the totals that order the rows, −1 for rows that are not feasible.
+        """Give the totals that order the rows, `infeasible` for rows that are not feasible.
 
         Plugins that give every row the same are left out, so these are no decision record's totals.
         Shapes: (N,).
@@ -93,11 +110,11 @@ class Evaluation:
         uneven = [track for track in self.scores if track.normalizes and not track.flat]
         if not uneven:
             return ranked
-        feasible = ranked != INFEASIBLE_SCORE
+        feasible = ranked != self.infeasible
         total: Scores = ranked.astype(np.int64)
         for track in uneven:
             total += track.final(feasible)
-        total[~feasible] = INFEASIBLE_SCORE
+        total[~feasible] = self.infeasible
         return total
 
     def status(self, row: int) -> Status:
@@ -121,48 +138,22 @@ class Evaluation:
         yield from self.filters
         yield from self.scores
 
-    def _prepare_filters(self, profile: Profile, pod: Pod) -> Status | None:
-        rejection: Status | None = None
-        allowed: frozenset[str] | None = None
-        narrowing: set[str] = set()
-        for place, plugin in profile.class_filters:
-            state = plugin.prepare_filter(pod, self.cluster)
-            if state is SKIP:
-                continue
-            if isinstance(state, Status):
-                self.rejected_at = place
-                rejection = Status(state.code, state.reasons, plugin.name)
-                if state.code is not Code.UNSCHEDULABLE:
-                    return rejection
-                continue
-            if isinstance(state, Narrow):
-                narrowing.add(plugin.name)
-                allowed = state.nodes if allowed is None else allowed & state.nodes
-                self.narrowing = tuple(sorted(narrowing))
-                if not allowed:
-                    self.rejected_at = place
-                    return unresolvable(_narrowed_to_nothing(self.narrowing))
-                state = state.state
-            self.filters.append(FilterTrack(plugin, state, place))
-        if allowed is not None and rejection is None:
-            self.filters.insert(0, FilterTrack(Narrowing(self.narrowing), Narrowing.prepare(allowed, self.cluster)))
-        return rejection
-
     def _prepare_scores(self, profile: Profile, pod: Pod) -> None:
-        for plugin, weight in profile.scores:
+        unscored = profile.pre_scores if profile.scores else ()
+        for plugin, weight in (*profile.scores, *((plugin, None) for plugin in unscored)):
             state = plugin.prepare_score(pod, self.cluster)
             if isinstance(state, Status):
                 self.score_failure = state.by(plugin.name)
                 self.scores.clear()
                 return
-            if state is not SKIP:
+            if state is not SKIP and weight is not None:
                 self.scores.append(ScoreTrack(plugin, weight, state))
 
     def _recompute(self) -> None:
         nodes = self.cluster.nodes
         self._seen = self.cluster.journal.position
         self.first = np.full(nodes.columns.capacity, ABSENT, np.int16)
-        self.ranked = np.full(nodes.columns.capacity, INFEASIBLE_SCORE, np.int32)
+        self.ranked = np.full(nodes.columns.capacity, self.infeasible, self.ranked.dtype)
         for track in self._tracks():
             track.recompute(nodes.columns.capacity, nodes.size)
         self._combine(slice(0, nodes.size))
@@ -184,15 +175,28 @@ class Evaluation:
                 first[track.codes[rows] != 0] = position
         first[~present] = ABSENT
         self.first[rows] = first
-        ranked = np.zeros(present.size, np.int32)
+        ranked = np.zeros(present.size, self.ranked.dtype)
         for score in self.scores:
             if not score.normalizes and not score.flat:
                 ranked += score.values[rows]
-        ranked[first != FEASIBLE] = INFEASIBLE_SCORE
+        ranked[first != FEASIBLE] = self.infeasible
         self.ranked[rows] = ranked
+        if self._failing:
+            self.filter_failure = self.failure_of(self._failing)
+
+    def failure_of(self, tracks: Sequence[FilterTrack]) -> Status | None:
+        """Give the status of one of these filters that failed on a node where it was the first to object."""
+        for track in tracks:
+            if track.rejects_any:
+                first = self.first[: self.cluster.nodes.size] == self.filters.index(track) + 1
+                for code in np.unique(track.codes[: first.size][first]).tolist():
+                    status = track.reason(code)
+                    if status.code is Code.ERROR:
+                        return status
+        return None
 
 
-def _narrowed_to_nothing(plugins: tuple[str, ...]) -> str:
-    if len(plugins) == 1:
-        return f"node(s) didn't satisfy plugin {plugins[0]}"
-    return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
+def _width(profile: Profile) -> type[np.signedinteger]:
+    """Choose the narrowest integers that hold every total of the profile's weights."""
+    most = sum(abs(weight) for _, weight in profile.scores) * MAX_NODE_SCORE
+    return np.int32 if most <= WIDEST_NARROW_TOTAL else np.int64

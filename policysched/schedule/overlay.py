@@ -18,7 +18,7 @@ import numpy as np
 from policysched.framework import SKIP, Code, Status
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
-from policysched.schedule.evaluation import FEASIBLE, INFEASIBLE_SCORE, Evaluation
+from policysched.schedule.evaluation import FEASIBLE, Evaluation
 from policysched.schedule.tracks import FilterTrack
 
 Rejection = tuple[int, Status]
@@ -36,8 +36,8 @@ def for_pod(evaluation: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
         state = plugin.prepare_filter(pod, evaluation.cluster)
         if isinstance(state, Status):
             rejections.append((place, Status(state.code, state.reasons, plugin.name)))
-        elif state is not SKIP:
-            tracks.append(FilterTrack(plugin, state, place))
+        elif state is not SKIP and plugin.name in profile.places:
+            tracks.append(FilterTrack(plugin, state, profile.places[plugin.name]))
     if not tracks and not rejections:
         return evaluation
     made = copy(evaluation)
@@ -74,17 +74,5 @@ def _lay_over(made: Evaluation, tracks: Sequence[FilterTrack]) -> None:
             rejected = (track.codes[:size] != 0) & ((first == FEASIBLE) | (first > place))
             first[rejected] = place
     made.first = first
-    made.ranked = np.where(first == FEASIBLE, made.ranked[:size], np.int32(INFEASIBLE_SCORE))
-    made.filter_failure = _failure(made, tracks)
-
-
-def _failure(made: Evaluation, tracks: Sequence[FilterTrack]) -> Status | None:
-    """Give the status of a filter that failed on a node where it was the first to object."""
-    for track in tracks:
-        if track.rejects_any:
-            first = made.first == made.filters.index(track) + 1
-            for code in np.unique(track.codes[: first.size][first]).tolist():
-                status = track.reason(code)
-                if status.code is Code.ERROR:
-                    return status
-    return None
+    made.ranked = np.where(first == FEASIBLE, made.ranked[:size], made.ranked.dtype.type(made.infeasible))
+    made.filter_failure = made.failure_of([track for track in made.filters if track.fails or track in tracks])

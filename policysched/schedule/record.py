@@ -83,7 +83,9 @@ def _scores(decision: Decision, feasible: Mask) -> Record:
     tracks = [track for track in decision.evaluation.scores if not track.left_out]
     columns = {track.plugin.name: track.final(feasible) for track in tracks}
     scores = {names[row]: {plugin: int(column[row]) for plugin, column in columns.items()} for row in rows}
-    total = {node: sum(parts.values()) for node, parts in scores.items()} if columns else dict.fromkeys(scores, 1)
+    total = {node: sum(parts.values()) for node, parts in scores.items()}
+    if not decision.evaluation.scored:
+        total = dict.fromkeys(scores, 1)
     return {"scores": scores if columns else {}, "total": total}
 
 

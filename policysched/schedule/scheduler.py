@@ -259,7 +259,7 @@ def _interests(profiles: Mapping[str, Profile]) -> dict[str, Interests]:
     return {
         name: Interests(
             profile.pre_enqueue,
-            {plugin.name: plugin.events() for plugin in profile.filters},
+            {plugin.name: plugin.events() for plugin in profile.prepared},
             {plugin.name: plugin for plugin in profile.filters if isinstance(plugin, Watching)},
         )
         for name, profile in profiles.items()

@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import (
+    MAX_NODE_SCORE,
     Aspect,
     Cluster,
+    Code,
     Codes,
+    Everywhere,
     FilterPlugin,
     Hint,
     LeavingOut,
@@ -31,6 +34,8 @@ from policysched.model.objects import Pod
 from policysched.state.interner import MISSING
 
 PRE_FILTER_RESULT = "PreFilterResult"
+WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
+"""The largest weight by which a score fits into 32 bits."""
 Reach = Callable[[Any, NDArray[np.int32]], Rows]
 
 
@@ -68,6 +73,11 @@ class FilterTrack:
     def reaches(self) -> bool:
         """Whether an update asks for more rows than those that changed."""
         return self._reach is not None
+
+    @property
+    def fails(self) -> bool:
+        """Whether the filter fails wherever it is reached."""
+        return isinstance(self.state, Everywhere) and self.state.status.code is Code.ERROR
 
     def reason(self, code: int) -> Status:
         """Translate a reason code."""
@@ -142,8 +152,9 @@ class ScoreTrack:
         if self.flat:
             if not scores.any():
                 return
-            # final scores are at most 100 times a weight: half the width is enough
-            self.values = np.zeros(self._capacity, np.int64 if self.normalizes else np.int32)
+            # final scores are at most 100 times a weight: half the width is nearly always enough
+            wide = self.normalizes or abs(self.weight) > WIDEST_NARROW_WEIGHT
+            self.values = np.zeros(self._capacity, np.int64 if wide else np.int32)
             self.flat = False
         self.values[rows] = scores if self.normalizes or self.weight == 1 else scores * self.weight
 

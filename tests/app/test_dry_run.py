@@ -8,7 +8,8 @@ import pytest
 import policysched
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError
-from tests.app.test_profiles import HEAD, disabled
+from tests.app.test_configuration import HEAD
+from tests.app.test_profiles import disabled
 
 Object = dict[str, Any]
 
@@ -176,7 +177,7 @@ def config(*profiles: Object) -> Object:
         ("b", config({"schedulerName": "a"}, {"schedulerName": "b"}), "b"),
         ("other", config({"schedulerName": "a"}), "a"),
         (None, config({"schedulerName": "a"}), "a"),
-        (None, config({"schedulerName": "a"}, {}), "default-scheduler"),
+        (None, config({"schedulerName": "a"}, {"schedulerName": "default-scheduler"}), "default-scheduler"),
         (None, config(), "default-scheduler"),
     ],
 )

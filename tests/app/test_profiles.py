@@ -1,14 +1,18 @@
+"""Profiles made of configurations: the plugins at their points, whole or by halves, with their arguments."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from policysched.app.profiles import configured_profiles, default_profile
 from policysched.errors import UsageError
+from policysched.framework import Plugin
+from policysched.framework.halves import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
 from policysched.framework.profile import Profile
-
-HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+from tests.app.test_configuration import HEAD
 
 
 def configured(*profiles: Any, **fields: Any) -> dict[str, Profile]:
@@ -24,8 +28,16 @@ def disabled(*names: str) -> dict[str, Any]:
     return {"disabled": [{"name": name} for name in names]}
 
 
-def filters(profile: Profile) -> list[str]:
-    return [plugin.name for plugin in profile.filters]
+def enabled(*names: str) -> dict[str, Any]:
+    return {"enabled": [{"name": name} for name in names]}
+
+
+NEEDED = enabled("PrioritySort", "DefaultBinder")
+"""What no profile can do without, where everything else is disabled."""
+
+
+def named(plugins: Sequence[Plugin] | None) -> list[str]:
+    return [plugin.name for plugin in plugins or ()]
 
 
 def scores(profile: Profile) -> dict[str, int]:
@@ -52,6 +64,7 @@ SCORES = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
     "NodeResourcesFit": 1,
+    "VolumeBinding": 1,
     "PodTopologySpread": 2,
     "InterPodAffinity": 2,
     "DynamicResources": 2,
@@ -62,9 +75,13 @@ SCORES = {
 
 def test_the_default_profile_has_kube_schedulers_plugins_in_their_order() -> None:
     profile = default_profile("me")
-    assert (profile.scheduler_name, filters(profile), scores(profile)) == ("me", FILTERS, SCORES)
-    assert [plugin.name for plugin in profile.pre_enqueue] == ["SchedulingGates"]
+    assert (profile.scheduler_name, named(profile.filters), scores(profile)) == ("me", FILTERS, SCORES)
+    assert named(profile.pre_enqueue) == ["SchedulingGates"]
+    assert named(profile.post_filters) == ["DynamicResources"]
     assert profile.queue_sort.key is not None
+    assert profile.prepared is profile.filters
+    assert profile.pre_scores == ()
+    assert named(profile.reserves) == ["VolumeBinding"]
     assert profile.policies_filter
     assert profile.policies_score
 
@@ -73,33 +90,10 @@ def test_without_a_configuration_there_is_one_profile_of_our_name() -> None:
     assert list(configured_profiles(None)) == ["policysched"]
 
 
-@pytest.mark.parametrize(
-    ("profiles", "names"),
-    [
-        ([], ["default-scheduler"]),
-        ([{}], ["default-scheduler"]),
-        ([{"schedulerName": "a"}, {"schedulerName": "b"}], ["a", "b"]),
-        ([{"schedulerName": ""}], ["default-scheduler"]),
-    ],
-)
-def test_profiles_go_by_their_names(profiles: list[Any], names: list[str]) -> None:
-    made = configured(*profiles)
-    assert list(made) == names
-    assert [profile.scheduler_name for profile in made.values()] == names
-
-
-TEXTS = [
-    "profiles: []",
-    "profiles: null",
-    "percentageOfNodesToScore: 50",
-    "profiles: [{plugins: null, pluginConfig: null}]",
-]
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_configuration_may_be_a_text(text: str) -> None:
-    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    assert list(configured_profiles(head + text)) == ["default-scheduler"]
+def test_every_profile_has_its_own_plugins() -> None:
+    made = configured({"schedulerName": "a"}, {"schedulerName": "b", "plugins": {"score": disabled("*")}})
+    assert {name: len(profile.scores) for name, profile in made.items()} == {"a": len(SCORES), "b": 0}
+    assert [profile.scheduler_name for profile in made.values()] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +102,7 @@ def test_a_configuration_may_be_a_text(text: str) -> None:
         ({"multiPoint": disabled("TaintToleration")}, ["TaintToleration"], ["TaintToleration"]),
         ({"filter": disabled("TaintToleration")}, ["TaintToleration"], []),
         ({"score": disabled("TaintToleration", "ImageLocality")}, [], ["TaintToleration", "ImageLocality"]),
-        ({"multiPoint": disabled("*")}, FILTERS, list(SCORES)),
+        ({"multiPoint": {**NEEDED, **disabled("*")}}, FILTERS, list(SCORES)),
         ({"filter": disabled("*")}, FILTERS, []),
         ({"score": disabled("*")}, [], list(SCORES)),
         ({"filter": disabled("NotThere")}, [], []),
@@ -118,7 +112,7 @@ def test_plugins_are_taken_away_where_they_are_disabled(
     plugins: dict[str, Any], without_filters: list[str], without_scores: list[str]
 ) -> None:
     profile = one(**plugins)
-    assert filters(profile) == [name for name in FILTERS if name not in without_filters]
+    assert named(profile.filters) == [name for name in FILTERS if name not in without_filters]
     assert scores(profile) == {name: weight for name, weight in SCORES.items() if name not in without_scores}
 
 
@@ -128,82 +122,114 @@ def test_plugins_are_taken_away_where_they_are_disabled(
 )
 @pytest.mark.parametrize("name", ["SchedulingPolicy", "*"])
 def test_policies_are_taken_away_where_they_are_disabled(name: str, point: str, acting: tuple[bool, bool]) -> None:
-    profile = one(**{point: disabled(name)})
+    kept = NEEDED if point == "multiPoint" else {}
+    profile = one(**{point: {**kept, **disabled(name)}})
     assert (profile.policies_filter, profile.policies_score) == acting
+
+
+def test_filters_that_are_put_first_are_prepared_where_they_were() -> None:
+    profile = one(filter=enabled("NodeResourcesFit", "NodeName"))
+    rest = [name for name in FILTERS if name not in ("NodeResourcesFit", "NodeName")]
+    assert named(profile.filters) == ["NodeResourcesFit", "NodeName", *rest]
+    assert named(profile.prepared)[:3] == ["NodeAffinity", "NodePorts", "NodeResourcesFit"]
+    assert set(profile.prepared) == set(profile.filters)
+
+
+def test_filters_that_are_prepared_in_another_order_report_where_they_were() -> None:
+    profile = one(preFilter=enabled("VolumeBinding"))
+    assert named(profile.filters) == FILTERS
+    assert named(profile.prepared)[0] == "VolumeBinding"
+
+
+def test_a_plugin_may_act_at_pre_filter_alone() -> None:
+    profile = one(filter=disabled("NodeAffinity"))
+    assert "NodeAffinity" not in named(profile.filters)
+    assert "NodeAffinity" in named(profile.prepared)
+
+
+def test_a_plugin_may_act_at_filter_alone() -> None:
+    profile = one(preFilter=disabled("NodeAffinity", "NodePorts"))
+    halves = [plugin.name for plugin in profile.filters if isinstance(plugin, FilterOnly)]
+    assert halves == ["NodeAffinity", "NodePorts"]
+    assert named(profile.filters) == FILTERS
+    assert named(profile.prepared)[-2:] == ["NodeAffinity", "NodePorts"] or set(halves) <= set(named(profile.prepared))
+
+
+def test_a_plugin_may_act_at_pre_score_alone() -> None:
+    profile = one(score=disabled("NodeAffinity", "ImageLocality"))
+    assert named(profile.pre_scores) == ["NodeAffinity"]
+
+
+def test_a_plugin_may_act_at_score_alone() -> None:
+    profile = one(preScore=disabled("*"))
+    assert scores(profile) == SCORES
+    whole = [plugin.name for plugin, _ in profile.scores if not isinstance(plugin, ScoreOnly)]
+    assert whole == ["DynamicResources", "ImageLocality"]
+
+
+def test_a_plugin_that_scores_what_pre_filter_prepared_needs_it() -> None:
+    profile = one(preFilter=disabled("DynamicResources"))
+    assert [plugin.name for plugin, _ in profile.scores if isinstance(plugin, ScoreWithoutPreFilter)] == [
+        "DynamicResources"
+    ]
+    off = one(preFilter=disabled("*"), score=disabled("*"))
+    assert off.scores == ()
+
+
+def test_gates_and_what_runs_after_filters_can_be_taken_away() -> None:
+    profile = one(preEnqueue=disabled("*"), postFilter=disabled("DynamicResources"))
+    assert profile.pre_enqueue == ()
+    assert profile.post_filters == ()
 
 
 def test_arguments_reach_their_plugin() -> None:
     entry = {"name": "NodeResourcesFit", "args": {"ignoredResources": ["x.io/y"]}}
-    [profile] = configured({"pluginConfig": [entry]}).values()
+    [profile] = configured({"pluginConfig": [entry, {"name": "Other", "args": 5}]}).values()
     fit = profile.filters[FILTERS.index("NodeResourcesFit")]
     assert fit._ignored == {"x.io/y"}  # type: ignore[attr-defined]
     assert profile.scores[2][0] is fit
 
 
-def refusal(*profiles: Any, **fields: Any) -> str:
+def entries(**args: Any) -> list[dict[str, Any]]:
+    return [{"name": name, "args": given} for name, given in args.items()]
+
+
+STRANGE = {"scoringStrategy": {"type": "NoneAllocated"}}
+
+
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        (
+            {"pluginConfig": entries(NodeResourcesFit=STRANGE)},
+            'NodeResourcesFit: scoringStrategy.type: "NoneAllocated"',
+        ),
+        ({"pluginConfig": entries(NodeAffinity=[])}, "NodeAffinity: the arguments have to be an object"),
+        ({"plugins": {"bind": disabled("*")}}, "plugins.bind: at least one plugin has to bind"),
+        (
+            {
+                "plugins": {"multiPoint": disabled("NodeResourcesBalancedAllocation")},
+                "pluginConfig": entries(NodeResourcesBalancedAllocation={"resources": [{"name": "cpu", "weight": 3}]}),
+            },
+            "NodeResourcesBalancedAllocation: resources[0].weight: 3 is not 1",
+        ),
+        (
+            {
+                "plugins": {"multiPoint": disabled("NodeResourcesFit")},
+                "pluginConfig": entries(NodeResourcesFit={"strategy": {}}),
+            },
+            "NodeResourcesFit: strategy: there is no such field",
+        ),
+    ],
+)
+def test_what_is_refused_names_the_profile(profile: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        configured(*profiles, **fields)
-    return str(caught.value)
+        configured({"schedulerName": "a"}, {"schedulerName": "b", **profile})
+    assert str(caught.value).startswith(f"config: profiles[1]: {message}")
 
 
-SUPPORTED = "is not supported yet; supported here:"
-
-
-@pytest.mark.parametrize(
-    ("profile", "field"),
-    [
-        ({"percentageOfNodesToScore": 5}, f"profiles[0].percentageOfNodesToScore {SUPPORTED} pluginConfig, plugins"),
-        ({"plugins": {"bind": {}}}, f"profiles[0].plugins.bind {SUPPORTED} filter, multiPoint, score"),
-        ({"plugins": {"filter": {"enabled": []}}}, f"profiles[0].plugins.filter.enabled {SUPPORTED} disabled"),
-        (
-            {"plugins": {"filter": {"disabled": [{"name": "a", "x": 1}]}}},
-            f"profiles[0].plugins.filter.disabled[0].x {SUPPORTED}",
-        ),
-        ({"plugins": []}, "profiles[0].plugins: expected an object"),
-        ({"plugins": {"filter": "x"}}, "profiles[0].plugins.filter: expected an object"),
-        ({"plugins": {"filter": {"disabled": {}}}}, "profiles[0].plugins.filter.disabled: expected a list"),
-        ({"plugins": {"filter": {"disabled": ["x"]}}}, "profiles[0].plugins.filter.disabled[0]: expected an object"),
-        ({"plugins": {"filter": {"disabled": [{}]}}}, "profiles[0].plugins.filter.disabled[0].name: expected a text"),
-        ({"plugins": {"score": {"disabled": [{"name": 5}]}}}, "profiles[0].plugins.score.disabled[0].name: expected"),
-        ({"pluginConfig": [{"args": {}}]}, "profiles[0].pluginConfig[0].name: expected a text"),
-        ({"pluginConfig": [{"name": "A", "args": []}]}, "profiles[0].pluginConfig.A.args: expected an object"),
-        ({"pluginConfig": [{"name": "A"}, {"name": "A"}]}, "profiles[0].pluginConfig: repeated config for plugin A"),
-        ({"schedulerName": 5}, "profiles[0].schedulerName: expected a text"),
-        ("x", "profiles[0]: expected an object"),
-    ],
-)
-def test_what_is_not_supported_or_malformed_is_refused_by_its_field(profile: Any, field: str) -> None:
-    assert refusal(profile).startswith(f"config: {field}")
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"extenders": []}, f"config: extenders {SUPPORTED} apiVersion, kind, percentageOfNodesToScore, profiles"),
-        ({"leaderElection": {}}, f"config: leaderElection {SUPPORTED}"),
-        ({"profiles": {}}, "config: profiles: expected a list"),
-        ({"kind": "Other"}, "config: expected an object of kind KubeSchedulerConfiguration"),
-        (
-            {"apiVersion": "kubescheduler.config.k8s.io/v1beta3"},
-            "config: apiVersion: expected kubescheduler.config.k8s",
-        ),
-    ],
-)
-def test_the_configuration_as_a_whole_is_checked(fields: dict[str, Any], message: str) -> None:
-    assert refusal(**fields).startswith(message)
-
-
-@pytest.mark.parametrize("text", ["[]", "5", "", "kind: [", "a: b: c"])
-def test_a_text_that_is_no_configuration_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^config: "):
-        configured_profiles(text)
-
-
-def test_two_profiles_of_one_name_are_refused() -> None:
-    message = 'config: profiles[1].schedulerName: duplicate profile "a"'
-    assert refusal({"schedulerName": "a"}, {"schedulerName": "a"}) == message
-
-
-def test_arguments_that_a_plugin_refuses_name_it() -> None:
-    entry = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "NoneAllocated"}}}
-    assert refusal({"pluginConfig": [entry]}).startswith("NodeResourcesFit: scoringStrategy.type")
+def test_of_a_fit_that_is_disabled_only_the_shape_of_its_arguments_counts() -> None:
+    made = configured(
+        {"plugins": {"multiPoint": disabled("NodeResourcesFit")}, "pluginConfig": entries(NodeResourcesFit=STRANGE)}
+    )
+    assert "NodeResourcesFit" not in named(made["default-scheduler"].filters)

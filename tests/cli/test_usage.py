@@ -103,7 +103,7 @@ USAGE = [
         'error: classless.yaml:4:27: pod "default/web": spec.priorityClassName: no PriorityClass with name "gold"',
     ),
     ((*DRY_RUN, "--config", "none.yaml"), "error: none.yaml: there is no such file"),
-    ((*DRY_RUN, "--config", "config-unknown.yaml"), "error: config: profiles[0].schedulerNam is not supported yet"),
+    ((*DRY_RUN, "--config", "config-unknown.yaml"), "error: config: profiles[0].schedulerNam: there is no such field"),
     (
         (*DRY_RUN, "--config", "config-kind.yaml"),
         "error: config: expected an object of kind KubeSchedulerConfiguration",

@@ -41,6 +41,7 @@ def test_default_plugins_take_part_at_the_points_that_are_theirs() -> None:
         "TaintToleration",
         "NodeAffinity",
         "NodeResourcesFit",
+        "VolumeBinding",
         "PodTopologySpread",
         "InterPodAffinity",
         "DynamicResources",

@@ -21,6 +21,7 @@ from policysched.framework import (
     Hint,
     Mask,
     Narrow,
+    ReservePlugin,
     Resource,
     Rows,
     ScorePlugin,
@@ -92,7 +93,8 @@ class FakeScore(Fake):
 
 
 def profile(filters: Sequence[FilterPlugin] = (), scores: Sequence[tuple[ScorePlugin, int]] = ()) -> Profile:
-    return Profile("default-scheduler", PrioritySort(), filters=tuple(filters), scores=tuple(scores))
+    reserves = tuple(one for one in filters if isinstance(one, ReservePlugin))
+    return Profile("default-scheduler", PrioritySort(), filters=tuple(filters), scores=tuple(scores), reserves=reserves)
 
 
 def engine(

@@ -8,13 +8,13 @@ from __future__ import annotations
 import functools
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from policysched.app.profiles import Choice, default_profile
+from policysched.app.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import (
     Affinity,
@@ -242,15 +242,15 @@ def own_columns(cluster: Cluster, row: int) -> dict[str, Any]:
     }
 
 
-CALM = Choice(off=frozenset(("ImageLocality", "InterPodAffinity", "DynamicResources")))
+CALM = ("ImageLocality", "InterPodAffinity", "DynamicResources")
 """Without the plugins that start all classes anew when anything of theirs changes, so that little is ever forgotten."""
 
 
 class Side:
     """An engine of its own with policies of its own, over one cluster."""
 
-    def __init__(self, cluster: Cluster, choice: Choice) -> None:
-        self._profile = default_profile("default-scheduler", choice)
+    def __init__(self, cluster: Cluster, off: Collection[str]) -> None:
+        self._profile = default_profile("default-scheduler", off=off)
         self.engine = Engine(cluster, self._profile, random.Random(0))
         self.policies = PolicySet()
 
@@ -270,11 +270,11 @@ class Side:
 class Trial:
     """A world with an engine that lives through all of it."""
 
-    def __init__(self, world: World, choice: Choice) -> None:
-        self._world, self._choice = world, choice
+    def __init__(self, world: World, off: Collection[str]) -> None:
+        self._world, self._off = world, off
         self._pods = wanted()
         self._policies = policies()[-1]
-        self._live = Side(world.cluster, choice).use(self._policies)
+        self._live = Side(world.cluster, off).use(self._policies)
 
     def run(self, events: int, pace: int = 1) -> None:
         """Let events happen and look at some pods after many of them; load everything anew now and then.
@@ -301,7 +301,7 @@ class Trial:
         """Compare the live engine with one that has just begun."""
         assert self._world.cluster.nodes.count == cluster.nodes.count
         assert len(self._world.cluster.pods) == len(cluster.pods)
-        new = Side(cluster, self._choice).use(self._policies)
+        new = Side(cluster, self._off).use(self._policies)
         for one in pods:
             assert self._live.record(one) == new.record(one), one.key
 
@@ -314,13 +314,13 @@ class Trial:
 
 
 @pytest.mark.parametrize(("ring", "most_nodes"), [(journal.RING, 100), (64, 20), (16, 3)])
-@pytest.mark.parametrize("choice", [CALM, Choice()], ids=["calm", "default"])
+@pytest.mark.parametrize("off", [CALM, ()], ids=["calm", "default"])
 def test_events_one_by_one_give_what_loading_at_once_gives(
-    monkeypatch: pytest.MonkeyPatch, choice: Choice, ring: int, most_nodes: int
+    monkeypatch: pytest.MonkeyPatch, off: Collection[str], ring: int, most_nodes: int
 ) -> None:
     monkeypatch.setattr(journal, "RING", ring)
-    Trial(World(SEED + ring, most_nodes), choice).run(EVENTS // 6)
+    Trial(World(SEED + ring, most_nodes), off).run(EVENTS // 6)
 
 
 def test_a_long_life_gives_what_loading_at_once_gives() -> None:
-    Trial(World(SEED, 100), Choice()).run(LIFE, pace=20)
+    Trial(World(SEED, 100), ()).run(LIFE, pace=20)

@@ -1,0 +1,127 @@
+"""Plugins of which a configuration enables one of two points that belong together: Filter or Score alone.
+
+Knows which plugins can do without what their first point prepares, by their protocols. The others fail, as
+kube-scheduler's do, which looks for what was prepared and finds nothing.
+
+Source: pkg/scheduler/framework/plugins, v1.36 (getPreFilterState, getPreScoreState and their callers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework.plugin import (
+    SKIP,
+    Codes,
+    Everywhere,
+    FilterAlone,
+    FilterPlugin,
+    FilterReaching,
+    Hint,
+    Mask,
+    Rows,
+    ScoreAlone,
+    ScorePlugin,
+    Scores,
+    is_by_pod,
+)
+from policysched.framework.status import Code, Status
+from policysched.model.objects import Pod
+from policysched.state.cluster import Cluster
+from policysched.state.journal import Aspect
+from policysched.state.nodes import NodeTable
+
+
+class FilterOnly:
+    """A filter without its PreFilter."""
+
+    def __init__(self, plugin: FilterPlugin) -> None:
+        self.plugin = plugin
+        self.name = plugin.name
+        self.filter_reads: Aspect = plugin.filter_reads
+        self.by_pod = is_by_pod(plugin) and isinstance(plugin, FilterAlone)
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Give the plugin's own state, or the failure of one that cannot do without PreFilter."""
+        if not isinstance(self.plugin, FilterAlone):
+            why = f"{self.name} cannot filter where preFilter is disabled for it"
+            return Everywhere(Status(Code.ERROR, (why,)))
+        state = self.plugin.filter_alone(pod, cluster)
+        return Everywhere(state) if isinstance(state, Status) else state
+
+    def filter(self, state: Any, rows: Rows) -> Codes:
+        """Ask the plugin, unless it says the same everywhere."""
+        if isinstance(state, Everywhere):
+            return np.ones(rows.stop - (rows.start or 0) if isinstance(rows, slice) else rows.size, np.int32)
+        return self.plugin.filter(state, rows)
+
+    def filter_reach(self, state: Any, rows: NDArray[np.int32]) -> Rows:
+        """Ask the plugin, if it reaches other rows."""
+        if isinstance(self.plugin, FilterReaching) and not isinstance(state, Everywhere):
+            return self.plugin.filter_reach(state, rows)
+        return rows
+
+    def reason(self, state: Any, code: int) -> Status:
+        """Ask the plugin, unless it says the same everywhere."""
+        if isinstance(state, Everywhere):
+            return state.status
+        return self.plugin.reason(state, code)
+
+    def events(self) -> Sequence[Hint]:
+        """Ask the plugin."""
+        return self.plugin.events()
+
+    def epoch(self, cluster: Cluster) -> Hashable:
+        """Ask the plugin."""
+        return self.plugin.epoch(cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class Zeros:
+    """The state of a plugin that scores every node 0."""
+
+    nodes: NodeTable
+
+
+class ScoreOnly:
+    """A score plugin without its PreScore, which therefore never skips a pod."""
+
+    def __init__(self, plugin: ScorePlugin) -> None:
+        self.plugin = plugin
+        self.name = plugin.name
+        self.score_reads: Aspect = plugin.score_reads
+        self.normalizes: bool = plugin.normalizes
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Give the plugin's own state, or the failure of one that cannot do without PreScore."""
+        if not isinstance(self.plugin, ScoreAlone):
+            return Status(Code.ERROR, (f"{self.name} cannot score where preScore is disabled for it",))
+        state = self.plugin.score_alone(pod, cluster)
+        return Zeros(cluster.nodes) if state is SKIP else state
+
+    def score(self, state: Any, rows: Rows) -> Scores:
+        """Ask the plugin, unless every node scores 0."""
+        if isinstance(state, Zeros):
+            return np.zeros(len(state.nodes.present.data[rows]), np.int64)
+        return self.plugin.score(state, rows)
+
+    def normalize(self, state: Any, scores: Scores, feasible: Mask) -> Scores:
+        """Ask the plugin, unless every node scores 0."""
+        return scores if isinstance(state, Zeros) else self.plugin.normalize(state, scores, feasible)
+
+    def epoch(self, cluster: Cluster) -> Hashable:
+        """Ask the plugin."""
+        return self.plugin.epoch(cluster)
+
+
+class ScoreWithoutPreFilter(ScoreOnly):
+    """A score plugin that needs what PreFilter would have prepared, and fails without it."""
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - the protocol's signature
+        """Fail."""
+        return Status(Code.ERROR, (f"{self.name} cannot score where preFilter is disabled for it",))

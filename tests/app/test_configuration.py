@@ -1,0 +1,171 @@
+"""Reading a KubeSchedulerConfiguration: what is accepted, and how everything else is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policysched.app.configuration import read_profiles
+from policysched.app.pluginsets import Plugin, Plugins, PluginSet
+from policysched.errors import UsageError
+
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+TEXT_HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def read(*profiles: Any, **fields: Any) -> Any:
+    return read_profiles({**HEAD, "profiles": list(profiles), **fields})
+
+
+def refusal(*profiles: Any, **fields: Any) -> str:
+    with pytest.raises(UsageError) as caught:
+        read(*profiles, **fields)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("profiles", "names"),
+    [
+        ([], ["default-scheduler"]),
+        ([{}], ["default-scheduler"]),
+        ([None], ["default-scheduler"]),
+        ([{"schedulerName": None}], ["default-scheduler"]),
+        ([{"schedulerName": "a"}, {"schedulerName": "b"}], ["a", "b"]),
+    ],
+)
+def test_profiles_go_by_their_names(profiles: list[Any], names: list[str]) -> None:
+    assert list(read(*profiles)) == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "profiles: []",
+        "profiles: null",
+        "percentageOfNodesToScore: 50",
+        "profiles: [{plugins: null, pluginConfig: null, percentageOfNodesToScore: 100}]",
+        "profiles:\n- pluginConfig:\n  - name: Other\n    args: {anything: [1, 22:00]}\n",
+    ],
+)
+def test_a_configuration_may_be_a_text(text: str) -> None:
+    assert list(read_profiles(TEXT_HEAD + text)) == ["default-scheduler"]
+
+
+def test_a_json_text_is_a_text_too() -> None:
+    text = '{"kind": "KubeSchedulerConfiguration", "apiVersion": "kubescheduler.config.k8s.io/v1"}'
+    assert list(read_profiles(text)) == ["default-scheduler"]
+
+
+def test_plugins_and_arguments_are_read_as_they_are_written() -> None:
+    plugins = {"score": {"enabled": [{"name": "A", "weight": 5}, {"name": "B"}], "disabled": [{"name": "*"}]}}
+    entries = [{"name": "A", "args": {"x": 1}}, {"name": "B"}]
+    [profile] = read({"plugins": {**plugins, "bind": None}, "pluginConfig": entries}).values()
+    enabled = (Plugin(name="A", weight=5), Plugin(name="B"))
+    assert profile.plugins == Plugins(score=PluginSet(enabled=enabled, disabled=(Plugin(name="*"),)))
+    assert profile.arguments == {"A": {"x": 1}, "B": None}
+
+
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        ({"percentageOfNodesToScore": 101}, "profiles[0].percentageOfNodesToScore: 101 is not between 0 and 100"),
+        (
+            {"plugins": {"postPone": {}}},
+            "profiles[0].plugins.postPone: there is no such field",
+        ),
+        ({"plugins": {"filter": {"enable": []}}}, "profiles[0].plugins.filter.enable: there is no such field"),
+        (
+            {"plugins": {"filter": {"disabled": [{"name": "a", "x": 1}]}}},
+            "profiles[0].plugins.filter.disabled[0].x: there is no such field",
+        ),
+        ({"Plugins": {}}, "profiles[0].Plugins: there is no such field"),
+        ({"plugins": []}, "profiles[0].plugins: expected object, got array"),
+        ({"plugins": {"filter": "x"}}, "profiles[0].plugins.filter: expected object, got str"),
+        ({"plugins": {"filter": {"disabled": {}}}}, "profiles[0].plugins.filter.disabled: expected array, got object"),
+        ({"plugins": {"filter": {"disabled": ["x"]}}}, "profiles[0].plugins.filter.disabled[0]: expected object"),
+        ({"plugins": {"score": {"disabled": [{"name": 5}]}}}, "profiles[0].plugins.score.disabled[0].name: expected"),
+        ({"plugins": {"score": {"enabled": [{"weight": "5"}]}}}, "profiles[0].plugins.score.enabled[0].weight: expect"),
+        ({"plugins": {"score": {"enabled": [{"weight": 2**31}]}}}, "profiles[0].plugins.score.enabled[0].weight: exp"),
+        ({"pluginConfig": [{"name": 5}]}, "profiles[0].pluginConfig[0].name: expected text, got int: quote it"),
+        ({"pluginConfig": [{"name": "A"}, {"name": "A"}]}, "profiles[0].pluginConfig: repeated config for plugin A"),
+        (
+            {"pluginConfig": [{"name": "EBSLimits"}]},
+            "profiles[0].pluginConfig: the plugin EBSLimits is no longer there",
+        ),
+        ({"schedulerName": 5}, "profiles[0].schedulerName: expected text, got int: quote it"),
+        ({"schedulerName": ""}, "profiles[0].schedulerName: a name is needed"),
+        ("x", "profiles[0]: expected object, got str"),
+    ],
+)
+def test_a_mistake_in_a_profile_is_refused_by_its_field(profile: Any, message: str) -> None:
+    assert refusal(profile).startswith(f"config: {message}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"extenders": []},
+            "extenders: is not supported yet; supported here are percentageOfNodesToScore and profiles",
+        ),
+        ({"leaderElection": {}}, "leaderElection: is not supported yet"),
+        ({"parallelism": None}, "parallelism: is not supported yet"),
+        ({"leaderElect": True}, "leaderElect: there is no such field"),
+        ({"profiles": {}}, "profiles: expected array, got object"),
+        ({"percentageOfNodesToScore": -1}, "percentageOfNodesToScore: -1 is not between 0 and 100"),
+        ({"kind": "Other"}, "expected an object of kind KubeSchedulerConfiguration"),
+        ({"apiVersion": "kubescheduler.config.k8s.io/v1beta3"}, "apiVersion: expected kubescheduler.config.k8s.io/v1"),
+    ],
+)
+def test_a_mistake_in_the_whole_is_refused_by_its_field(fields: dict[str, Any], message: str) -> None:
+    assert refusal(**fields).startswith(f"config: {message}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "config:1:1: "),
+        ("5", "config:1:1: "),
+        ("", "config: "),
+        ("kind: [", "config:2:1: not valid YAML"),
+        ("a: b: c", "config:1:"),
+        (f"{TEXT_HEAD}kind: Other", 'config:3:1: key "kind" is there twice'),
+        (f"{TEXT_HEAD}---\n{TEXT_HEAD}", "config: expected one document, got 2"),
+    ],
+)
+def test_a_text_that_is_no_configuration_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_profiles(text)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"schedulerName": "a"}, 'profiles[1].schedulerName: duplicate profile "a"'),
+        ({}, "profiles[1].schedulerName: a name is needed"),
+        (
+            {"schedulerName": "b", "plugins": {"queueSort": {"enabled": [{"name": "PrioritySort"}]}}},
+            "profiles[1]: queueSort and its arguments have to be the same in all profiles",
+        ),
+        (
+            {"schedulerName": "b", "plugins": {"queueSort": {"disabled": [{"name": "Other"}]}}},
+            "profiles[1]: queueSort and its arguments",
+        ),
+        (
+            {"schedulerName": "b", "pluginConfig": [{"name": "PrioritySort", "args": {"a": 1}}]},
+            "profiles[1]: queueSort and its arguments",
+        ),
+    ],
+)
+def test_profiles_have_to_agree(second: dict[str, Any], message: str) -> None:
+    assert refusal({"schedulerName": "a"}, second).startswith(f"config: {message}")
+
+
+def test_profiles_that_sort_the_queue_alike_are_accepted() -> None:
+    sorting = {
+        "plugins": {"queueSort": {"enabled": [{"name": "PrioritySort"}]}},
+        "pluginConfig": [{"name": "PrioritySort", "args": {"a": 1}}],
+    }
+    assert list(read({"schedulerName": "a", **sorting}, {"schedulerName": "b", **sorting})) == ["a", "b"]

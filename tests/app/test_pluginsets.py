@@ -1,0 +1,215 @@
+"""Merging what a profile states with the default plugins: which plugins act where, in which order, how heavy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policysched.app.pluginsets import DEFAULT, POINTS_OF, Lists, Plugin, Plugins, PluginSet, merged, plugin_lists
+from policysched.errors import UsageError
+from policysched.plugins.points import ACTS_AT
+from policysched.plugins.registry import FACTORIES
+
+ENDS = ("PrioritySort", "DefaultBinder")
+
+
+def plugins(*given: Any) -> tuple[Plugin, ...]:
+    """Names, or pairs of a name and a weight."""
+    pairs = (one if isinstance(one, tuple) else (one, 0) for one in given)
+    return tuple(Plugin(name=name, weight=weight) for name, weight in pairs)
+
+
+def enabled(*given: Any, off: tuple[str, ...] = ()) -> PluginSet:
+    return PluginSet(enabled=plugins(*given), disabled=plugins(*off))
+
+
+def disabled(*names: str) -> PluginSet:
+    return enabled(off=names)
+
+
+def only(*given: Any) -> PluginSet:
+    """A multiPoint that has nothing but these and what no profile can do without."""
+    return enabled(*ENDS, *given, off=("*",))
+
+
+def lists(**given: PluginSet) -> Lists:
+    return plugin_lists(Plugins(**given))
+
+
+def at(point: str, **given: PluginSet) -> list[str]:
+    return list(lists(**given).points[point])
+
+
+def weights(**given: PluginSet) -> dict[str, int]:
+    return dict(lists(**given).weights)
+
+
+FILTERS = at("filter")
+SCORES = at("score")
+
+
+def test_every_plugin_has_its_points() -> None:
+    assert ACTS_AT.keys() == FACTORIES.keys()
+    assert set().union(*POINTS_OF.values()) == Plugins().by_point().keys() - {"multiPoint"} - {"postBind"}
+
+
+@pytest.mark.parametrize(
+    ("custom", "expected"),
+    [
+        (PluginSet(), enabled("a", ("b", 3), "c")),
+        (enabled("x"), enabled("a", ("b", 3), "c", "x")),
+        (enabled("x", off=("b",)), enabled("a", "c", "x", off=("b",))),
+        (enabled("x", "a", "c", off=("*",)), enabled("x", "a", "c", off=("*",))),
+        (enabled("c", "a", off=("c", "a")), enabled(("b", 3), "c", "a", off=("c", "a"))),
+        (enabled("b"), enabled("a", "b", "c")),
+        (enabled(("b", 7)), enabled("a", ("b", 7), "c")),
+        (enabled("x", ("b", 7), "y"), enabled("a", ("b", 7), "c", "x", "y")),
+        (enabled("x", "x"), enabled("a", ("b", 3), "c", "x", "x")),
+        (enabled(("b", 7), ("b", 9)), enabled("a", ("b", 9), "c", ("b", 7))),
+    ],
+    ids=[
+        "nothing",
+        "one more",
+        "one less, one more",
+        "all anew",
+        "two moved to the end",
+        "a weight lost",
+        "a weight replaced",
+        "replaced between others",
+        "repeated",
+        "replaced and repeated",
+    ],
+)
+def test_what_is_custom_goes_over_what_is_default(custom: PluginSet, expected: PluginSet) -> None:
+    assert merged(enabled("a", ("b", 3), "c"), custom) == expected
+
+
+def test_the_default_order_is_that_of_multi_point() -> None:
+    order = [one.name for one in DEFAULT.enabled]
+    assert [*FILTERS, "SchedulingPolicy"][-1] == order[-1] == "SchedulingPolicy"
+    assert [name for name in order if "filter" in POINTS_OF[name]] == FILTERS
+    assert [name for name in order if "score" in POINTS_OF[name]] == SCORES
+
+
+@pytest.mark.parametrize(
+    ("own", "order"),
+    [
+        (enabled("NodeResourcesFit"), ["NodeResourcesFit", "NodeName", "TaintToleration"]),
+        (
+            enabled("TaintToleration", "NodeResourcesFit"),
+            ["TaintToleration", "NodeResourcesFit", "NodeName"],
+        ),
+        (enabled("NodePorts", "TaintToleration"), ["TaintToleration", "NodeName", "NodeResourcesFit", "NodePorts"]),
+        (disabled("NodeName"), ["TaintToleration", "NodeResourcesFit"]),
+        (enabled("NodeName", off=("NodeName",)), ["TaintToleration", "NodeResourcesFit", "NodeName"]),
+        (enabled("NodePorts", "NodeName", off=("*",)), ["NodePorts", "NodeName"]),
+        (disabled("*"), []),
+        (disabled("NotThere"), ["NodeName", "TaintToleration", "NodeResourcesFit"]),
+    ],
+)
+def test_the_plugins_of_a_point_are_put_before_those_of_multi_point(own: PluginSet, order: list[str]) -> None:
+    multi = only("NodeName", "TaintToleration", "NodeResourcesFit")
+    assert at("filter", multi_point=multi, filter=own) == order
+
+
+def test_a_plugin_acts_at_other_points_as_before() -> None:
+    given = {"filter": disabled("TaintToleration"), "score": enabled("NodeAffinity")}
+    assert "TaintToleration" not in at("filter", **given)
+    assert "TaintToleration" in at("score", **given)
+    assert at("filter", **given)[2] == "NodeAffinity"
+    assert at("score", **given)[:2] == ["NodeAffinity", "TaintToleration"]
+
+
+@pytest.mark.parametrize(
+    ("given", "weight"),
+    [
+        ({}, 3),
+        ({"multi_point": enabled("TaintToleration")}, 1),
+        ({"multi_point": enabled(("TaintToleration", 5))}, 5),
+        ({"score": enabled("TaintToleration")}, 1),
+        ({"score": enabled(("TaintToleration", 5))}, 5),
+        ({"score": enabled("TaintToleration", off=("TaintToleration",))}, 1),
+        ({"multi_point": enabled(("TaintToleration", 5)), "score": enabled(("TaintToleration", 7))}, 7),
+        ({"multi_point": enabled(("TaintToleration", 5)), "score": enabled("TaintToleration")}, 1),
+        ({"filter": enabled(("TaintToleration", 9))}, 3),
+        ({"pre_score": enabled(("TaintToleration", 9))}, 3),
+        ({"score": enabled(("TaintToleration", 2**31 - 1))}, 2**31 - 1),
+    ],
+)
+def test_a_plugin_that_is_enabled_again_has_the_weight_that_stands_there(
+    given: dict[str, PluginSet], weight: int
+) -> None:
+    assert weights(**given) == {"NodeAffinity": 2, "NodeResourcesFit": 1, "VolumeBinding": 1} | {
+        "PodTopologySpread": 2,
+        "InterPodAffinity": 2,
+        "DynamicResources": 2,
+        "NodeResourcesBalancedAllocation": 1,
+        "ImageLocality": 1,
+        "TaintToleration": weight,
+    }
+
+
+def test_a_weight_below_0_counts_as_long_as_the_sum_before_the_next_plugin_does_not_fall_below_it() -> None:
+    multi = only(("TaintToleration", 3))
+    assert weights(multi_point=multi, score=enabled(("TaintToleration", 9), ("NodeAffinity", -9))) == {
+        "TaintToleration": 9,
+        "NodeAffinity": -9,
+    }
+    with pytest.raises(UsageError, match=r"score: the weights before TaintToleration add up to less than 0"):
+        lists(multi_point=multi, score=enabled(("NodeAffinity", -9)))
+    with pytest.raises(UsageError, match=r"placementScore: the weights before PodGroupPodsCount add up to less"):
+        lists(placement_score=enabled(("NodeResourcesFit", -1), "PodGroupPodsCount"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"multi_point": disabled("*")}, "plugins.queueSort: exactly one plugin has to sort the queue, not 0"),
+        ({"queue_sort": disabled("PrioritySort")}, "plugins.queueSort: exactly one plugin"),
+        ({"bind": disabled("*")}, "plugins.bind: at least one plugin has to bind"),
+        ({"filter": enabled("NotThere")}, 'plugins.filter.enabled: there is no plugin "NotThere"; there are Default'),
+        ({"multi_point": enabled("NotThere")}, 'plugins.multiPoint.enabled: there is no plugin "NotThere"'),
+        ({"multi_point": enabled("*")}, 'plugins.multiPoint.enabled: there is no plugin "*"'),
+        ({"score": enabled("NodeName")}, "plugins.score.enabled: NodeName does nothing at score"),
+        ({"pre_filter": enabled("TaintToleration")}, "plugins.preFilter.enabled: TaintToleration does nothing at pre"),
+        ({"filter": enabled("NodeName", "NodeName")}, "plugins.filter.enabled: NodeName is there twice"),
+        ({"multi_point": enabled("NodeName", "NodeName")}, "plugins.multiPoint.enabled: NodeName is there twice"),
+        ({"multi_point": enabled("GangScheduling", "GangScheduling")}, "GangScheduling is there twice"),
+        ({"score": enabled(("SchedulingPolicy", 2))}, "SchedulingPolicy takes no weight: every policy has its own"),
+        ({"pre_score": enabled("SchedulingPolicy")}, "plugins.preScore.enabled: SchedulingPolicy does nothing at pre"),
+    ],
+)
+def test_what_cannot_work_is_refused(given: dict[str, PluginSet], message: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        lists(**given)
+    assert message in str(refusal.value)
+
+
+def test_a_plugin_that_is_twice_in_multi_point_does_no_harm_where_points_override_it() -> None:
+    twice = enabled("NodeName", "NodeName")
+    assert at("filter", multi_point=twice, filter=enabled("NodeName"))[0] == "NodeName"
+    assert "NodeName" not in at("filter", multi_point=twice, filter=disabled("NodeName"))
+
+
+def test_plugins_without_a_point_left_are_still_enabled() -> None:
+    found = lists(score=disabled("*"), pre_score=disabled("*"), filter=disabled("NodeName"))
+    assert {"ImageLocality", "NodeResourcesBalancedAllocation", "NodeName"} <= found.enabled
+    assert "NodeName" not in lists(multi_point=disabled("NodeName")).enabled
+
+
+@pytest.mark.parametrize(
+    ("given", "filters", "scores"),
+    [
+        ({}, True, True),
+        ({"multi_point": only()}, False, False),
+        ({"multi_point": only("SchedulingPolicy")}, True, True),
+        ({"multi_point": only(), "score": enabled("SchedulingPolicy")}, False, True),
+        ({"filter": disabled("*")}, False, True),
+        ({"filter": enabled("SchedulingPolicy", off=("*",))}, True, True),
+        ({"score": disabled("SchedulingPolicy")}, True, False),
+    ],
+)
+def test_all_policies_go_by_one_name(given: dict[str, PluginSet], filters: bool, scores: bool) -> None:
+    points = lists(**given).points
+    assert ("SchedulingPolicy" in points["filter"], "SchedulingPolicy" in points["score"]) == (filters, scores)
