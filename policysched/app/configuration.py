@@ -14,8 +14,8 @@ from typing import Any, Final
 from policysched.app import files
 from policysched.app.pluginsets import Plugins, PluginSet
 from policysched.errors import UsageError
-from policysched.model.decode import ObjectError, decode, without_nulls
-from policysched.plugins.arguments import API_VERSION, Given, Int32, unknown_field
+from policysched.model.decode import ObjectError, decode
+from policysched.plugins.arguments import API_VERSION, Given, Int32, plainly, unknown_field
 
 KIND: Final = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -108,12 +108,11 @@ def _decoded(config: Mapping[str, Any]) -> Configuration:
     for name in UNSUPPORTED:
         if name in config:
             raise mistake(name, "is not supported yet; supported here are percentageOfNodesToScore and profiles")
-    plain = without_nulls(config)
-    strange = unknown_field(plain, Configuration)
+    strange = unknown_field(config, Configuration)
     if strange:
         raise mistake(strange, "there is no such field")
     try:
-        return decode(Configuration, KIND, plain)
+        return decode(Configuration, KIND, plainly(config, kept="args"))
     except ObjectError as error:
         raise mistake(error.field, error.reason) from error
 
@@ -144,12 +143,18 @@ def _check_percentage(percentage: int | None, place: str) -> None:
 
 
 def _check_queue_sort(profiles: Sequence[ProfileConfig]) -> None:
-    """Refuse profiles that would sort the one queue in different ways."""
-    sorting = [(one.plugins.queue_sort, one.arguments.get(QUEUE_SORT)) for one in profiles]
-    for index, (plugins, arguments) in enumerate(sorting):
-        first, first_arguments = sorting[0]
-        same = plugins.enabled == first.enabled and _names(plugins) == _names(first)
-        if not same or arguments != first_arguments:
+    """Refuse profiles that would sort the one queue in different ways.
+
+    Where the first profile names no plugin for it, arguments without a plugin's name count as those of the sorter.
+    """
+    first = profiles[0].plugins.queue_sort
+    declared = first.enabled[0].name if first.enabled else ""
+    arguments = {QUEUE_SORT: profiles[0].arguments.get(QUEUE_SORT)}
+    arguments[declared] = profiles[0].arguments.get(declared) if declared else None
+    for index, one in enumerate(profiles[1:], 1):
+        own = one.plugins.queue_sort
+        same = own.enabled == first.enabled and _names(own) == _names(first)
+        if not same or any(one.arguments.get(name) != args for name, args in arguments.items()):
             raise mistake(f"profiles[{index}]", "queueSort and its arguments have to be the same in all profiles")
 
 

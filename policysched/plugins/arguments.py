@@ -49,11 +49,11 @@ def converted(plugin: str, arguments: Arguments, shape: type[T]) -> T:
     Raises:
         UsageError: a field is unknown or of the wrong type, or the arguments say that they are something else.
     """
-    plain = without_nulls(arguments)
-    _check_identity(plugin, plain)
-    unknown = unknown_field(plain, shape)
+    unknown = unknown_field(arguments, shape)
     if unknown:
         raise refusal(plugin, unknown, "there is no such field")
+    plain = plainly(arguments)
+    _check_identity(plugin, plain)
     try:
         return decode(shape, f"{plugin}Args", plain)
     except ObjectError as error:
@@ -65,9 +65,9 @@ def refusal(plugin: str, field: str, why: str) -> UsageError:
     return UsageError(f"{plugin}: {field}: {why}" if field else f"{plugin}: {why}")
 
 
-def unknown_field(plain: Any, shape: type[Any]) -> str:
+def unknown_field(raw: Any, shape: type[Any]) -> str:
     """Find a field that a shape does not have, in nested objects too; the empty text where there is none."""
-    return next(iter(_unknown(plain, _described(shape), "")), "")
+    return next(iter(_unknown(raw, _described(shape), "")), "")
 
 
 def _described(shape: type[Any]) -> Any:
@@ -75,6 +75,18 @@ def _described(shape: type[Any]) -> Any:
     if shape not in _SHAPES:
         _SHAPES[shape] = msgspec.inspect.type_info(shape)
     return _SHAPES[shape]
+
+
+def plainly(raw: Any, kept: str = "") -> Any:
+    """Copy a JSON value as kube-scheduler reads its nulls: as absent in an object, as an empty object in a list.
+
+    Values of the field that is `kept` stay as they are, nulls and all.
+    """
+    if isinstance(raw, Mapping):
+        return {key: one if key == kept else plainly(one, kept) for key, one in raw.items() if one is not None}
+    if isinstance(raw, list | tuple):
+        return [{} if one is None else plainly(one, kept) for one in raw]
+    return without_nulls(raw)
 
 
 def _check_identity(plugin: str, plain: Mapping[str, Any]) -> None:
@@ -86,13 +98,10 @@ def _check_identity(plugin: str, plain: Mapping[str, Any]) -> None:
 def _unknown(value: Any, kind: Any, place: str) -> list[str]:
     if isinstance(kind, msgspec.inspect.UnionType):
         return [found for one in kind.types for found in _unknown(value, one, place)]
-    if isinstance(kind, msgspec.inspect.DictType):
-        named = value.items() if isinstance(value, dict) else ()
-        return [found for name, one in named for found in _unknown(one, kind.value_type, f"{place}.{name}")]
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         item = getattr(kind, "item_type", None)
         return [found for index, one in enumerate(value) for found in _unknown(one, item, f"{place}[{index}]")]
-    if not (isinstance(value, dict) and isinstance(kind, msgspec.inspect.StructType)):
+    if not (isinstance(value, Mapping) and isinstance(kind, msgspec.inspect.StructType)):
         return []
     types = {field.encode_name: field.type for field in kind.fields}
     paths = {name: f"{place}.{name}".removeprefix(".") for name in value}

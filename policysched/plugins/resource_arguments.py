@@ -12,7 +12,7 @@ from typing import Final
 
 from policysched.model.names import is_qualified_name
 from policysched.plugins.allocation import CPU_AND_MEMORY, ResourceWeight, Strategy
-from policysched.plugins.arguments import Arguments, Given, PluginArguments, converted, refusal
+from policysched.plugins.arguments import Arguments, Given, Int32, Int64, PluginArguments, converted, refusal
 from policysched.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from policysched.plugins.least_allocated import least_allocated
 from policysched.plugins.most_allocated import most_allocated
@@ -30,14 +30,14 @@ class ScoredResource(Given, frozen=True):
     """A resource with its weight; one of 0 counts as 1."""
 
     name: str = ""
-    weight: int = 0
+    weight: Int64 = 0
 
 
 class ShapePoint(Given, frozen=True):
     """A point of a curve."""
 
-    utilization: int = 0
-    score: int = 0
+    utilization: Int32 = 0
+    score: Int32 = 0
 
 
 class RatioParameters(Given, frozen=True):

@@ -157,6 +157,7 @@ def test_a_text_that_is_no_configuration_is_refused(text: str, message: str) -> 
             {"schedulerName": "b", "pluginConfig": [{"name": "PrioritySort", "args": {"a": 1}}]},
             "profiles[1]: queueSort and its arguments",
         ),
+        ({"schedulerName": "b", "pluginConfig": [{"args": {"a": 1}}]}, "profiles[1]: queueSort and its arguments"),
     ],
 )
 def test_profiles_have_to_agree(second: dict[str, Any], message: str) -> None:

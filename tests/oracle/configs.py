@@ -1,16 +1,21 @@
 """Scheduler configurations for generated cases.
 
 Knows nothing of cases. The base switches off the default plugins whose decisions need objects other
-than nodes and pods; variants change one thing each on top of it.
+than nodes and pods; variants change one to three things on top of it, all of them valid.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from . import arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from random import Random
+
+Thing: TypeAlias = dict[str, Any]
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 DISABLED = (
@@ -21,7 +26,7 @@ DISABLED = (
     "VolumeZone",
     "NodeVolumeLimits",
 )
-BASE: dict[str, Any] = {
+BASE: Thing = {
     "apiVersion": API_VERSION,
     "kind": "KubeSchedulerConfiguration",
     "profiles": [
@@ -31,68 +36,141 @@ BASE: dict[str, Any] = {
         }
     ],
 }
-RESOURCES: list[dict[str, Any]] = [
-    {"name": "cpu", "weight": 3},
-    {"name": "memory"},
-    {"name": "example.com/gpu", "weight": 5},
-]
+NEEDED = ("PrioritySort", "DefaultBinder")
+PREPARED = ("NodeAffinity", "NodePorts", "NodeResourcesFit", "DynamicResources", "NodeDeclaredFeatures")
+FILTERS = ("NodeUnschedulable", "NodeName", "TaintToleration", *PREPARED)
+PRE_SCORED = ("TaintToleration", "NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation")
+SCORES = (*PRE_SCORED, "DynamicResources", "ImageLocality")
+EVERYTHING = tuple(dict.fromkeys([*FILTERS, *SCORES]))
 
 
-def base() -> dict[str, Any]:
+def base() -> Thing:
     """Copy the configuration that most cases use."""
     return copy.deepcopy(BASE)
 
 
-def variant(rng: Random) -> dict[str, Any]:
-    """Draw a configuration that differs from the base in one respect."""
+def variant(rng: Random) -> Thing:
+    """Draw a configuration that differs from the base in one to three respects."""
     config = base()
     profile = config["profiles"][0]
-    rng.choice([_ignored, _balanced, _added_affinity, _disabled])(rng, profile)
+    for change in rng.sample(CHANGES, rng.choices([1, 2, 3], [5, 3, 1])[0]):
+        change(rng, profile)
     return config
 
 
-def _args(profile: dict[str, Any], plugin: str, **args: Any) -> None:
-    kind = {"apiVersion": API_VERSION, "kind": f"{plugin}Args"}
-    profile["pluginConfig"] = [{"name": plugin, "args": {**kind, **args}}]
+def weight(rng: Random) -> Thing:
+    """Draw a plugin's weight; 0 and none at all count as 1."""
+    drawn = rng.choice([None, 0, 1, 2, 5, 100, 30_000_000])
+    return {} if drawn is None else {"weight": drawn}
 
 
-def _ignored(rng: Random, profile: dict[str, Any]) -> None:
-    args = rng.choice(
-        [{"ignoredResources": ["example.com/gpu"]}, {"ignoredResourceGroups": ["example.com"]}],
-    )
-    _args(profile, "NodeResourcesFit", **args)
+def put_arguments(profile: Thing, plugin: str, args: Thing) -> None:
+    """Give a plugin arguments in place of those that it may have."""
+    entries = profile.setdefault("pluginConfig", [])
+    entries[:] = [entry for entry in entries if entry["name"] != plugin]
+    entries.append({"name": plugin, "args": {"apiVersion": API_VERSION, "kind": f"{plugin}Args", **args}})
 
 
-def _balanced(rng: Random, profile: dict[str, Any]) -> None:
-    chosen = [{"name": resource["name"]} for resource in rng.sample(RESOURCES, rng.randint(1, 3))]
-    _args(profile, "NodeResourcesBalancedAllocation", resources=chosen)
+def _put(profile: Thing, point: str, field: str, entries: Iterable[Thing]) -> None:
+    plugins = profile["plugins"].setdefault(point, {}).setdefault(field, [])
+    known = {entry["name"] for entry in plugins}
+    plugins.extend(entry for entry in entries if entry["name"] not in known)
 
 
-def _added_affinity(rng: Random, profile: dict[str, Any]) -> None:
-    term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd", ""]}]}
-    added = rng.choice(
+def _named(*names: str) -> list[Thing]:
+    return [{"name": name} for name in names]
+
+
+def _fit(rng: Random, profile: Thing) -> None:
+    put_arguments(profile, "NodeResourcesFit", arguments.fit(rng))
+
+
+def _balance(rng: Random, profile: Thing) -> None:
+    put_arguments(profile, "NodeResourcesBalancedAllocation", arguments.balance(rng))
+
+
+def _affinity(rng: Random, profile: Thing) -> None:
+    put_arguments(profile, "NodeAffinity", arguments.affinity(rng))
+
+
+def _weights(rng: Random, profile: Thing) -> None:
+    """Enable plugins once more that were enabled, at score or everywhere."""
+    point = rng.choice(["multiPoint", "score"])
+    _put(profile, point, "enabled", [{"name": name, **weight(rng)} for name in rng.sample(SCORES, rng.randint(1, 3))])
+
+
+def _negative_weight(rng: Random, profile: Thing) -> None:
+    """Give the heaviest plugin first, so that the sum of weights never falls below 0."""
+    if "enabled" in profile["plugins"].get("score", {}):
+        return
+    chosen = rng.sample(SCORES, 2)
+    heavy = {"name": chosen[0], "weight": 50}
+    _put(profile, "score", "enabled", [heavy, {"name": chosen[1], "weight": rng.choice([-1, -3, -20])}])
+
+
+def _first_filters(rng: Random, profile: Thing) -> None:
+    _put(profile, "filter", "enabled", _named(*rng.sample(FILTERS, rng.randint(1, 4))))
+
+
+def _prepared_first(rng: Random, profile: Thing) -> None:
+    _put(profile, "preFilter", "enabled", _named(*rng.sample(PREPARED, rng.randint(1, 3))))
+
+
+def _last(rng: Random, profile: Thing) -> None:
+    """Move plugins to the end of everything."""
+    chosen = rng.sample(EVERYTHING, rng.randint(1, 2))
+    _put(profile, "multiPoint", "disabled", _named(*chosen))
+    _put(profile, "multiPoint", "enabled", [{"name": name, **weight(rng)} for name in chosen])
+
+
+def _halves(rng: Random, profile: Thing) -> None:
+    """Take plugins away from one of two points that belong together; few of them can do without the first."""
+    point, names = rng.choice(
         [
-            {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}},
-            {
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 7, "preference": {"matchExpressions": term["matchExpressions"]}}
-                ]
-            },
+            ("preFilter", ("NodeAffinity",)),
+            ("preFilter", PREPARED),
+            ("filter", FILTERS),
+            ("filter", ("NodeAffinity",)),
+            ("preScore", ("NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation")),
+            ("preScore", PRE_SCORED),
+            ("score", SCORES),
         ]
     )
-    _args(profile, "NodeAffinity", addedAffinity=added)
+    _put(profile, point, "disabled", _named(*rng.sample(names, min(len(names), rng.choice([1, 1, 2])))))
 
 
-def _disabled(rng: Random, profile: dict[str, Any]) -> None:
-    point, name = rng.choice(
-        [
-            ("score", "*"),
-            ("score", "NodeResourcesFit"),
-            ("score", "TaintToleration"),
-            ("filter", "NodeResourcesFit"),
-            ("filter", "TaintToleration"),
-            ("multiPoint", "ImageLocality"),
-        ]
+def _none(rng: Random, profile: Thing) -> None:
+    """Take everything away from a point, and put some plugins back."""
+    point, names = rng.choice(
+        [("preFilter", PREPARED), ("filter", FILTERS), ("preScore", PRE_SCORED), ("score", SCORES)]
     )
-    disabled = profile["plugins"].setdefault(point, {}).setdefault("disabled", [])
-    disabled.append({"name": name})
+    _put(profile, point, "disabled", _named("*"))
+    _put(profile, point, "enabled", _named(*rng.sample(names, rng.choice([0, 1, 2, len(names)]))))
+
+
+def _anew(rng: Random, profile: Thing) -> None:
+    """Enable everything that is wanted by hand, in an order of its own."""
+    chosen = rng.sample(EVERYTHING, rng.randint(1, len(EVERYTHING)))
+    _put(profile, "multiPoint", "disabled", _named("*"))
+    _put(profile, "multiPoint", "enabled", [*_named(*NEEDED), *({"name": name, **weight(rng)} for name in chosen)])
+
+
+def _off(rng: Random, profile: Thing) -> None:
+    _put(profile, "multiPoint", "disabled", _named(*rng.sample(EVERYTHING, rng.randint(1, 2))))
+
+
+CHANGES: list[Callable[[Random, Thing], None]] = [
+    _fit,
+    _balance,
+    _affinity,
+    _weights,
+    _negative_weight,
+    _first_filters,
+    _prepared_first,
+    _last,
+    _halves,
+    _none,
+    _anew,
+    _off,
+]
+CHANGES += [_fit] * 3 + [_affinity]

@@ -12,30 +12,31 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
 )
 
 // emptyClient is handed to plugins that want a client; the informers never list from it.
 var emptyClient = fake.NewClientset()
 
-// environment is one cluster and one profile, as kube-scheduler holds them: its cache with the snapshot
-// taken from it, the stores of its informers, and the framework built on them.
+// environment is one cluster and its profiles, as kube-scheduler holds them: its cache with the snapshot
+// taken from it, the stores of its informers, and the frameworks built on them, one of which decides.
 type environment struct {
-	framework framework.Framework
-	cache     cache.Cache
-	snapshot  *cache.Snapshot
-	nominated *nominator
-	informers informers.SharedInformerFactory
-	devices   *devices
-	admission admission
+	frameworks profile.Map
+	framework  framework.Framework
+	cache      cache.Cache
+	snapshot   *cache.Snapshot
+	nominated  *nominator
+	informers  informers.SharedInformerFactory
+	devices    *devices
+	admission  admission
 }
 
-func newEnvironment(ctx context.Context, profile *config.KubeSchedulerProfile, objects []runtime.Object, pods []*v1.Pod) (*environment, error) {
+func newEnvironment(ctx context.Context, chosen profiles, objects []runtime.Object, pods []*v1.Pod) (*environment, error) {
 	world := &environment{
 		admission: admission{priorities(objects)},
 		informers: informers.NewSharedInformerFactory(emptyClient, 0),
@@ -44,18 +45,26 @@ func newEnvironment(ctx context.Context, profile *config.KubeSchedulerProfile, o
 		nominated: &nominator{byNode: map[string][]fwk.PodInfo{}},
 	}
 	world.admission.admitAll(objects, pods)
-	if err := world.build(ctx, profile, without(objects, pods)); err != nil {
+	if err := world.build(ctx, chosen); err != nil {
 		return nil, err
+	}
+	for _, object := range without(objects, pods) {
+		if err := world.add(ctx, object); err != nil {
+			return nil, err
+		}
 	}
 	return world, nil
 }
 
-func (w *environment) build(ctx context.Context, profile *config.KubeSchedulerProfile, objects []runtime.Object) error {
+// build makes the frameworks of all profiles, as kube-scheduler does when it starts, so that a profile that it would
+// refuse makes the case invalid whichever one decides.
+func (w *environment) build(ctx context.Context, chosen profiles) error {
 	var err error
 	if w.devices, err = newDevices(ctx, w.informers); err != nil {
 		return err
 	}
-	w.framework, err = frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
+	recorder := func(string) events.EventRecorderLogger { return events.NewFakeRecorder(100) }
+	w.frameworks, err = profile.NewMap(ctx, chosen.all, plugins.NewInTreeRegistry(), recorder,
 		frameworkruntime.WithClientSet(emptyClient),
 		frameworkruntime.WithInformerFactory(w.informers),
 		frameworkruntime.WithSharedDRAManager(w.devices.manager),
@@ -63,17 +72,12 @@ func (w *environment) build(ctx context.Context, profile *config.KubeSchedulerPr
 		frameworkruntime.WithSnapshotSharedLister(w.snapshot),
 		frameworkruntime.WithPodNominator(w.nominated),
 		frameworkruntime.WithPodGroupManager(w.cache),
-		frameworkruntime.WithEventRecorder(events.NewFakeRecorder(100)),
 		frameworkruntime.WithParallelism(1),
 	)
 	if err != nil {
-		return fmt.Errorf("profile %q: %w", profile.SchedulerName, err)
+		return fmt.Errorf("configuration: %w", err)
 	}
-	for _, object := range objects {
-		if err := w.add(ctx, object); err != nil {
-			return err
-		}
-	}
+	w.framework = w.frameworks[chosen.name]
 	return nil
 }
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Case: TypeAlias = dict[str, Any]
 Record: TypeAlias = dict[str, Any]
+Lists: TypeAlias = dict[str, list[dict[str, Any]]]
 
 
 class InvalidCaseError(ValueError):
@@ -71,6 +72,14 @@ class Oracle:
     def decide_many(self, cases: Iterable[Case]) -> Iterator[Record]:
         """Answer cases with one pod each, in order."""
         return map(self.decide, cases)
+
+    def profiles(self, config: dict[str, Any]) -> dict[str, Lists]:
+        """List the plugins of a configuration's profiles: by point, in their order, with their weights.
+
+        Raises: InvalidCaseError where kube-scheduler refuses the configuration.
+        """
+        found: dict[str, Lists] = self._ask({"config": config, "profiles": True})["profiles"]
+        return found
 
     def _ask(self, case: Case) -> dict[str, Any]:
         if self._process.stdin is None or self._process.stdout is None:

@@ -1,0 +1,147 @@
+"""Scheduler configurations that are often wrong, to see which of them are refused.
+
+Knows nothing of cases: no decision is made under them. Each is drawn as something that would work and then, in half
+the cases, broken in one place, so that a refusal has one reason and an acceptance is no accident.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from policysched.plugins.points import ACTS_AT, MULTI_POINT
+
+from . import arguments
+from .configs import API_VERSION, NEEDED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+Thing: TypeAlias = dict[str, Any]
+Path: TypeAlias = tuple[Any, ...]
+
+POINTS = sorted({point for points in ACTS_AT.values() for point in points} | {"postBind"})
+ARGUMENTS: dict[str, Callable[[Random], Any]] = {
+    "NodeResourcesFit": arguments.fit,
+    "NodeResourcesBalancedAllocation": arguments.balance,
+    "NodeAffinity": arguments.affinity,
+    "DefaultPreemption": arguments.preemption,
+    "VolumeBinding": arguments.volume_binding,
+    "DynamicResources": arguments.dynamic_resources,
+    "NodeName": lambda rng: rng.choice([{}, {"any": 1}, [1], "text", None]),
+    "SomebodyElses": lambda rng: rng.choice([{}, {"any": 1}, [1], None]),
+}
+NAMES = ("", "*", "NotThere", "EBSLimits", *ACTS_AT)
+NUMBERS = (-(2**31) - 1, -101, -1, 0, 1, 2, 3, 10, 11, 99, 100, 101, 2**31 - 1, 2**31, 2**63)
+TEXTS = ("", "x", "a/b", "a/b/c", "/b", "not a name", "-1s", "0.5s", "LeastAllocated", API_VERSION, "Like", "Exists")
+
+
+def wild(rng: Random) -> Thing:
+    """Draw a configuration, in half the cases with one mistake."""
+    profiles = [profile(rng, f"p{number}") for number in range(rng.choice([1, 1, 1, 1, 2, 3]))]
+    config: Thing = {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration", "profiles": profiles}
+    if rng.random() < 0.1:
+        config["percentageOfNodesToScore"] = rng.choice([0, 50, 100])
+    if rng.random() < 0.1:
+        _sort_alike(rng, profiles)
+    if len(profiles) == 1 and rng.random() < 0.2:
+        del profiles[0]["schedulerName"]
+    return broken(rng, config) if rng.random() < 0.5 else config
+
+
+def profile(rng: Random, name: str) -> Thing:
+    """Draw a profile that would work."""
+    plugins: Thing = {}
+    if rng.random() < 0.5:
+        plugins[MULTI_POINT] = _multi_point(rng)
+    for point in rng.sample(POINTS, rng.choice([0, 1, 1, 2, 4])):
+        if point != "queueSort":
+            plugins[point] = _set(rng, point)
+    if "bind" in plugins:
+        plugins["bind"]["enabled"] = [{"name": "DefaultBinder"}]
+    found: Thing = {"schedulerName": name, "plugins": plugins}
+    if rng.random() < 0.5:
+        chosen = rng.sample(sorted(ARGUMENTS), rng.randint(1, 2))
+        found["pluginConfig"] = [_arguments(rng, plugin) for plugin in chosen]
+    return found
+
+
+def _set(rng: Random, point: str) -> Thing:
+    acting = sorted(name for name, points in ACTS_AT.items() if point in points)
+    found: Thing = {}
+    if acting and rng.random() < 0.7:
+        found["enabled"] = _entries(rng, rng.sample(acting, rng.randint(1, min(3, len(acting)))))
+    if rng.random() < 0.5:
+        found["disabled"] = _entries(rng, [rng.choice([*acting, *acting, *NAMES])])
+    return found
+
+
+def _multi_point(rng: Random) -> Thing:
+    chosen = [name for name in rng.sample(sorted(ACTS_AT), rng.randint(0, 5)) if name not in NEEDED]
+    if rng.random() < 0.4:
+        order = [*chosen, *NEEDED]
+        rng.shuffle(order)
+        return {"disabled": [{"name": "*"}], "enabled": _entries(rng, order)}
+    off = [name for name in rng.sample(sorted(ACTS_AT), rng.randint(0, 3)) if name not in NEEDED]
+    return {"disabled": _entries(rng, off), "enabled": _entries(rng, chosen)}
+
+
+def _entries(rng: Random, names: list[str]) -> list[Thing]:
+    return [{"name": name} if rng.random() < 0.5 else {"name": name, "weight": rng.choice([0, 1, 7])} for name in names]
+
+
+def _arguments(rng: Random, plugin: str) -> Thing:
+    args = ARGUMENTS[plugin](rng)
+    if isinstance(args, dict) and rng.random() < 0.5:
+        args = {"apiVersion": API_VERSION, "kind": f"{plugin}Args", **args}
+    return {"name": plugin, "args": args} if rng.random() < 0.9 else {"name": plugin}
+
+
+def _sort_alike(rng: Random, profiles: list[Thing]) -> None:
+    sorting = rng.choice([{"enabled": [{"name": "PrioritySort"}]}, {"disabled": [{"name": "Other"}]}])
+    for one in profiles:
+        one["plugins"]["queueSort"] = copy.deepcopy(sorting)
+
+
+def broken(rng: Random, config: Thing) -> Thing:
+    """Change one place of a configuration: often into a mistake, sometimes into something else that is right."""
+    made = copy.deepcopy(config)
+    *above, last = rng.choice([path for path in _paths(made, ()) if path[0] == "profiles"])
+    holder: Any = made
+    for step in above:
+        holder = holder[step]
+    rng.choice([_replace, _replace, _rename, _drop, _repeat])(rng, holder, last)
+    return made
+
+
+def _paths(value: Any, above: Path) -> list[Path]:
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path for step, child in steps for path in ((*above, step), *_paths(child, (*above, step)))]
+
+
+def _replace(rng: Random, holder: Any, step: Any) -> None:
+    known = holder[step]
+    if isinstance(known, int):
+        holder[step] = rng.choice(NUMBERS)
+    elif isinstance(known, str):
+        holder[step] = rng.choice(NAMES if step == "name" else (*TEXTS, rng.choice(NAMES)))
+    if rng.random() < 0.15:
+        holder[step] = rng.choice([None, 5, "5", {}, [], True])
+
+
+def _rename(rng: Random, holder: Any, step: Any) -> None:
+    if isinstance(holder, dict):
+        other = rng.choice([step.upper(), step + "s", step.capitalize(), *POINTS])
+        holder[other] = holder.pop(step)
+
+
+def _drop(rng: Random, holder: Any, step: Any) -> None:
+    del holder[step]
+
+
+def _repeat(rng: Random, holder: Any, step: Any) -> None:
+    if isinstance(holder, list):
+        holder.append(copy.deepcopy(holder[step]))
+    elif isinstance(holder[step], list):
+        holder[step] *= 2
