@@ -1,23 +1,27 @@
 """What is wrong with policies, before they reach a cluster: shape, names, expressions.
 
-It knows no cluster, so a warning that needs one never comes from here. A finding says all there is to say about one
-mistake, but one mistake never hides those of other fields: a misshapen policy is mended as far as that goes.
+It knows nodes only where it is given some: without them nothing is said of labels that no node has. One mistake never
+hides those of other fields: a misshapen policy is mended as far as that goes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from policysched.app import shape
 from policysched.app.files import Document
 from policysched.app.findings import Finding, explained, policy_name
 from policysched.errors import UsageError
+from policysched.framework import Cluster
 from policysched.language import Diagnostic
 from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND, decode_policy
 from policysched.rules.compile import compile_policy
+from policysched.rules.presence import absent
 
+_METRIC: Final = "`metrics."
+"""How a warning about a metric begins: values come from its source and not with the nodes."""
 Object = Mapping[str, Any]
 
 
@@ -37,29 +41,34 @@ def check(policies: Iterable[Object]) -> list[dict[str, Any]]:
     return [finding.to_dict() for policy in policies for finding in findings(policy)]
 
 
-def check_documents(documents: Iterable[Document]) -> list[Finding]:
+def check_documents(documents: Iterable[Document], cluster: Cluster | None = None) -> list[Finding]:
     """Find what is wrong with the policies among documents; others are left alone."""
     return [
         found
         for document in documents
         if document.object.get("kind") == KIND
-        for found in findings(document.object, document)
+        for found in findings(document.object, document, cluster)
     ]
 
 
-def findings(policy: Object, document: Document | None = None) -> Iterator[Finding]:
+def findings(policy: Object, document: Document | None = None, cluster: Cluster | None = None) -> Iterator[Finding]:
     """Find what is wrong with one policy.
+
+    Args:
+        policy: The object.
+        document: Where it came from.
+        cluster: The nodes that it is for.
 
     Raises:
         UsageError: the object is no SchedulingPolicy.
     """
     if not isinstance(policy, Mapping) or policy.get("kind") != KIND:
         raise UsageError(f"expected an object of kind {KIND}")
-    for one in _diagnostics(policy):
+    for one in _diagnostics(policy, cluster):
         yield Finding(policy_name(policy), explained(one, document), document)
 
 
-def _diagnostics(policy: Object) -> Iterator[Diagnostic]:
+def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic]:
     misshapen = list(shape.faults(policy))
     yield from misshapen
     try:
@@ -69,4 +78,7 @@ def _diagnostics(policy: Object) -> Iterator[Diagnostic]:
             yield Diagnostic("error", shape.CODE, error.reason, 1, 1, 1, None, error.field)
         return
     seen = {one.field for one in misshapen}
-    yield from (one for one in compile_policy(decoded).diagnostics if one.field not in seen)
+    result = compile_policy(decoded)
+    yield from (one for one in result.diagnostics if one.field not in seen)
+    if result.policy is not None and cluster is not None:
+        yield from (one for one in absent(result.policy, cluster) if not one.message.startswith(_METRIC))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from policysched.app.check import findings
+from policysched.app.check_nodes import nodes_of
 from policysched.app.expressions import expressions
 from policysched.app.yaml_nodes import read_yaml
 from policysched.errors import UsageError
@@ -45,8 +46,9 @@ class Explained:
     def says(self) -> Iterator[str]:
         """Give what is said about the example, each finding under its text."""
         policy = as_policy(self.example)
+        cluster = nodes_of(one for one, _ in read_yaml(self.nodes, "nodes")) if self.nodes else None
         texts = {one.field: one.text for one in expressions(policy)}
-        for one in (found.diagnostic for found in findings(policy)):
+        for one in (found.diagnostic for found in findings(policy, cluster=cluster)):
             text = texts.get(one.field, "")
             if not text or len(text) > LONGEST:
                 shown = f"{one.severity}[{one.code}]: {one.message}\n  --> {one.field}:{one.line}:{one.column}"

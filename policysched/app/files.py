@@ -83,6 +83,11 @@ class Document:
         node, found = places.find(self.source.root, self.inside(path))
         return node if found else None
 
+    def refusal(self, path: str, error: Exception) -> UsageError:
+        """Make an error about a field out of one that does not know its place."""
+        place = self.place(path)
+        return UsageError(f"{self.file}:{place.line}:{place.column}: {error}")
+
     def inside(self, path: str) -> str:
         """Give the path of a field inside the document."""
         return f"{self.path}.{path}" if self.path and path else self.path or path

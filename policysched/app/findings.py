@@ -59,12 +59,12 @@ class Finding:
         about = f"{self.policy} {found.field}:{found.line}:{found.column}"
         if self.document is None or place is None:
             return f"{found.severity}[{found.code}]: {found.message}\n  --> {about}" + _help_line("  ", found.help)
-        moved = replace(found, line=place.line, column=place.column, end_column=self._end(place), help=None)
+        moved = replace(found, line=place.line, column=place.column, end_column=self.end(place), help=None)
         gutter = " " * (len(str(place.line)) + 2)
         shown = render(moved, "\n".join(self.document.source.lines), self.document.file)
         return f"{shown}\n{gutter}= in {about}{_help_line(gutter, found.help)}"
 
-    def _end(self, begin: Place) -> int:
+    def end(self, begin: Place) -> int:
         """Give the column behind the finding in the file; one that runs on to another line ends with its own."""
         found, document = self.diagnostic, self.document
         if document is None or found.end_column <= found.column:

@@ -22,7 +22,6 @@ from policysched.app.fmt_scalars import Edit, rewrite
 from policysched.app.fmt_sources import Surroundings
 from policysched.errors import PolicyschedError
 from policysched.language import Diagnostic, format_text
-from policysched.model.policy import KIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,6 @@ def format_source(text: str, file: str) -> Formatted:
         UsageError: the text has policies and cannot be read.
         PolicyschedError: the new text would mean something else.
     """
-    if KIND not in text:
-        return Formatted(text)
     documents = read(text, file)
     policies = [one for one in documents if is_policy(one.object)]
     edits: list[Edit] = []

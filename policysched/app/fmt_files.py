@@ -18,6 +18,7 @@ from typing import Final
 from policysched.app.files import as_text, expand, read_bytes, shown
 from policysched.app.fmt import Formatted, format_source
 from policysched.errors import PolicyschedError, UsageError
+from policysched.model.policy import KIND
 
 _MARK: Final = b"\xef\xbb\xbf"
 
@@ -104,6 +105,8 @@ def _replace(new: Path, old: Path) -> None:
 def _format(name: str) -> Outcome:
     try:
         data = read_bytes(name)
+        if KIND.encode() not in data:
+            return Outcome(name, data)
         return Outcome(name, data, format_source(as_text(data, shown(name)), shown(name)))
     except PolicyschedError as error:
         return Outcome(name, problem=error)

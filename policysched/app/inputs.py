@@ -112,16 +112,11 @@ def _located(error: ObjectError, wanted: Wanted, documents: Iterable[Document]) 
     """Put the place of the object in its file before an error."""
     if error.kind == "Pod" and _is(wanted.object, error):
         prefix = f"{wanted.template}." if wanted.template else ""
-        return _at(wanted.document, prefix + error.field, error)
+        return wanted.document.refusal(prefix + error.field, error)
     for document in documents:
         if document.object["kind"] == error.kind and _is(document.object, error):
-            return _at(document, error.field, error)
+            return document.refusal(error.field, error)
     return error
-
-
-def _at(document: Document, field: str, error: ObjectError) -> UsageError:
-    place = document.place(field)
-    return UsageError(f"{document.file}:{place.line}:{place.column}: {error}")
 
 
 def _is(found: Object, error: ObjectError) -> bool:

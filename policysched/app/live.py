@@ -6,6 +6,7 @@ are absent; a kind that is there but may not be listed is an error, because a de
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -29,8 +30,9 @@ _STORAGE_KINDS: Final = (
     ("CSIStorageCapacity", "csistoragecapacities"),
     ("VolumeAttachment", "volumeattachments"),
 )
+NODES: Final = (("Node", "v1", "/api/v1/nodes"),)
 KINDS: Final = (
-    ("Node", "v1", "/api/v1/nodes"),
+    *NODES,
     ("Pod", "v1", "/api/v1/pods"),
     ("Namespace", "v1", "/api/v1/namespaces"),
     ("PriorityClass", "scheduling.k8s.io/v1", "/apis/scheduling.k8s.io/v1/priorityclasses"),
@@ -46,12 +48,15 @@ KINDS: Final = (
 )
 
 
-async def read_cluster(kubeconfig: Path | None = None, context: str | None = None) -> list[Object]:
+async def read_cluster(
+    kubeconfig: Path | None = None, context: str | None = None, kinds: Iterable[tuple[str, str, str]] = KINDS
+) -> list[Object]:
     """List every object that a decision reads.
 
     Args:
         kubeconfig: The file to use; absent, what kubectl would use.
         context: The context in it; absent, its current one.
+        kinds: Which kinds: each with its version and path.
 
     Raises:
         ConnectionProblemError: there is no way to the API server.
@@ -64,7 +69,7 @@ async def read_cluster(kubeconfig: Path | None = None, context: str | None = Non
         transport = Transport(connection)
         return [
             {"apiVersion": api_version, "kind": kind, **item}
-            for kind, api_version, path in KINDS
+            for kind, api_version, path in kinds
             for item in await _items(transport, path)
         ]
     finally:

@@ -28,6 +28,7 @@ app = typer.Typer(
     help="A Kubernetes scheduler whose filter and score rules are SchedulingPolicy objects.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)

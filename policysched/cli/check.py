@@ -2,43 +2,91 @@
 
 from __future__ import annotations
 
+import asyncio
+import enum
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policysched.app.check import check_documents
-from policysched.app.files import load
-from policysched.app.findings import Finding
-from policysched.cli.options import TextFormat
+from policysched.cli.options import Context, Kubeconfig
 from policysched.cli.output import count, print_finding
 from policysched.errors import UsageError
-from policysched.model.policy import KIND
+
+if TYPE_CHECKING:
+    from policysched.app.check_files import Checked
 
 
-def check(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders, or - for the standard input.")],
-    output: Annotated[TextFormat, typer.Option("--output", "-o", help="How to print what is found.")] = TextFormat.TEXT,
+class CheckFormat(enum.StrEnum):
+    """How findings are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    GITHUB = "github"
+
+
+def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for the standard input.")],
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option("--cluster", metavar="FILE|DIR|live", help="Nodes that must have what is read; may be repeated."),
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    warnings_as_errors: Annotated[
+        bool, typer.Option("--warnings-as-errors", "-W", help="End with 1 for warnings too.")
+    ] = False,
+    allow_none: Annotated[bool, typer.Option("--allow-none", help="Files without a policy are no error.")] = False,
+    output: Annotated[
+        CheckFormat, typer.Option("--output", "-o", help="How to print what is found.")
+    ] = CheckFormat.TABLE,
 ) -> int:
     """Check the policies in files: shape, names and expressions.
 
+    With --cluster it also warns of labels, resources and values that no node has.
+
     Exit codes: 0 nothing but warnings, 1 errors, 2 a file or a flag cannot be used.
     """
-    documents = load(files)
-    policies = [document for document in documents if document.object.get("kind") == KIND]
-    if not policies:
-        raise UsageError(f"no {KIND} in {', '.join(files)}")
-    found = check_documents(policies)
-    if output is TextFormat.JSON:
-        typer.echo(json.dumps([one.to_dict() for one in found], indent=2, ensure_ascii=False))
+    from policysched.app.check_files import check_files  # noqa: PLC0415 - the compiler is not needed for --help
+    from policysched.app.check_nodes import read_nodes  # noqa: PLC0415
+
+    nodes = asyncio.run(read_nodes(cluster, kubeconfig, context)) if cluster else None
+    found = check_files(files, nodes, lenient=allow_none)
+    if not found.policies and not found.problems and not allow_none:
+        raise UsageError(f"no SchedulingPolicy in {', '.join(files)}")
+    _print(found, output)
+    if found.problems:
+        return 2
+    return int(bool(found.errors or (warnings_as_errors and found.warnings)))
+
+
+def _print(found: Checked, output: CheckFormat) -> None:
+    if output is CheckFormat.JSON:
+        typer.echo(json.dumps([one.to_dict() for one in found.findings], indent=2, ensure_ascii=False))
+    elif output is CheckFormat.GITHUB:
+        _print_annotations(found)
     else:
-        for one in found:
+        for one in found.findings:
             print_finding(one.text())
-        typer.echo(_summary(len(policies), found))
-    return int(any(one.is_error for one in found))
+    for problem in found.problems:
+        typer.echo(f"error: {problem}", err=True)
+    if output is not CheckFormat.JSON and (found.policies or not found.problems):
+        typer.echo(_summary(found))
 
 
-def _summary(policies: int, found: list[Finding]) -> str:
-    errors = sum(one.is_error for one in found)
-    said = (count(policies, "policy", "policies"), count(errors, "error"), count(len(found) - errors, "warning"))
-    return "{}: {}, {}".format(*said)
+def _print_annotations(found: Checked) -> None:
+    from policysched.cli.github import annotation, problem  # noqa: PLC0415 - as above
+
+    for one in found.findings:
+        typer.echo(annotation(one))
+    for error in found.problems:
+        typer.echo(problem(error))
+
+
+def _summary(found: Checked) -> str:
+    said = f"{count(found.policies, 'policy', 'policies')}: {count(found.errors, 'error')}, "
+    said += count(found.warnings, "warning")
+    if not found.findings:
+        return said
+    worst = min(found.findings, key=lambda one: not one.is_error)
+    return f"{said}; `policysched explain {worst.diagnostic.code}` says more"

@@ -8,7 +8,6 @@ import logging
 from rich.console import Console, RenderableType
 from rich.status import Status
 
-from policysched.app.demo import play
 from policysched.cli.output import console
 
 
@@ -33,6 +32,8 @@ class _Terminal:
 
 def demo() -> int:
     """Show a policy at work: applied, edited, broken and deleted while pods arrive. Needs no cluster and no kubectl."""
+    from policysched.app.demo import play  # noqa: PLC0415 - the engine is not needed for --help
+
     logging.getLogger("policysched").setLevel(logging.ERROR)
     out = console()
     if not out.is_terminal:

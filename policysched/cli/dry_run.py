@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from policysched.app.inputs import gather
-from policysched.app.tables import decision_parts
 from policysched.cli.options import Context, Kubeconfig, TableFormat
 from policysched.cli.output import print_parts
 
@@ -36,6 +34,9 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     Exit codes: 0 there is an answer, whatever it is; 1 a policy has errors and took no part; 2 a file or a flag cannot
     be used.
     """
+    from policysched.app.inputs import gather  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.tables import decision_parts  # noqa: PLC0415
+
     inputs = asyncio.run(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
     found = inputs.findings()
     record = inputs.evaluate(found, seed).to_dict()

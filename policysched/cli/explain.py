@@ -22,15 +22,14 @@ PROSE_WIDTH: Final = 100
 def _complete(incomplete: str) -> list[tuple[str, str]]:
     from policysched.app.explain import explain_all  # noqa: PLC0415 - not needed for --help
 
-    return [(one.code, one.title) for one in explain_all() if one.code.startswith(incomplete.upper())]
+    listed = [(one.code.lower() if incomplete.islower() else one.code, one.title) for one in explain_all()]
+    return [(code, title) for code, title in listed if code.startswith(incomplete)]
 
 
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[CODE]", help="As E0301, e301 or 301; absent, all are listed.", autocompletion=_complete
-        ),
+        typer.Argument(metavar="CODE", help="As E0301, e301 or 301; absent, all are listed.", autocompletion=_complete),
     ] = None,
     output: Annotated[TableFormat, typer.Option("--output", "-o", help="How to print it.")] = TableFormat.TABLE,
 ) -> int:

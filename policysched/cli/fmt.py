@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.text import Text
 
-from policysched.app.files import STDIN
-from policysched.app.fmt_files import Outcome, format_files, write
 from policysched.cli.output import console, count, print_finding
 from policysched.errors import PolicyschedError
 
+if TYPE_CHECKING:
+    from policysched.app.fmt_files import Outcome
+
+_STDIN: Final = "-"
 _STYLES: Final = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
 
 
@@ -48,9 +50,11 @@ class _Run:
         self.kept += one.count == 0 and not findings
 
     def _deal(self, one: Outcome) -> None:
+        from policysched.app.fmt_files import write  # noqa: PLC0415 - the parser is not needed for --help
+
         if self.diff:
             _print_diff(one.diff())
-        elif one.name == STDIN and not self.check:
+        elif one.name == _STDIN and not self.check:
             sys.stdout.buffer.write(one.after)
             sys.stdout.buffer.flush()
         elif one.count and not self.check:
@@ -74,7 +78,7 @@ class _Run:
 
 
 def fmt(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders, or - for the standard input.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for the standard input.")],
     check: Annotated[bool, typer.Option("--check", help="Change nothing; say which files would change.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Change nothing; show what would change.")] = False,
 ) -> int:
@@ -86,7 +90,9 @@ def fmt(
     Exit codes: 0 all is well; 1 an expression has a mistake, or with --check a file would change; 2 a file or a flag
     cannot be used.
     """
-    run = _Run(check, diff, err=diff or STDIN in files)
+    from policysched.app.fmt_files import format_files  # noqa: PLC0415 - the parser is not needed for --help
+
+    run = _Run(check, diff, err=diff or _STDIN in files)
     for outcome in format_files(files):
         run.take(outcome)
     typer.echo(run.summary(), err=run.err)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from policysched.app.profiles import DEFAULT_NAME
 from policysched.cli.logs import log_to_stderr
 from policysched.cli.options import Context, Kubeconfig
 from policysched.cli.stopping import stop_on_signals
@@ -23,7 +22,8 @@ def run(
     verbosity: Annotated[int, typer.Option("--v", metavar="LEVEL", min=0, max=10, help="How much is logged.")] = 0,
 ) -> int:
     """Run the scheduler until SIGTERM or SIGINT, with a kubeconfig or a pod's own credentials."""
-    from policysched.app.run import RunOptions, run_scheduler  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.profiles import DEFAULT_NAME  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.run import RunOptions, run_scheduler  # noqa: PLC0415
 
     log_to_stderr(verbosity)
     names = tuple(dict.fromkeys(scheduler_name or [DEFAULT_NAME]))

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from policysched.app.sandbox import SandboxOptions, serve_sandbox
 from policysched.cli.stopping import stop_on_signals
 
 
@@ -28,6 +27,8 @@ def sandbox(
 
     There is no authentication and nothing is kept: it is for one user on one machine.
     """
+    from policysched.app.sandbox import SandboxOptions, serve_sandbox  # noqa: PLC0415 - no server is needed for --help
+
     options = SandboxOptions(tuple(load or ()), nodes, port, kubeconfig_out)
 
     async def until_stopped() -> None:

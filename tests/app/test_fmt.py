@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from policysched.app import fmt
 from policysched.app.files import read
 from policysched.app.fmt import format_source
+from policysched.app.fmt_files import Outcome, format_files
 from policysched.errors import PolicyschedError, UsageError
 from policysched.language import Diagnostic, format_text
 from tests import strategies
@@ -251,10 +253,12 @@ def test_line_ends_stay_as_they_are(end: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "# SchedulingPolicies are elsewhere", "kind: Pod\n", "{{ .Values.helm }}", "a: [", "\t"]
+    "data", [b"", b"# policies are elsewhere", b"kind: Pod\n", b"{{ .Values.helm }}", b"a: [", b"\t", b"\xff\0"]
 )
-def test_texts_without_policies_are_not_looked_at(text: str) -> None:
-    assert format_source(text, "p.yaml").text == text or "SchedulingPolic" in text
+def test_files_that_name_no_policy_are_not_looked_at(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(data)
+    assert list(format_files([str(path)])) == [Outcome(str(path), data)]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from policysched.app import live
+from policysched.app.check_nodes import read_nodes
 from policysched.app.clock import SystemClock
 from policysched.app.in_force import compiles, in_force
 from policysched.app.inputs import gather
@@ -114,3 +115,18 @@ def test_in_force_is_the_newest_spec_that_compiles(policy: dict[str, Any], gener
     assert found["metadata"]["generation"] == generation
     assert found["spec"]["filters"][0]["require"] == require
     assert compiles(found) is (require != BROKEN)
+
+
+async def test_nodes_alone_are_read_for_a_check(
+    sandbox: Sandbox, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    request = Transport.request
+
+    async def counted(self: Transport, method: str, path: str, *given: Any, **named: Any) -> bytes:
+        asked.append(path)
+        return await request(self, method, path, *given, **named)
+
+    monkeypatch.setattr(Transport, "request", counted)
+    assert (await read_nodes(["live"], kubeconfig)).nodes.count == 3
+    assert {path.partition("?")[0] for path in asked} == {"/api/v1/nodes"}

@@ -1,24 +1,38 @@
 from __future__ import annotations
 
+import io
 import json
+import re
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Command, Write
+from tests.cli.processes import on_a_terminal
 
 HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  filters:\n"
 GOOD = HEAD + '  - {name: a, require: node.zone == "a"}\n'
 BAD = HEAD + "  - name: a\n    require: node.zone = 5\n"
 WARNED = HEAD + '  - name: a\n    require: number(node.labels["x"]) > 5\n'
+NODE = (
+    "apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\n  labels: {gpu-model: A100}\n"
+    "status: {allocatable: {cpu: '4'}}\n"
+)
 
 
 @pytest.mark.parametrize(
     ("text", "code", "summary"),
     [
         (GOOD, 0, "1 policy: 0 errors, 0 warnings"),
-        (BAD, 1, "1 policy: 1 error, 0 warnings"),
-        (WARNED, 0, "1 policy: 0 errors, 1 warning"),
-        (f"{GOOD}---\n{BAD}---\nkind: Pod\n", 1, "2 policies: 1 error, 0 warnings"),
+        (BAD, 1, "1 policy: 1 error, 0 warnings; `policysched explain E0101` says more"),
+        (WARNED, 0, "1 policy: 0 errors, 1 warning; `policysched explain W0701` says more"),
+        (f"{WARNED}---\n{BAD}", 1, "2 policies: 1 error, 1 warning; `policysched explain E0101` says more"),
+        (
+            f"{GOOD}---\n{BAD}---\nkind: Pod\n",
+            1,
+            "2 policies: 1 error, 0 warnings; `policysched explain E0101` says more",
+        ),
     ],
 )
 def test_check_ends_with_a_summary_and_its_code(
@@ -39,7 +53,7 @@ def test_check_shows_the_mistake_in_its_line(command: Command, write: Write) -> 
         "   = in p spec.filters[0].require:1:11\n"
         "   = help: write `==` to compare\n"
         "\n"
-        "1 policy: 1 error, 0 warnings\n"
+        "1 policy: 1 error, 0 warnings; `policysched explain E0101` says more\n"
     )
 
 
@@ -59,3 +73,129 @@ def test_check_reads_folders(command: Command, write: Write) -> None:
     write("a.yaml", GOOD)
     write("b.yml", BAD)
     assert command("check", ".").code == 1
+
+
+@pytest.mark.parametrize("output", ["table", "json", "github"])
+@pytest.mark.parametrize("flag", ["-W", "--warnings-as-errors"])
+def test_warnings_can_count_as_errors(command: Command, write: Write, flag: str, output: str) -> None:
+    write("p.yaml", WARNED)
+    assert command("check", "p.yaml", "-o", output).code == 0
+    assert command("check", "p.yaml", flag, "-o", output).code == 1
+    assert command("check", write("good.yaml", GOOD), flag, "-o", output).code == 0
+
+
+def test_check_prints_workflow_commands_of_github(command: Command, write: Write) -> None:
+    write("p.yaml", f"{BAD}---\n{WARNED}")
+    done = command("check", "./p.yaml", "-o", "github")
+    assert done.out.splitlines() == [
+        "::error file=p.yaml,line=7,col=24,endColumn=25,title=E0101::`=` is not an operator%0Ahelp: "
+        "write `==` to compare",
+        "::warning file=p.yaml,line=15,col=14,endColumn=42,title=W0701::may be unknown and nothing handles it%0Ahelp: "
+        'node.labels["x"] may be missing; write `(...) ?? true` or `?? false`',
+        "2 policies: 1 error, 1 warning; `policysched explain E0101` says more",
+    ]
+
+
+def test_github_s_commands_are_escaped(command: Command, write: Write, tmp_path: Path) -> None:
+    (tmp_path / "50%, a:b").mkdir()
+    write("50%, a:b/p.yaml", f"{HEAD}  - name: a\n    require: 10 % 3 > 1\n")
+    line = command("check", "50%, a:b/p.yaml", "-o", "github").out.splitlines()[0]
+    where, _, said = line.removeprefix("::").partition("::")
+    assert where == "error file=50%25%2C a%3Ab/p.yaml,line=7,col=17,endColumn=18,title=E0101"
+    assert said == "`%25` is not an operator%0Ahelp: there is no remainder; percentages are written 80%25"
+
+
+def test_files_that_cannot_be_read_are_commands_too(command: Command, write: Write) -> None:
+    write("a.yaml", "kind: SchedulingPolicy\n  a: b\n")
+    done = command("check", "a.yaml", "none.yaml", write("p.yaml", GOOD), "-o", "github")
+    assert done.code == 2
+    assert done.out.splitlines() == [
+        "::error file=a.yaml,line=2,col=4::not valid YAML: mapping values are not allowed in this context",
+        "::error::none.yaml: there is no such file",
+        "1 policy: 0 errors, 0 warnings",
+    ]
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(command: Command, write: Write, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = command("check", "none.yaml", "empty", write("p.yaml", BAD), "-o", "json")
+    assert done.code == 2
+    assert [one["code"] for one in json.loads(done.out)] == ["E0101"]
+    assert done.problem.splitlines() == [
+        "error: none.yaml: there is no such file",
+        "error: empty: the folder has no .yaml, .yml or .json file",
+    ]
+
+
+def test_check_reads_the_standard_input(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
+    done = command("check", "-")
+    assert done.code == 1
+    assert "  --> <stdin>:7:24\n" in done.out
+
+
+@pytest.mark.parametrize("text", ["kind: Pod\n", "", "{{ .Values }}: [\n", "\t"])
+def test_files_without_a_policy_may_be_allowed(command: Command, write: Write, text: str) -> None:
+    write("a.yaml", text)
+    assert command("check", "a.yaml").code == 2
+    done = command("check", "a.yaml", "--allow-none")
+    assert (done.code, done.out, done.problem) == (0, "0 policies: 0 errors, 0 warnings\n", "")
+    assert command("check", "a.yaml", write("p.yaml", BAD), "--allow-none").code == 1
+    assert command("check", "none.yaml", "--allow-none").code == 2
+
+
+def test_findings_are_coloured_on_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(f"{BAD}---\n{WARNED}", "utf-8")
+    said = on_a_terminal("check", str(path), code=1)
+    assert re.search(r"\x1b\[1;31merror\[E0101\]", said)
+    assert re.search(r"\x1b\[1;33mwarning\[W0701\]", said)
+    assert "\x1b[3" not in on_a_terminal("check", str(path), code=1, NO_COLOR="1")
+
+
+MODELS = HEAD + '  - {name: a, require: \'node.labels["gpu_model"] == "A100"\'}\n'
+VALUES = HEAD + '  - {name: a, require: \'node.labels["gpu-model"] == "A10"\'}\n'
+METRICS = HEAD.replace("  filters", "  metrics: [{name: load, query: q}]\n  filters") + (
+    "  - {name: a, require: '(metrics.load < 1) ?? true'}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("policy", "help_text"),
+    [(MODELS, "did you mean `gpu-model`?"), (VALUES, "did you mean `A100`?"), (GOOD, None)],
+)
+def test_check_warns_of_what_no_node_of_a_cluster_has(
+    command: Command, write: Write, policy: str, help_text: str | None
+) -> None:
+    write("p.yaml", policy)
+    write("nodes.yaml", f"{NODE}---\nkind: Pod\nspec: broken\n")
+    assert command("check", "p.yaml").out.startswith("1 policy: 0 errors, 0 warnings")
+    done = command("check", "p.yaml", "--cluster", "nodes.yaml", "-o", "json")
+    (found,) = json.loads(done.out)
+    assert (done.code, found["code"], found["severity"], found["help"]) == (0, "W0705", "warning", help_text)
+    assert (found["fileLine"], found["field"]) == (6, "spec.filters[0].require")
+    assert command("check", "p.yaml", "--cluster", "nodes.yaml", "-W").code == 1
+
+
+def test_check_with_a_cluster_that_has_everything_says_nothing(command: Command, write: Write) -> None:
+    write("p.yaml", f"{MODELS.replace('gpu_model', 'gpu-model')}---\n{METRICS}")
+    done = command("check", "p.yaml", "--cluster", write("nodes.yaml", NODE))
+    assert (done.code, done.out) == (0, "2 policies: 0 errors, 0 warnings\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "nodes.yaml: there is no such file"),
+        ("kind: Pod\n", "no Node in nodes.yaml"),
+        (NODE.replace("'4'", "4x"), 'nodes.yaml:6:29: node "n1": status.allocatable.cpu: '),
+    ],
+)
+def test_check_says_what_is_wrong_with_a_cluster(
+    command: Command, write: Write, text: str | None, message: str
+) -> None:
+    if text is not None:
+        write("nodes.yaml", text)
+    done = command("check", write("p.yaml", GOOD), "--cluster", "nodes.yaml")
+    assert (done.code, done.out) == (2, "")
+    assert done.problem.startswith(f"error: {message}")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import re
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from policysched import __version__
+from policysched.cli import execute
 from tests.meta.markdown import ROOT
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -72,3 +75,43 @@ def test_python_of_the_image_is_one_the_project_runs_on() -> None:
     versions = re.findall(r"python:(\d+)\.(\d+)", DOCKERFILE)
     assert versions
     assert all((int(major), int(minor)) >= least for major, minor in versions)
+
+
+HOOKS: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+"""What pre-commit reads of this repository; its schema says which keys there are."""
+
+
+def test_hooks_have_the_shape_that_pre_commit_reads() -> None:
+    assert [hook["id"] for hook in HOOKS] == ["policysched-check", "policysched-fmt"]
+    for hook in HOOKS:
+        assert set(hook) == {"id", "name", "description", "entry", "language", "types_or"}
+        assert hook["language"] == "python"
+        assert hook["types_or"] == ["yaml", "json"]
+        assert all(isinstance(hook[key], str) for key in ("id", "name", "description", "entry"))
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: str(hook["id"]))
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('appliesTo: pod.name == "a"', 0),
+        ("appliesTo: pod.name ==", 1),
+        (None, 0),
+    ],
+)
+def test_hooks_run_on_the_files_that_they_are_given(
+    hook: dict[str, Any], text: str | None, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "template.yaml").write_text("{{- range .Values }}\n", "utf-8")
+    head = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n"
+    (tmp_path / "policy.yaml").write_text(f"{head}  {text}\n" if text else "kind: Pod\n", "utf-8")
+    program, *arguments = hook["entry"].split()
+    assert program in PROJECT["project"]["scripts"]
+    assert execute([*arguments, "template.yaml", "policy.yaml"]) == code
+
+
+def test_the_hook_that_formats_does() -> None:
+    [entry] = [hook["entry"] for hook in HOOKS if hook["id"] == "policysched-fmt"]
+    assert "--check" not in entry
+    assert "--diff" not in entry
