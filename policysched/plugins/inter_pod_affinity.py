@@ -20,7 +20,6 @@ from policysched.framework import (
     SKIP,
     Action,
     Aspect,
-    Change,
     Cluster,
     Code,
     Codes,
@@ -82,7 +81,7 @@ class InterPodAffinity:
         terms, around = pod_terms(pod), self._surroundings(cluster)
         if terms.faults:
             return unresolvable(f"parsing pod: {terms.fault}")
-        if not around.existing.used and not terms.affinity and not terms.anti_affinity:
+        if not around.statements.ever and not terms.affinity and not terms.anti_affinity:
             return SKIP
         near = self._meant(terms.affinity, cluster)
         away = self._meant(terms.anti_affinity, cluster)
@@ -90,7 +89,7 @@ class InterPodAffinity:
         return Demands(
             near=[(key, Part(around.matching(near), 1)) for key in keys],
             away=_keyed(around, terms.anti_affinity, away),
-            concerning=Concerning(pod, cluster, around.existing, {Sort.REPELS: 1}),
+            concerning=Concerning(pod, cluster, around, {Sort.REPELS: 1}),
             shared=around,
             may_be_first=bool(near) and all(one.matches(pod) for one in near),
         )
@@ -113,11 +112,11 @@ class InterPodAffinity:
         """Find what the pod prefers, and which preferences of others mean it."""
         terms, around = pod_terms(pod), self._surroundings(cluster)
         prefers = _states_preferences(pod)
-        if not prefers and (self._ignore_preferred or not around.existing.used):
+        if not prefers and (self._ignore_preferred or not around.statements.ever):
             return SKIP
         if terms.faults:
             return Status(Code.ERROR, (f"failed to parse pod: {terms.fault}",))
-        concerning = Concerning(pod, cluster, around.existing, self._weights)
+        concerning = Concerning(pod, cluster, around, self._weights)
         return Wishes(self._preferences(terms, cluster, around), concerning, around)
 
     def score_reach(self, state: Wishes, rows: ChangedRows) -> Rows:
@@ -152,9 +151,8 @@ class InterPodAffinity:
     def epoch(self, cluster: Cluster) -> Hashable:
         """Give what moves when pods begin to state anything, or when labels of namespaces that terms read change."""
         around = self._surroundings(cluster)
-        around.existing.catch_up()
-        reads = around.reads_namespaces or around.existing.reads_namespaces
-        return around.existing.used, cluster.namespaces_epoch if reads else None
+        reads = around.reads_namespaces or around.statements.read_namespaces
+        return around.statements.ever, cluster.namespaces_epoch if reads else None
 
     def events(self) -> Sequence[Hint]:
         """Pods and nodes help that make what is required so, and namespaces where terms read their labels."""
@@ -162,19 +160,9 @@ class InterPodAffinity:
         return (
             Hint(Resource.ASSIGNED_POD, pods, pod_helps),
             Hint(Resource.PENDING_POD, pods, pod_helps),
-            Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_helps),
-            Hint(Resource.NAMESPACE, Action.ALL, self._namespace_helps),
+            Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, node_helps),
+            Hint(Resource.NAMESPACE, Action.ALL, namespace_helps),
         )
-
-    def _node_helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:
-        existing = self._surroundings(cluster).existing
-        existing.catch_up()
-        labels = cluster.namespaces.get(pod.metadata.namespace, {})
-        stated = (one for one in existing.about(pod, labels) if one.sort is Sort.REPELS)
-        return node_helps(pod, change, {one.term.topology_key for one in stated})
-
-    def _namespace_helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - a hint's signature
-        return namespace_helps(pod) or self._surroundings(cluster).existing.reads_namespaces
 
     def _surroundings(self, cluster: Cluster) -> Surroundings:
         around = self._around.get(cluster)

@@ -1,19 +1,19 @@
 """Which changes can help a pod that InterPodAffinity turned away.
 
-Knows the terms of the pods at hand and labels, never who else is placed. Where kube-scheduler would leave a pod waiting
-for minutes that a change may well have helped, these hints say so: they resolve namespace selectors, look at every
-anti-affinity term for itself, and see that a pod may become the first of its group.
+Knows the terms of the pods at hand and what placed pods state, never where they are. Where kube-scheduler would leave a
+pod waiting for minutes that a change may well have helped, these hints say so: they resolve namespace selectors, look
+at every anti-affinity term for itself, and see that a pod may become the first of its group.
 
 Source: plugins/interpodaffinity/plugin.go (isSchedulableAfter…), v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from policysched.framework import Change, Cluster
 from policysched.model.objects import Pod
-from policysched.model.pod_affinity import AffinityTerm, pod_terms
+from policysched.model.pod_affinity import AffinityTerm, Sort, pod_terms
 from policysched.plugins.hints import leaves_a_place, nodes_of, pods_of, updates_itself
 
 
@@ -27,14 +27,8 @@ def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
     return _comes(pod, old, new, cluster) or (old is not None and _goes(pod, old, new, cluster))
 
 
-def node_helps(pod: Pod, change: Change, repelling: Collection[str]) -> bool:
-    """Tell whether a node is new, or in another domain, for terms that may have kept the pod out.
-
-    Args:
-        pod: the pod that waits.
-        change: the change of the node.
-        repelling: the topology keys of placed pods' anti-affinity that means the pod.
-    """
+def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
+    """Tell whether a node is new, or in another domain, for terms that may have kept the pod out."""
     old, new = nodes_of(change)
     if new is None:
         return False
@@ -42,14 +36,21 @@ def node_helps(pod: Pod, change: Change, repelling: Collection[str]) -> bool:
     labels = new.metadata.labels
     before = None if old is None else old.metadata.labels
     enters = any(_enters(term.topology_key, before, labels) for term in terms.affinity)
-    left = {*(term.topology_key for term in terms.anti_affinity), *repelling}
+    left = {term.topology_key for term in (*terms.anti_affinity, *_repelling(pod, cluster))}
     return enters or any(_leaves(key, before, labels) for key in left)
 
 
-def namespace_helps(pod: Pod) -> bool:
-    """Tell whether labels of namespaces say which pods the pod needs or keeps away from."""
+def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    """Tell whether labels of namespaces say which pods need each other or keep away from each other."""
     terms = pod_terms(pod)
-    return any(term.reads_namespaces for term in (*terms.affinity, *terms.anti_affinity))
+    own = any(term.reads_namespaces for term in (*terms.affinity, *terms.anti_affinity))
+    return own or cluster.statements.read_namespaces
+
+
+def _repelling(pod: Pod, cluster: Cluster) -> list[AffinityTerm]:
+    """List the anti-affinity terms of placed pods that mean the pod."""
+    labels = cluster.namespaces.get(pod.metadata.namespace, {})
+    return [one.term for one in cluster.statements.about(pod, labels) if one.sort is Sort.REPELS]
 
 
 def _comes(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:

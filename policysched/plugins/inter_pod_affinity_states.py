@@ -8,7 +8,7 @@ Source: plugins/interpodaffinity/filtering.go and scoring.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,11 @@ from policysched.model.objects import Pod
 from policysched.model.pod_affinity import AffinityTerm, Sort, Statement
 from policysched.model.selectors import LabelMatcher
 from policysched.plugins.bases import row_count
-from policysched.plugins.inter_pod_affinity_index import ExistingTerms
-from policysched.plugins.inter_pod_affinity_sums import ChangedRows, DomainSums, Part, Topologies, renewed
+from policysched.plugins.inter_pod_affinity_sums import ChangedRows, DomainSums, Part, SummedTallies, renewed
+from policysched.state.anchors import Anchor, anchors_of_selector
 from policysched.state.cluster import Cluster
 from policysched.state.pods import PlacedPod
-from policysched.state.tallies import Tallies, Tally
+from policysched.state.tallies import Tally
 
 KeyedPart = tuple[str, Part]
 """A topology key and what is summed up over its domains."""
@@ -42,6 +42,15 @@ class Meant:
         inside = self.namespaces is None or pod.metadata.namespace in self.namespaces
         return inside and self.pods.matches(pod.metadata.labels)
 
+    @property
+    def anchors(self) -> list[Anchor]:
+        """What a pod that is meant has one of."""
+        return anchors_of_selector(self.pods, self.namespaces)
+
+
+def _openness(anchors: Collection[Anchor]) -> int:
+    return sum(part is None for anchor in anchors for part in anchor)
+
 
 def meant_by(term: AffinityTerm, namespaces: Mapping[str, Mapping[str, str]]) -> Meant:
     """Resolve the namespaces of a term of the pod to place.
@@ -59,15 +68,15 @@ def meant_by(term: AffinityTerm, namespaces: Mapping[str, Mapping[str, str]]) ->
 class Surroundings:
     """What all states over one cluster share."""
 
-    __slots__ = ("_nodes", "existing", "reads_namespaces", "tallies", "topologies")
+    __slots__ = ("_nodes", "_summed", "_tallies", "reads_namespaces", "statements")
 
     def __init__(self, cluster: Cluster) -> None:
-        self._nodes = cluster.nodes
-        self.existing = ExistingTerms(cluster.kinds, cluster.tallies)
-        self.topologies = Topologies(cluster.nodes, cluster.journal)
-        self.tallies: Tallies = cluster.tallies
+        self.statements = cluster.statements
         self.reads_namespaces = False
         """Whether a term of a pod to place ever depended on the labels of namespaces."""
+        self._nodes = cluster.nodes
+        self._summed = SummedTallies(cluster.domains, cluster.nodes, cluster.journal)
+        self._tallies = cluster.tallies
 
     @property
     def all_rows(self) -> slice:
@@ -85,44 +94,53 @@ class Surroundings:
         def counts(placed: PlacedPod) -> bool:
             return all(one.matches(placed.pod) for one in wanted)
 
-        return self.tallies.of(("affinity", wanted), counts)
+        narrowest = min((one.anchors for one in wanted), key=lambda anchors: (_openness(anchors), len(anchors)))
+        return self._tallies.of(("affinity", wanted), counts, among=narrowest)
+
+    def stating(self, statement: Statement) -> Tally:
+        """Count by row how often placed pods state something."""
+        statements = self.statements
+
+        def times(placed: PlacedPod) -> int:
+            return statements.of_kind(placed.kind).get(statement, 0)
+
+        return self._tallies.of(("affinity statement", statement), times, among=(statement,))
 
     def sums(self, parts: Iterable[KeyedPart]) -> list[DomainSums]:
         """Sum up parts by topology key."""
         by_key: dict[str, list[Part]] = {}
         for key, part in parts:
             by_key.setdefault(key, []).append(part)
-        return [DomainSums(key, parts, self.topologies) for key, parts in by_key.items()]
+        return [DomainSums(key, parts, self._summed) for key, parts in by_key.items()]
 
 
 class Concerning:
     """The statements of placed pods that mean one pod class, of the sorts with a weight."""
 
-    __slots__ = ("_existing", "_labels", "_pod", "_statements", "_version", "_weights")
+    __slots__ = ("_labels", "_pod", "_shared", "_statements", "_version", "_weights")
 
-    def __init__(self, pod: Pod, cluster: Cluster, existing: ExistingTerms, weights: Mapping[Sort, int]) -> None:
+    def __init__(self, pod: Pod, cluster: Cluster, shared: Surroundings, weights: Mapping[Sort, int]) -> None:
         self._pod = pod
         self._labels = cluster.namespaces.get(pod.metadata.namespace, {})
-        self._existing = existing
+        self._shared = shared
         self._weights = weights
         self._version = -1
         self._statements: list[Statement] = []
 
     def renew(self) -> bool:
         """Look for new statements; tell whether the list is another."""
-        self._existing.catch_up()
-        if self._version == self._existing.version:
+        statements = self._shared.statements
+        if self._version == statements.version:
             return False
-        self._version = self._existing.version
+        self._version = statements.version
         before = self._statements
-        found = self._existing.about(self._pod, self._labels)
-        self._statements = [one for one in found if one.sort in self._weights]
+        self._statements = [one for one in statements.about(self._pod, self._labels) if one.sort in self._weights]
         return self._statements != before
 
     def parts(self) -> list[KeyedPart]:
         """Give what the statements add, by topology key; a preference adds its own weight besides."""
         return [
-            (one.term.topology_key, Part(self._existing.tally(one), self._weights[one.sort] + one.weight))
+            (one.term.topology_key, Part(self._shared.stating(one), self._weights[one.sort] + one.weight))
             for one in self._statements
         ]
 

@@ -30,6 +30,7 @@ from policysched.state.moment import Moment
 from policysched.state.nodes import NodeTable
 from policysched.state.pods import PlacedPod, PodTable, pod_id
 from policysched.state.ports import PortTable
+from policysched.state.statements import Statements
 from policysched.state.storage import Storage
 from policysched.state.tallies import Tallies
 from policysched.state.workloads import Workloads
@@ -53,7 +54,8 @@ class Cluster:
         self.ports = PortTable(columns)
         self.pods = PodTable()
         self.kinds = Kinds()
-        self.tallies = Tallies(columns, self.pods, self.kinds)
+        self.statements = Statements()
+        self.tallies = Tallies(columns, self.pods, self.kinds, self.statements)
         self.storage = Storage()
         self.workloads = Workloads()
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
@@ -213,6 +215,7 @@ class Cluster:
         placed = PlacedPod(pod, row, measured if measured is not None else footprint(pod), assumed)
         placed.kind, is_new = self.kinds.enter(placed)
         if is_new:
+            self.statements.appear(placed.kind, pod)
             self.tallies.appear(placed.kind, placed)
         self.pods.insert(identity, placed)
         if self.storage.place(placed):
@@ -227,6 +230,7 @@ class Cluster:
         self._count(placed, -1)
         if self.kinds.leave(placed.kind):
             self.tallies.vanish(placed.kind)
+            self.statements.vanish(placed.kind)
         self._release_if_empty(placed.row)
 
     def _count(self, placed: PlacedPod, count: int) -> None:

@@ -28,12 +28,17 @@ class Domains:
     Call `refresh` before reading.
     """
 
-    __slots__ = ("__weakref__", "_journal", "_nodes", "_numbers", "_seen", "epoch", "key", "of_row")
+    __slots__ = (
+        *("__weakref__", "_alone", "_alone_at", "_journal", "_nodes", "_numbers", "_seen"),
+        *("epoch", "key", "of_row", "version"),
+    )
 
     def __init__(self, key: str, nodes: NodeTable, journal: Journal) -> None:
         self.key = key
         self.epoch = 0
         """Moves when numbers may mean other values than before."""
+        self.version = 0
+        """Moves when any row may be in another domain than before."""
         self.of_row: NDArray[np.intp] = np.zeros(0, np.intp)
         """The domain of each row.
 
@@ -43,12 +48,21 @@ class Domains:
         self._journal = journal
         self._numbers: dict[int, int] = {}
         self._seen = 0
+        self._alone, self._alone_at = True, -1
         self._number_all()
 
     @property
     def count(self) -> int:
         """How many numbers are given out, that of rows without the label included."""
         return len(self._numbers) + 1
+
+    @property
+    def alone(self) -> bool:
+        """Whether no two rows are in one domain, as with host names."""
+        if self._alone_at != self.version:
+            self._alone = int(np.bincount(self.of_row)[NO_DOMAIN + 1 :].max(initial=0)) <= 1
+            self._alone_at = self.version
+        return self._alone
 
     def number(self, value: str) -> int:
         """Give the number of a value, whether or not a node has it."""
@@ -77,7 +91,9 @@ class Domains:
 
     def _renumber(self, rows: NDArray[np.int32]) -> None:
         codes = self._nodes.labels(self.key)[rows]
-        self.of_row[rows] = [self._number(code) for code in codes.tolist()]
+        numbers = np.array([self._number(code) for code in codes.tolist()], np.intp)
+        self.version += not np.array_equal(self.of_row[rows], numbers)
+        self.of_row[rows] = numbers
         if len(self._numbers) > 2 * self._nodes.count + SPARE:
             self._number_all()
 
@@ -94,6 +110,7 @@ class Domains:
         self.of_row = numbers[inverse]
         self._seen = self._journal.position
         self.epoch += 1
+        self.version += 1
 
 
 class DomainTable:

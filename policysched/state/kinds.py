@@ -7,7 +7,7 @@ once a pod. What a kind's pods weigh on their rows is `policysched.state.tallies
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
 import msgspec
 
@@ -21,21 +21,22 @@ _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 class Kinds:
     """The kinds that placed pods are of, numbered from 0; numbers of kinds without pods are used again."""
 
-    __slots__ = ("_counts", "_free", "_ids", "_keys", "affine", "affine_epoch", "epoch", "present")
+    __slots__ = ("_counts", "_free", "_ids", "_keys", "_spaces", "epoch", "present")
 
     def __init__(self) -> None:
         self.present: list[PlacedPod | None] = []
         """A pod of each kind, None for a free number; its row and whether it is assumed mean nothing."""
-        self.affine: dict[int, PlacedPod] = {}
-        """The kinds whose pods have affinity or anti-affinity towards pods."""
         self.epoch = 0
         """Moves when a kind appears or goes."""
-        self.affine_epoch = 0
-        """Moves when an affine kind appears or goes."""
         self._ids: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._counts: list[int] = []
         self._free: list[int] = []
+        self._spaces: dict[str, dict[int, None]] = {}
+
+    def of_namespace(self, namespace: str) -> Collection[int]:
+        """Give the kinds of a namespace's pods."""
+        return self._spaces.get(namespace, {})
 
     def enter(self, placed: PlacedPod) -> tuple[int, bool]:
         """Count a pod; give its kind, and whether that is a new one."""
@@ -51,12 +52,14 @@ class Kinds:
         self._counts[kind] -= 1
         if self._counts[kind]:
             return False
+        gone = self.present[kind]
+        if gone is not None:
+            self._forget(gone.pod.metadata.namespace, kind)
         del self._ids[self._keys[kind]]
         self.present[kind] = None
         self._keys[kind] = None
         self._free.append(kind)
         self.epoch += 1
-        self.affine_epoch += self.affine.pop(kind, None) is not None
         return True
 
     def _appear(self, key: Hashable, placed: PlacedPod) -> int:
@@ -69,11 +72,15 @@ class Kinds:
             self._keys.append(key)
             self._counts.append(1)
         self._ids[key] = kind
+        self._spaces.setdefault(placed.pod.metadata.namespace, {})[kind] = None
         self.epoch += 1
-        if has_pod_affinity(placed.pod):
-            self.affine[kind] = placed
-            self.affine_epoch += 1
         return kind
+
+    def _forget(self, namespace: str, kind: int) -> None:
+        space = self._spaces[namespace]
+        del space[kind]
+        if not space:
+            del self._spaces[namespace]
 
 
 def kind_key(placed: PlacedPod) -> Hashable:
@@ -105,10 +112,3 @@ def is_another_kind(old: Pod, new: Pod) -> bool:
         or old.spec.priority != new.spec.priority
         or old.status.qos_class != new.status.qos_class
     )
-
-
-def has_pod_affinity(pod: Pod) -> bool:
-    """Tell whether a pod has affinity or anti-affinity towards pods, required or preferred."""
-    affinity = pod.spec.affinity
-    parts = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
-    return any(part is not None and (part.required or part.preferred) for part in parts)

@@ -103,16 +103,6 @@ def test_a_kind_goes_with_its_last_pod_and_its_number_is_used_again() -> None:
     assert kind(made, "d") == first
 
 
-def test_affine_kinds_are_known() -> None:
-    made = cluster(pod("a", on="n1"), pod("b", on="n1", affinity=REPELLING), pod("c", on="n2", affinity=REPELLING))
-    assert list(made.kinds.affine) == [kind(made, "b")]
-    epoch = made.kinds.affine_epoch
-    made.remove_pod("default.b")
-    assert made.kinds.affine_epoch == epoch
-    made.remove_pod("default.c")
-    assert (made.kinds.affine, made.kinds.affine_epoch) == ({}, epoch + 1)
-
-
 @pytest.mark.parametrize(
     "later",
     [

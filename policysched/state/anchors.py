@@ -1,0 +1,49 @@
+"""Anchors: what a pod must have one of to be meant by a selector, for looking up who means a pod.
+
+Knows selectors and labels, nothing of who asks. Of many selectors few are about one pod; each is filed under a
+namespace and a label's value that it demands, so that a pod finds those that may mean it by its own namespace and
+labels. An anchor only narrows: whether the selector matches is still to be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from policysched.model.selectors import LabelMatcher, Operator
+
+Anchor = tuple[str | None, str | None, str | None]
+"""A namespace, a label and its value; None stands for any."""
+ANYTHING: Anchor = (None, None, None)
+MOST = 64
+"""A selector that would be filed under more anchors than this is filed under less precise ones."""
+
+
+def anchors_of_selector(pods: LabelMatcher, namespaces: Collection[str] | None) -> list[Anchor]:
+    """Name where to file a selector.
+
+    Args:
+        pods: what labels must be.
+        namespaces: the namespaces that are meant, None for all.
+    """
+    if pods.selects_nothing:
+        return []
+    labels = _demanded(pods)
+    inside: Collection[str | None] = (None,) if namespaces is None else namespaces
+    if len(inside) * len(labels) > MOST:
+        inside = (None,)
+    return [(namespace, key, value) for namespace in inside for key, value in labels]
+
+
+def anchors_of_pod(namespace: str, labels: Mapping[str, str]) -> list[Anchor]:
+    """Name where selectors are filed that may mean a pod."""
+    pairs: list[tuple[str | None, str | None]] = [(None, None), *labels.items()]
+    return [(inside, key, value) for inside in (namespace, None) for key, value in pairs]
+
+
+def _demanded(pods: LabelMatcher) -> list[tuple[str | None, str | None]]:
+    """List the values of one label of which a pod must have one, as few as there are."""
+    exact = [one for one in pods.requirements or () if one.operator is Operator.IN]
+    if not exact:
+        return [(None, None)]
+    narrowest = min(exact, key=lambda one: len(one.values))
+    return [(narrowest.key, value) for value in narrowest.values]
