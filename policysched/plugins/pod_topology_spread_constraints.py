@@ -16,6 +16,7 @@ from policysched.framework import Cluster
 from policysched.model.objects import Pod, TopologySpreadConstraint
 from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
 from policysched.plugins.default_selector import default_selector
+from policysched.state.anchors import anchors_of_selector
 from policysched.state.pods import PlacedPod
 from policysched.state.tallies import Tally
 
@@ -60,7 +61,7 @@ class Constraint:
             return int(stays and metadata.namespace == namespace and selector.matches(metadata.labels))
 
         key: Hashable = (Constraint, namespace, selector)
-        return cluster.tallies.of(key, weigh)
+        return cluster.tallies.of(key, weigh, among=anchors_of_selector(selector, (namespace,)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from policysched.state.statements import Statements
 Facet = Anchor | Statement
 """What pods are looked up by: a namespace and label that they have, or what they state about other pods."""
 FEW = 8
+"""Of how many kinds the pods are looked for kind by kind when a tally is filled."""
 Weigh = Callable[[PlacedPod], float]
 """A weight for a pod of a kind; it may read nothing that pods of one kind differ in."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import math
 import random
 from collections.abc import Iterable
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -22,6 +24,7 @@ from policysched.model.objects import (
 )
 from policysched.state.columns import FIRST_CAPACITY
 from policysched.state.pods import FIRST_SLOTS, PlacedPod
+from policysched.state.tallies import FEW
 from tests.build import cluster, node, pod
 
 WEB = {"app": "web"}
@@ -236,3 +239,72 @@ def test_a_random_life_gives_the_counts_of_a_fresh_load() -> None:
     assert counts(made, made.nodes.row_of) == counts(fresh, made.nodes.row_of)
     assert len(made.kinds.present) <= 60
     assert tally.weights.keys() == {one.kind for one in made.pods.by_id.values() if one.pod.metadata.labels == WEB}
+
+
+# Whom a tally may count
+
+
+def asking(weighed: list[str], placed: PlacedPod) -> float:
+    weighed.append(placed.pod.metadata.name)
+    return is_web(placed)
+
+
+def test_a_tally_weighs_only_kinds_with_what_it_counts_among() -> None:
+    made = cluster(
+        pod("a", on="n1", labels=WEB),
+        pod("b", on="n1", namespace="x", labels=WEB),
+        pod("c", on="n1", labels={"app": "db"}),
+    )
+    weighed: list[str] = []
+    tally = made.tallies.of("k", functools.partial(asking, weighed), among=[("default", "app", "web")])
+    assert sorted(weighed) == ["a", "c"]
+    weighed.clear()
+    for number, namespace in enumerate(("default", "x")):
+        made.set_pod(pod(f"d{number}", on="n2", namespace=namespace, labels=WEB, priority=number + 1))
+    made.set_pod(pod("e", on="n2", labels={"app": "other"}))
+    assert weighed == ["d0"]
+    assert [int(tally.counts[made.nodes.row_of[name]]) for name in ("n1", "n2")] == [1, 1]
+
+
+def test_a_tally_that_counts_among_nothing_counts_nothing() -> None:
+    made = cluster(pod("a", on="n1", labels=WEB))
+    tally = made.tallies.of("k", is_web, among=())
+    made.set_pod(pod("b", on="n1", labels=WEB, priority=1))
+    assert not tally.counts.any()
+
+
+def test_a_tally_among_those_that_state_something_follows_them() -> None:
+    made = cluster(pod("a", on="n1", affinity=REPELLING))
+    (statement,) = made.statements.of_kind(kind(made, "a"))
+    tally = made.tallies.of("k", lambda _: 1.0, among=(statement,))
+    made.set_pod(pod("b", on="n2", affinity=REPELLING, priority=1))
+    made.set_pod(pod("c", on="n2", priority=2))
+    rows = [made.nodes.row_of[name] for name in ("n1", "n2")]
+    assert tally.counts[rows].tolist() == [1, 1]
+    made.remove_pod("default.a")
+    assert tally.counts[rows].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kinds", [1, FEW, FEW + 1, 3 * FEW])
+def test_a_tally_of_few_kinds_and_one_of_many_are_filled_alike(kinds: int) -> None:
+    made = cluster(
+        *(pod(f"p{number}", on=f"n{number % 7}", priority=number % kinds, labels=WEB) for number in range(5 * kinds)),
+        pod("other", on="n0"),
+    )
+    made.remove_pod("default.p0")
+    counted = made.tallies.of("k", lambda placed: (placed.pod.metadata.labels == WEB) * (placed.kind + 1)).counts
+    expected = np.zeros_like(counted)
+    for one in made.pods.by_id.values():
+        expected[one.row] += one.kind + 1 if one.pod.metadata.labels == WEB else 0
+    assert counted.tolist() == expected.tolist()
+
+
+def test_nothing_is_left_of_a_tally_that_nobody_holds_where_it_was_to_be_found() -> None:
+    made = cluster(pod("a", on="n1", labels=WEB))
+    tally = made.tallies.of("k", is_web, among=[("default", "app", "web"), (None, None, None)])
+    del tally
+    gc.collect()
+    weighed: list[str] = []
+    made.tallies.of("k", functools.partial(asking, weighed), among=[("x", None, None)])
+    made.set_pod(pod("b", on="n1", labels=WEB, priority=1))
+    assert weighed == []

@@ -1,0 +1,165 @@
+"""What placed pods state about other pods: each distinct statement once, and found by the pods that it means."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from policysched.framework import Cluster
+from policysched.model.objects import (
+    Affinity,
+    LabelSelector,
+    PodAffinity,
+    PodAffinityTerm,
+    Requirement,
+    WeightedPodAffinityTerm,
+)
+from policysched.model.pod_affinity import Sort, Statement
+from policysched.model.selectors import compile_selector
+from policysched.state.anchors import ANYTHING, MOST, Anchor, anchors_of_pod, anchors_of_selector
+from tests.build import cluster, node, pod
+from tests.plugins.affinity_world import World
+
+
+def selecting(*expressions: Requirement, **labels: str) -> LabelSelector:
+    return LabelSelector(match_labels=labels, match_expressions=list(expressions))
+
+
+def term(selector: LabelSelector | None, namespace_selector: LabelSelector | None = None) -> PodAffinityTerm:
+    return PodAffinityTerm(label_selector=selector, topology_key="zone", namespace_selector=namespace_selector)
+
+
+def away(*terms: PodAffinityTerm) -> Affinity:
+    return Affinity(pod_anti_affinity=PodAffinity(required=list(terms)))
+
+
+WEB = away(term(selecting(app="web")))
+
+
+def listed(made: Cluster, **labels: str) -> list[Statement]:
+    return made.statements.about(pod(labels=labels), {})
+
+
+# Anchors
+
+
+@pytest.mark.parametrize(
+    ("selector", "namespaces", "anchors"),
+    [
+        (None, {"a"}, []),
+        (selecting(), None, [ANYTHING]),
+        (selecting(), {"a"}, [("a", None, None)]),
+        (selecting(app="web"), {"a"}, [("a", "app", "web")]),
+        (selecting(app="web"), None, [(None, "app", "web")]),
+        (selecting(Requirement(key="app", operator="Exists")), {"a"}, [("a", None, None)]),
+        (
+            selecting(Requirement(key="app", operator="In", values=("x", "y")), tier="back"),
+            {"a"},
+            [("a", "tier", "back")],
+        ),
+        (
+            selecting(Requirement(key="app", operator="In", values=("x", "y"))),
+            {"a"},
+            [("a", "app", "x"), ("a", "app", "y")],
+        ),
+        (selecting(app="web"), {str(number) for number in range(MOST + 1)}, [(None, "app", "web")]),
+    ],
+)
+def test_a_selector_is_filed_where_the_pods_it_means_look(
+    selector: LabelSelector | None, namespaces: set[str] | None, anchors: list[Anchor]
+) -> None:
+    assert anchors_of_selector(compile_selector(selector), namespaces) == anchors
+
+
+def test_a_pod_looks_under_its_namespace_and_labels_and_under_what_stands_for_any() -> None:
+    assert anchors_of_pod("a", {"app": "web"}) == [
+        ("a", None, None),
+        ("a", "app", "web"),
+        (None, None, None),
+        (None, "app", "web"),
+    ]
+
+
+# Statements
+
+
+def test_a_statement_is_kept_once_with_the_kinds_that_make_it() -> None:
+    made = cluster(
+        node("n1"),
+        *(pod(f"p{number}", on="n1", labels={"of": str(number % 2)}, affinity=WEB) for number in range(4)),
+    )
+    (statement,) = listed(made, app="web")
+    assert (statement.sort, statement.term.topology_key) == (Sort.REPELS, "zone")
+    assert len(made.statements.kinds(statement)) == 2
+    assert made.statements.version == 1
+    assert listed(made, app="db") == []
+
+
+def test_a_statement_goes_with_the_last_pod_that_makes_it_and_may_come_back() -> None:
+    made = cluster(node("n1"), pod("a", on="n1", affinity=WEB), pod("b", on="n1", affinity=WEB))
+    (statement,) = listed(made, app="web")
+    made.remove_pod("default.a")
+    assert listed(made, app="web") == [statement]
+    made.remove_pod("default.b")
+    assert listed(made, app="web") == []
+    assert made.statements.kinds(statement) == ()
+    version = made.statements.version
+    made.set_pod(pod("c", on="n1", affinity=WEB))
+    assert listed(made, app="web") == [statement]
+    assert made.statements.version > version
+    assert made.statements.ever
+
+
+def test_preferences_carry_their_weight_and_repetitions_count() -> None:
+    weighted = WeightedPodAffinityTerm(weight=5, pod_affinity_term=term(selecting()))
+    both = Affinity(
+        pod_affinity=PodAffinity(preferred=[weighted, weighted], required=[term(selecting())]),
+        pod_anti_affinity=PodAffinity(preferred=[weighted]),
+    )
+    made = cluster(pod("a", on="n1", affinity=both))
+    stated = made.statements.of_kind(made.pods.by_id["default.a"].kind)
+    assert {(one.sort, one.weight): times for one, times in stated.items()} == {
+        (Sort.REQUIRED, 0): 1,
+        (Sort.PREFERRED, 5): 2,
+        (Sort.PREFERRED, -5): 1,
+    }
+
+
+def test_a_sort_with_a_term_that_cannot_be_parsed_states_nothing() -> None:
+    bad = term(selecting(Requirement(key="app", operator="Like")))
+    mixed = Affinity(
+        pod_affinity=PodAffinity(required=[term(selecting())]),
+        pod_anti_affinity=PodAffinity(required=[term(selecting()), bad]),
+    )
+    made = cluster(pod("a", on="n1", affinity=mixed))
+    assert [one.sort for one in listed(made)] == [Sort.REQUIRED]
+
+
+def test_labels_of_namespaces_are_known_to_be_read() -> None:
+    made = cluster(pod("a", on="n1", affinity=away(term(selecting(), LabelSelector()))))
+    assert not made.statements.read_namespaces
+    made.set_pod(pod("b", on="n1", affinity=away(term(selecting(), selecting(team="x")))))
+    assert made.statements.read_namespaces
+    assert len(made.statements.about(pod(), {"team": "x"})) == 2
+    assert len(made.statements.about(pod(), {"team": "y"})) == 1
+
+
+def test_what_is_found_by_anchors_is_what_looking_at_every_pod_finds() -> None:
+    for case in range(300):
+        world = World(Random(case))
+        world.fill()
+        for _ in range(10):
+            world.step()
+        one = world.pod("p")
+        labels = world.namespaces.get(one.metadata.namespace, {})
+        table = world.cluster.statements
+        every = {
+            statement
+            for placed in world.cluster.pods.by_id.values()
+            for statement in table.of_kind(placed.kind)
+            if statement.term.matches(one, labels)
+        }
+        found = table.about(one, labels)
+        assert len(found) == len(set(found))
+        assert set(found) == every
