@@ -7,6 +7,7 @@ Missing values are null, unknown conditions are "unknown".
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 import yaml
 
 from policysched.language import (
+    FIELDS,
     UNKNOWN,
     Compiled,
     Environment,
@@ -26,6 +28,9 @@ from policysched.language import (
     compile_expression,
     interpret,
 )
+from policysched.language.functions import FUNCTIONS
+from policysched.language.literals import FACTORS, SECONDS
+from policysched.language.terminals import TERMINALS
 from tests.language.frames import TableFrame, at_row
 
 FOLDER = Path(__file__).parent / "cases"
@@ -96,6 +101,36 @@ def test_the_tables_are_large_and_their_names_differ() -> None:
 def test_the_tables_have_every_code() -> None:
     shown = {case.values[0].get(key) for case in CASES for key in ("error", "warning")} - {None}
     assert shown == set(code_table()) - ELSEWHERE
+
+
+def _texts(*, wrong: bool) -> list[str]:
+    cases = [case.values[0] for case in CASES]
+    return [
+        text
+        for case in cases
+        if ("error" in case) == wrong
+        for text in (case.get("expr"), *case.get("cases", ()))
+        if text
+    ]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_tables_have_every_function_well_and_badly_used(name: str) -> None:
+    for wrong in (False, True):
+        assert any(f"{name}(" in text for text in _texts(wrong=wrong))
+
+
+def test_the_tables_have_every_name() -> None:
+    texts = _texts(wrong=False)
+    assert [name for name in map(".".join, FIELDS) if not any(name in text for text in texts)] == []
+
+
+def test_the_tables_have_every_unit_and_sign() -> None:
+    texts = " ".join(_texts(wrong=False))
+    written = set(re.findall(r"\b[0-9.]+([A-Za-z]+|%)", texts))
+    assert written >= {*FACTORS, *SECONDS} - {""}
+    signs = {name.strip("`") for terminal, name in TERMINALS.items() if terminal not in {"$END", "DOT"} and "`" in name}
+    assert {sign for sign in signs if sign not in texts} == set()
 
 
 @pytest.mark.parametrize("case", CASES)
