@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from policysched.app.clock import SystemClock
+from policysched.app.feed import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.handlers import (
     MalformedPods,
     PolicyHandler,
@@ -28,6 +31,8 @@ from policysched.app.handlers import (
 )
 from policysched.app.profiles import DEFAULT_NAME, default_profile
 from policysched.errors import ConnectionProblemError
+from policysched.feeds.problems import FeedCounters
+from policysched.framework import MetricSource
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events import EventWriter
@@ -54,15 +59,19 @@ class RunOptions:
     context: str | None = None
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
     instance: str = INSTANCE
+    metrics: MetricOptions = NO_METRICS
 
 
 class Process:
     """One scheduler over one connection."""
 
-    def __init__(self, options: RunOptions, connection: Connection) -> None:
+    def __init__(
+        self, options: RunOptions, connection: Connection, source: MetricSource, registry: CollectorRegistry
+    ) -> None:
         # Now, because later a decision would wait for it.
         load_grammar()
         clock = SystemClock()
+        self.registry = registry
         self._pacing = pacing = Pacing(random.random)
         self._transport = transport = Transport(connection)
         self.events = EventWriter(transport, pacing, socket.gethostname())
@@ -70,6 +79,8 @@ class Process:
         profiles = {name: default_profile(name) for name in options.scheduler_names}
         self.scheduler = Scheduler(profiles, client, clock, random.Random())  # noqa: S311 - draws among equals
         self.reloader = Reloader(self.scheduler, client, clock, options.instance)
+        self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
+        self.reloader.on_swap = self.feed.use
         self._policies = PolicyHandler(self.reloader)
         malformed = MalformedPods(client, clock, frozenset(profiles), log.error)
         workloads, stored = workload_handler(self.scheduler), stored_handler(self.scheduler)
@@ -94,6 +105,8 @@ class Process:
                 for reflector in self.reflectors:
                     await reflector.synced.wait()
                 self._policies.start()
+                tasks.create_task(self.feed.run())
+                await self.feed.first_answers()
                 tasks.create_task(self.reloader.run())
                 log.info("scheduling")
                 await self.scheduler.run()
@@ -120,11 +133,14 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
 
     Raises:
         ConnectionProblemError: the kubeconfig cannot be used.
+        UsageError: the source of metrics cannot be used.
     """
+    registry = CollectorRegistry()
+    source = make_source(options.metrics, SystemClock(), FeedCounters(registry))
     kubeconfig = str(options.kubeconfig) if options.kubeconfig else None
     connection = await Connection.open(SystemClock(), kubeconfig=kubeconfig, context=options.context)
     log.info("policysched for schedulerName %s on %s", ", ".join(options.scheduler_names), connection.url)
-    process = Process(options, connection)
+    process = Process(options, connection, source, registry)
     work = asyncio.create_task(process.run())
     stopped = asyncio.create_task(stop.wait())
     try:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from policysched.app.api import Api
 from policysched.app.clock import SystemClock
 from policysched.app.dry_run import dry_run
+from policysched.app.feed import NO_METRICS, MetricOptions
 from policysched.app.in_force import in_force
 from policysched.app.profiles import DEFAULT_NAME
 from policysched.app.run import RunOptions, run_scheduler
@@ -97,6 +98,7 @@ async def stage(
     *,
     scheduler_names: Sequence[str] = (DEFAULT_NAME,),
     kubelet_seconds: float | None = 0.05,
+    metrics: MetricOptions = NO_METRICS,
 ) -> AsyncIterator[Stage]:
     """Start a sandbox with these objects and a scheduler beside it; end both afterwards."""
     sandbox = new_sandbox(kubelet_seconds=kubelet_seconds)
@@ -105,7 +107,7 @@ async def stage(
     connection = Connection(sandbox.url, SystemClock())
     stop = asyncio.Event()
     with written_kubeconfig(sandbox.kubeconfig()) as path:
-        options = RunOptions(kubeconfig=path, scheduler_names=tuple(scheduler_names))
+        options = RunOptions(kubeconfig=path, scheduler_names=tuple(scheduler_names), metrics=metrics)
         scheduler = asyncio.ensure_future(run_scheduler(options, stop))
         try:
             yield Stage(sandbox, Api(Transport(connection)), scheduler)

@@ -36,3 +36,19 @@ Kubeconfig: TypeAlias = Annotated[
 Context: TypeAlias = Annotated[
     str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context; absent, its current one.")
 ]
+PrometheusUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--prometheus-url", metavar="URL", help="The Prometheus server that policies' metrics are asked of."),
+]
+PrometheusToken: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--prometheus-token-file", metavar="FILE", help="A bearer token for it; it may rotate."),
+]
+PrometheusCa: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--prometheus-ca-file", metavar="FILE", help="The authority of its certificate, in PEM form."),
+]
+MetricsFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--metrics-file", metavar="FILE", help="Metrics from a file instead: NAME: {NODE: NUMBER}."),
+]

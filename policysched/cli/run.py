@@ -8,26 +8,36 @@ from typing import Annotated
 import typer
 
 from policysched.cli.logs import log_to_stderr
-from policysched.cli.options import Context, Kubeconfig
+from policysched.cli.options import Context, Kubeconfig, MetricsFile, PrometheusCa, PrometheusToken, PrometheusUrl
 from policysched.cli.stopping import stop_on_signals
 
 
-def run(
+def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     scheduler_name: Annotated[
         list[str] | None,
         typer.Option("--scheduler-name", metavar="NAME", help="Pods of this schedulerName are ours; may be repeated."),
     ] = None,
+    prometheus_url: PrometheusUrl = None,
+    prometheus_token_file: PrometheusToken = None,
+    prometheus_ca_file: PrometheusCa = None,
+    metrics_file: MetricsFile = None,
+    metrics_interval: Annotated[
+        str, typer.Option("--metrics-interval", metavar="DURATION", help="How often metrics are asked for.")
+    ] = "15s",
     verbosity: Annotated[int, typer.Option("--v", metavar="LEVEL", min=0, max=10, help="How much is logged.")] = 0,
 ) -> int:
     """Run the scheduler until SIGTERM or SIGINT, with a kubeconfig or a pod's own credentials."""
-    from policysched.app.profiles import DEFAULT_NAME  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.feed import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.profiles import DEFAULT_NAME  # noqa: PLC0415
     from policysched.app.run import RunOptions, run_scheduler  # noqa: PLC0415
 
     log_to_stderr(verbosity)
     names = tuple(dict.fromkeys(scheduler_name or [DEFAULT_NAME]))
-    options = RunOptions(kubeconfig=kubeconfig, context=context, scheduler_names=names)
+    interval = read_interval(metrics_interval)
+    metrics = MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file, interval)
+    options = RunOptions(kubeconfig=kubeconfig, context=context, scheduler_names=names, metrics=metrics)
 
     async def until_stopped() -> None:
         await run_scheduler(options, stop_on_signals())

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 
 import msgspec
 
 from policysched.framework import ApiError, Client, Clock
 from policysched.model.policy import Policy
+from policysched.rules.policyset import PolicySet
 from policysched.rules.status import differs, make_status, replacing
 from policysched.rules.store import Entry, PolicyStore, plugin_name
 from policysched.rules.surveys import Surveys
@@ -25,6 +26,8 @@ RETRY_AFTER = 1.0
 MAX_RETRIES = 5
 SURVEY_EVERY = 60.0
 """How often is looked whether nodes have what policies read. Units: seconds."""
+NEWS_GATHER = 3.0
+"""How long news is gathered that is told before its time. Units: seconds."""
 
 
 class Reloader:
@@ -43,12 +46,15 @@ class Reloader:
         self._surveys = Surveys(scheduler.cluster, instance)
         self._news: set[str] = set()
         """Policies of which there is news about nodes."""
+        self._early = asyncio.Event()
+        self.on_swap: Callable[[PolicySet], None] = _nobody
+        """Who else has to know which policies are in force."""
 
     def start(self, policies: Iterable[Policy]) -> None:
         """Put the policies of the first list in force at once."""
         for policy in policies:
             _exhaust(self.store.applying(policy))
-            self._report(policy.name)
+            self._unwritten[policy.name] = 0
             self._say_errors(policy.name)
         self._swap(frozenset())
 
@@ -60,8 +66,14 @@ class Reloader:
         """Take a policy out of force, soon."""
         self._work.put_nowait(name)
 
+    def look_soon(self) -> None:
+        """Take note that statuses may have something else to say of what policies read."""
+        self._early.set()
+
     async def run(self) -> None:
         """Work through changes and, beside that, write statuses until cancelled."""
+        for name in self.store.names():
+            self._look(name)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_for_ever())
             tasks.create_task(self._survey_for_ever())
@@ -115,7 +127,11 @@ class Reloader:
     async def _survey_for_ever(self) -> None:
         """Say in time what nodes have of what policies read, one policy at a time."""
         while True:
-            await asyncio.sleep(SURVEY_EVERY)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SURVEY_EVERY):
+                    await self._early.wait()
+                    await asyncio.sleep(NEWS_GATHER)
+            self._early.clear()
             for name in sorted(self.store.names()):
                 if self._look(name):
                     self._unwritten[name] = 0
@@ -147,7 +163,9 @@ class Reloader:
             log.info("policy=%s is gone", name)
 
     def _swap(self, changed: frozenset[str]) -> None:
-        self._scheduler.use_policies(self.store.policy_set(), changed)
+        policies = self.store.policy_set()
+        self._scheduler.use_policies(policies, changed)
+        self.on_swap(policies)
 
     def _generation(self, name: str) -> int:
         entry = self.store.get(name)
@@ -186,3 +204,7 @@ class Reloader:
 def _exhaust(steps: Generator[None, None, bool]) -> None:
     for _ in steps:
         pass
+
+
+def _nobody(_: PolicySet) -> None:
+    """Nobody has to know."""

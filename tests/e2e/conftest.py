@@ -17,6 +17,7 @@ from typing import Protocol
 import pytest
 import yaml
 
+from policysched.app.feed import NO_METRICS, MetricOptions
 from policysched.sandbox import Sandbox
 from tests.controlplane.build import binary
 from tests.controlplane.plane import ControlPlane
@@ -30,7 +31,9 @@ from tests.e2e.waiting import DEADLINE
 class Running(Protocol):
     """Runs a scheduler in this process against the test's server."""
 
-    def __call__(self, *names: str, wait: bool = True) -> AbstractAsyncContextManager[InProcess]: ...
+    def __call__(
+        self, *names: str, wait: bool = True, metrics: MetricOptions = NO_METRICS
+    ) -> AbstractAsyncContextManager[InProcess]: ...
 
 
 class Spawning(Protocol):
@@ -104,8 +107,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def running(bare_server: Server) -> Running:
-    def run(*names: str, wait: bool = True) -> AbstractAsyncContextManager[InProcess]:
-        return in_process(bare_server.kubeconfig, *names, wait=wait)
+    def run(
+        *names: str, wait: bool = True, metrics: MetricOptions = NO_METRICS
+    ) -> AbstractAsyncContextManager[InProcess]:
+        return in_process(bare_server.kubeconfig, *names, wait=wait, metrics=metrics)
 
     return run
 

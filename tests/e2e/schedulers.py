@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
+from policysched.app.feed import NO_METRICS, MetricOptions
 from policysched.app.run import RunOptions, run_scheduler
 from tests.e2e.objects import NAME
 from tests.e2e.waiting import DEADLINE, until_true
@@ -59,12 +60,14 @@ class InProcess(Lines):
 
 
 @contextlib.asynccontextmanager
-async def in_process(kubeconfig: Path | None, *names: str, wait: bool = True) -> AsyncIterator[InProcess]:
+async def in_process(
+    kubeconfig: Path | None, *names: str, wait: bool = True, metrics: MetricOptions = NO_METRICS
+) -> AsyncIterator[InProcess]:
     """Run a scheduler in this process; it must not have ended by itself."""
     log = logging.getLogger("policysched")
     before = log.level
     log.setLevel(logging.DEBUG)
-    running = InProcess(RunOptions(kubeconfig=kubeconfig, scheduler_names=names or (NAME,)))
+    running = InProcess(RunOptions(kubeconfig=kubeconfig, scheduler_names=names or (NAME,), metrics=metrics))
     log.addHandler(running)
     try:
         if wait:

@@ -1,0 +1,35 @@
+"""The source of a process that was given none: every metric is missing, and the status of policies says why."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from policysched.framework.metrics import MetricSink, Wanted
+from policysched.model.metrics import MetricAnswer
+
+NO_SOURCE: Final = "this scheduler has no source of metrics: start it with --prometheus-url or --metrics-file"
+
+
+class NoSource:
+    """A `MetricSource` without values."""
+
+    def __init__(self) -> None:
+        self._wanted: Wanted = {}
+        self._followed = asyncio.Event()
+
+    def follow(self, wanted: Wanted) -> None:
+        """Take note of what has no value."""
+        self._wanted = dict(wanted)
+        self._followed.set()
+
+    async def settled(self) -> None:
+        """Wait for nothing: nothing will come."""
+
+    async def run(self, sink: MetricSink) -> None:
+        """Say of each metric that it has no source."""
+        while True:
+            self._followed.clear()
+            for key in self._wanted:
+                sink(MetricAnswer(key, None, NO_SOURCE))
+            await self._followed.wait()
