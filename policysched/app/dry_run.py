@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from policysched.app.clock import SystemClock
 from policysched.app.in_force import in_force
+from policysched.app.measure import Measure, Numbers, measure
 from policysched.app.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
@@ -49,13 +50,15 @@ class Report:
     record: Record
     diagnostics: tuple[Diagnostic, ...]
     """Errors and warnings of the policies that took part; one with errors does nothing."""
+    metric_problems: tuple[str, ...] = ()
+    """What is wrong with metrics that the policies read, one line each."""
 
     def to_dict(self) -> Record:
         """Give the decision record of docs/dry-run.md."""
         return self.record
 
 
-def dry_run(
+def dry_run(  # noqa: PLR0913 - what a decision depends on
     objects: Iterable[Object],
     pod: Object,
     policies: Iterable[Object] = (),
@@ -63,6 +66,7 @@ def dry_run(
     config: str | Object | None = None,
     now: datetime | None = None,
     seed: int | None = None,
+    metrics: Numbers | Measure | None = None,
 ) -> Report:
     """Say where a pod would go and why.
 
@@ -75,6 +79,8 @@ def dry_run(
         config: A KubeSchedulerConfiguration as text or dict; absent, the default plugins.
         now: The time that rules see, UTC where it has no zone; absent, the present.
         seed: What draws among equally good nodes.
+        metrics: For each metric, by its name or its query, a number for each node, as in a metrics file; a node that
+            is not named has no value. Or a function that measures.
 
     Raises:
         UsageError: an object is malformed, or the configuration does not fit the pod.
@@ -88,10 +94,11 @@ def dry_run(
     standing = [in_force(one) for one in given if one["kind"] == KIND]
     compiled, diagnostics = _compile([*standing, *(_of_kind(one, KIND) for one in policies)])
     policy_set = PolicySet.of(compiled)
+    problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
     rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
     engine = Engine(cluster, policy_set.join(profile), rng)
     decision = _in_name_order(engine.decide(wanted), rng)
-    return Report(make_record(decision, policy_set.acting(profile)), diagnostics)
+    return Report(make_record(decision, policy_set.acting(profile)), diagnostics, problems)
 
 
 def _seconds(now: datetime) -> float:

@@ -13,6 +13,7 @@ from policysched.app.files import Document, Object, load
 from policysched.app.findings import Finding, policy_name
 from policysched.app.in_force import compiles, in_force
 from policysched.app.live import read_cluster
+from policysched.app.measure import Measure
 from policysched.app.templates import Wanted, pod_of
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError
@@ -33,6 +34,7 @@ class Inputs:
     policies: tuple[Document, ...]
     """Policies to try."""
     config: Object | None
+    metrics: Measure | None = None
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part: those of the cluster that are not replaced, then those to try."""
@@ -56,7 +58,9 @@ class Inputs:
         standing = [one for one in map(in_force, self._standing()) if compiles(one)]
         tried = [one.object for one in self.policies if policy_name(one.object) not in broken]
         try:
-            return dry_run(others, self.wanted.object, [*standing, *tried], config=self.config, seed=seed)
+            return dry_run(
+                others, self.wanted.object, [*standing, *tried], config=self.config, seed=seed, metrics=self.metrics
+            )
         except ObjectError as error:
             raise _located(error, self.wanted, self.documents) from error
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from policysched.cli.options import Context, Kubeconfig, TableFormat
+from policysched.cli.options import (
+    Context,
+    Kubeconfig,
+    MetricsFile,
+    PrometheusCa,
+    PrometheusToken,
+    PrometheusUrl,
+    TableFormat,
+)
 from policysched.cli.output import print_parts
 
 
@@ -25,6 +34,10 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         str | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Draws among equally good nodes.")] = None,
+    metrics_file: MetricsFile = None,
+    prometheus_url: PrometheusUrl = None,
+    prometheus_token_file: PrometheusToken = None,
+    prometheus_ca_file: PrometheusCa = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     output: Annotated[TableFormat, typer.Option("--output", "-o", help="How to print it.")] = TableFormat.TABLE,
@@ -34,13 +47,18 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     Exit codes: 0 there is an answer, whatever it is; 1 a policy has errors and took no part; 2 a file or a flag cannot
     be used.
     """
-    from policysched.app.inputs import gather  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.feed import MetricOptions  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.inputs import gather  # noqa: PLC0415
+    from policysched.app.measure import measuring  # noqa: PLC0415
     from policysched.app.tables import decision_parts  # noqa: PLC0415
 
+    measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     inputs = asyncio.run(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
     found = inputs.findings()
-    record = inputs.evaluate(found, seed).to_dict()
-    for note in (inputs.wanted.note, *(one.text() + "\n" for one in found)):
+    report = replace(inputs, metrics=measured).evaluate(found, seed)
+    record = report.to_dict()
+    notes = (inputs.wanted.note, *(f"note: {one}" for one in report.metric_problems))
+    for note in (*notes, *(one.text() + "\n" for one in found)):
         if note:
             typer.echo(note, err=True)
     if output is TableFormat.JSON:
