@@ -1,6 +1,6 @@
 # `make demo` and `make test` are all a newcomer needs; both make the virtual environment they use.
 # `make test` builds Kubernetes' own programs from Go modules once, into the user's cache folder; `make test-fast` is
-# what needs no Go.
+# what needs no Go. Both fetch Debian's Prometheus into that folder where none is on the PATH.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin

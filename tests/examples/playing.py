@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from policysched.app.feed import NO_METRICS, MetricOptions
 from policysched.app.files import load
 from policysched.app.stage import Stage, stage
 
@@ -19,8 +20,9 @@ def objects(example: str, *names: str) -> list[Object]:
 
 
 @asynccontextmanager
-async def playing(example: str, scheduler_name: str) -> AsyncIterator[Stage]:
-    async with stage(objects(example, "cluster"), scheduler_names=(scheduler_name,), kubelet_seconds=0.01) as on:
+async def playing(example: str, scheduler_name: str, metrics: MetricOptions = NO_METRICS) -> AsyncIterator[Stage]:
+    names = (scheduler_name,)
+    async with stage(objects(example, "cluster"), scheduler_names=names, kubelet_seconds=0.01, metrics=metrics) as on:
         yield on
 
 

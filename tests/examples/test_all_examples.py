@@ -18,6 +18,7 @@ PROFILES = {
     "02-node-label-filter": "default-scheduler",
     "03-namescore": "namescore-scheduler",
     "04-gpu-models": "policysched",
+    "05-load-aware": "policysched",
 }
 
 
