@@ -12,7 +12,8 @@ from policysched.app.sandbox import written_kubeconfig
 from tests.controlplane.build import binary
 from tests.examples.playing import EXAMPLES, playing
 
-FOLDERS = sorted(one.name for one in EXAMPLES.iterdir() if one.is_dir())
+FOLDERS = sorted(one.name for one in EXAMPLES.iterdir() if one.is_dir() and (one / "README.md").is_file())
+"""The examples that are a story of their own; the others are the cookbook's."""
 PROFILES = {
     "01-tonodename": "sample-scheduler",
     "02-node-label-filter": "default-scheduler",
