@@ -28,7 +28,7 @@ RECIPES = {
     "licence-seats": "Licence seats",
     "team-isolation": "Team isolation",
     "batch-at-night": "Batch at night",
-    "load-aware": "Load-aware",
+    "05-load-aware": "Load-aware",
     "noisy-neighbours": "Noisy neighbours",
     "canary-share": "Canary share",
     "warm-up": "Warm-up",
@@ -62,7 +62,7 @@ A `tests.yaml` is a list of entries:
 | `given` | what the pod is, in words |
 | `pod` | what of it matters: `namespace`, `labels`, `annotations`, `priority`, `requests`, `image` |
 | `now` | the time that rules see, the present without it |
-| `metrics` | values by query and node, see [metrics](metrics.md) |
+| `metrics` | values by metric and node, see [metrics](metrics.md) |
 | `expect.rejected` | the nodes that each filter turns away |
 | `expect.scores` | what each score gives the nodes that are left |
 | `expect.best` | the nodes that the pod may go to; none where it has to wait |
