@@ -71,7 +71,9 @@ def _reference(version: str, kind: str, name: str, *, controls: bool) -> dict[st
 
 def _spec(rng: Random, kind: str, own: Labels) -> dict[str, Any]:
     if kind == "ReplicationController":
-        return {"selector": _match_labels(rng, own), "template": {"metadata": {"labels": own}}}
+        # where a Service and such a controller disagree about a label, the controller is believed
+        odd = {"app": rng.choice(selectors.POOL["app"])} if rng.random() < 0.2 else {}
+        return {"selector": _match_labels(rng, own) | odd, "template": {"metadata": {"labels": own}}}
     if rng.random() < 0.15:
         return {"selector": selectors.selector(rng, own)}
     chosen: dict[str, Any] = {"matchLabels": _match_labels(rng, own)}
@@ -82,10 +84,7 @@ def _spec(rng: Random, kind: str, own: Labels) -> dict[str, Any]:
 
 def _match_labels(rng: Random, own: Labels) -> Labels:
     chosen = rng.sample(sorted(own), min(len(own), rng.choice([1, 1, 2])))
-    found = {label: own[label] for label in chosen}
-    if rng.random() < 0.05:
-        found["tier"] = "back"
-    return found
+    return {label: own[label] for label in chosen}
 
 
 def _object(version: str, kind: str, name: str, namespace: str, spec: dict[str, Any]) -> dict[str, Any]:

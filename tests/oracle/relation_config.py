@@ -29,7 +29,7 @@ def configuration(rng: Random, themes: frozenset[str]) -> dict[str, Any]:
     disabled[:] = [entry for entry in disabled if entry["name"] not in PLUGINS]
     if "defaults" in themes and rng.random() < 0.5:
         _args(profile, "PodTopologySpread", spreading.defaults(rng))
-    if "peers" in themes and rng.random() < 0.25:
+    if "peers" in themes and rng.random() < 0.35:
         _args(profile, "InterPodAffinity", _peer_args(rng))
     if rng.random() < 0.04:
         point = profile["plugins"].setdefault(rng.choice(["filter", "score"]), {})
@@ -39,7 +39,7 @@ def configuration(rng: Random, themes: frozenset[str]) -> dict[str, Any]:
 
 def _peer_args(rng: Random) -> dict[str, Any]:
     found: dict[str, Any] = {"hardPodAffinityWeight": rng.choice([0, 1, 5, 100])}
-    if rng.random() < 0.5:
+    if rng.random() < 0.6:
         found["ignorePreferredTermsOfExistingPods"] = rng.random() < 0.7
     return found
 

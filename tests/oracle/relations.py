@@ -32,7 +32,7 @@ def relation(rng: Random, name: str) -> Case:
     objects = [*world.namespaces(rng), *world.nodes(rng, names)]
     pod = world.pending(rng, "pending", names)
     objects += world.owned(rng, pod)
-    objects += world.residents(rng, names)
+    objects += world.residents(rng, names, [pod])
     return {
         "id": name,
         "themes": sorted(world.themes),
@@ -47,19 +47,21 @@ def draw_world(rng: Random, *, related: bool = True) -> World:
     themes = set(rng.choices(THEMES, SHARES, k=rng.choice([1, 1, 1, 2]))) if related else {rng.choice(MIXED)}
     if rng.random() < 0.4:
         themes.add(rng.choice(MIXED))
-    crowded = rng.choices([0.0, 0.3, 1.0, 2.0, 4.0, 8.0], [1, 3, 6, 6, 3, 1])[0]
-    return World(frozenset(themes), crowded, namespaced=rng.random() < 0.4)
+    crowded = rng.choices([0.0, 0.3, 1.0, 2.0, 4.0, 8.0], [1, 2, 5, 6, 4, 1])[0]
+    return World(frozenset(themes), crowded, kinship=rng.choice([0.0, 0.3, 0.7]), namespaced=rng.random() < 0.4)
 
 
 @dataclass(frozen=True, slots=True)
 class World:
     """What the objects of one case have in common.
 
-    `crowded` is how many pods a node has on average.
+    `crowded` is how many pods a node has on average, `kinship` how many of them are of the same workloads as
+    the pods to schedule.
     """
 
     themes: frozenset[str]
     crowded: float
+    kinship: float
     namespaced: bool
 
     @property
@@ -94,13 +96,24 @@ class World:
             made["status"]["allocatable"] = dict(ROOM)
         return made
 
-    def residents(self, rng: Random, names: list[str]) -> list[Thing]:
-        """Place pods; a few nodes get most of them."""
+    def residents(self, rng: Random, names: list[str], wanted: list[Thing]) -> list[Thing]:
+        """Place pods; a few nodes get most of them.
+
+        Args:
+            rng: what draws.
+            names: the nodes.
+            wanted: the pods to schedule, or one of each workload.
+        """
         count = min(MOST_RESIDENTS, round(len(names) * self.crowded * rng.uniform(0.5, 1.5)))
         favoured = rng.sample(names, max(1, len(names) // 3))
         homes = [rng.choice(favoured if rng.random() < 0.6 else names) for _ in range(count)]
         ruled = rng.choice([0.0, 0.1, 0.3]) if "peers" in self.themes else 0.02 * self.related
-        return [self.resident(rng, f"placed-{number}", home, ruled) for number, home in enumerate(homes)]
+        found = [self.resident(rng, f"placed-{number}", home, ruled) for number, home in enumerate(homes)]
+        for one in found:
+            if rng.random() < self.kinship:
+                kin = rng.choice(wanted)["metadata"]
+                one["metadata"] |= {"namespace": kin["namespace"], "labels": dict(kin["labels"])}
+        return found
 
     def resident(self, rng: Random, name: str, home: str, ruled: float) -> Thing:
         """Make a placed pod that has rules of its own now and then."""
@@ -127,6 +140,8 @@ class World:
             spec["affinity"] = {**spec.get("affinity", {}), **peers.wanted(rng, own)}
         if "spread" in self.themes and ("defaults" not in self.themes or rng.random() < 0.5):
             spec["topologySpreadConstraints"] = spreading.constraints(rng, own)
+            if rng.random() < 0.3:
+                spec.setdefault("nodeSelector", {})[topology.POOL] = "a"
         if self.themes & {"spread", "taints"} == {"spread", "taints"} and rng.random() < 0.5:
             spec.pop("tolerations", None)
         return made

@@ -20,7 +20,7 @@ POOL = {
     "pod-template-hash": ["1", "2"],
     "example.com/team": ["a", "b"],
 }
-CARRIED = {"app": 0.9, "tier": 0.5, "pod-template-hash": 0.5, "example.com/team": 0.2}
+CARRIED = {"app": 0.9, "tier": 0.5, "pod-template-hash": 0.7, "example.com/team": 0.2}
 """How often a pod carries a label."""
 SPACES = {"env": ["prod", "dev"], "team": ["a", "b"]}
 UNPARSABLE: list[dict[str, Any]] = [

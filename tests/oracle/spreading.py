@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ACTIONS = ["DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"]
 POLICIES = ["Honor", "Ignore"]
-SKEWS = [1, 1, 1, 2, 2, 3, 5, 50]
+SKEWS = [1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 5, 50]
 
 
 def constraints(rng: Random, own: Labels) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def constraint(rng: Random, own: Labels) -> dict[str, Any]:
     for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
         if rng.random() < 0.3:
             found[field] = rng.choice(POLICIES)
-    if rng.random() < 0.2:
+    if rng.random() < 0.3:
         _label_keys(rng, found, own)
     return found
 
@@ -52,7 +52,7 @@ def _label_keys(rng: Random, found: dict[str, Any], own: Labels) -> None:
     """
     keys = rng.sample(["pod-template-hash", "example.com/team", "absent"], rng.choice([1, 1, 2]))
     found["matchLabelKeys"] = keys
-    if "labelSelector" in found and rng.random() < 0.6:
+    if "labelSelector" in found and rng.random() < 0.4:
         chosen = found["labelSelector"]
         merged = [{"key": key, "operator": "In", "values": [own[key]]} for key in keys if key in own]
         found["labelSelector"] = {**chosen, "matchExpressions": [*chosen.get("matchExpressions", []), *merged]}

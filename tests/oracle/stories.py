@@ -34,8 +34,8 @@ def story(rng: Random, name: str, *, length: int, most_nodes: int, busy: float, 
     """
     world = relations.draw_world(rng, related=related)
     names = [f"node-{number}" for number in range(rng.randint(2, most_nodes))]
-    objects = [*world.namespaces(rng), *world.nodes(rng, names), *_orderly(world).residents(rng, names)]
     workloads = [world.pending(rng, f"workload-{number}", names) for number in range(rng.randint(2, 6))]
+    objects = [*world.namespaces(rng), *world.nodes(rng, names), *_orderly(world).residents(rng, names, workloads)]
     owned = [one for workload in workloads for one in world.owned(rng, workload)]
     objects += {(one["kind"], one["metadata"]["namespace"], one["metadata"]["name"]): one for one in owned}.values()
     sequence = [_copy(rng.choice(workloads), number) for number in range(length)]
@@ -80,7 +80,10 @@ class Changes:
         return [change for change in found if change is not None]
 
     def _change(self) -> Change | None:
-        return self._rng.choices([self._pod, self._node, self._namespace, self._owner], [12, 4, 1, 1])[0]()
+        themes = self._world.themes
+        spaces, owners = (3 if "peers" in themes else 1), (4 if "defaults" in themes else 0.5)
+        kinds = [self._pod, self._node, self._namespace, self._owner]
+        return self._rng.choices(kinds, [12, 4, spaces, owners])[0]()
 
     def _pod(self) -> Change | None:
         found = self._any("Pod")

@@ -16,9 +16,11 @@ HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 RACK = "example.com/rack"
+POOL = "example.com/pool"
+"""A label by which pods are kept to a part of the nodes."""
 NOWHERE = "example.com/nowhere"
 KEYS = [ZONE, HOST, RACK, REGION, NOWHERE]
-SHARES = [12, 10, 5, 3, 1]
+SHARES = [14, 8, 5, 3, 1]
 
 
 def node_count(rng: Random) -> int:
@@ -52,6 +54,7 @@ class Topology:
             ZONE: self.zones[zone],
             REGION: f"region-{zone // 2}",
             RACK: f"rack-{number % self.racks}",
+            POOL: rng.choice("aab"),
         }
         return {label: value for label, value in found.items() if rng.random() >= self.missing}
 
