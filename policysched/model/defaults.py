@@ -259,16 +259,26 @@ def _fill_spreading(spec: Object) -> None:
 
 
 def _merge_label_keys(spec: Object, labels: Mapping[str, str]) -> None:
-    """Write what matchLabelKeys and mismatchLabelKeys stand for into the selectors beside them."""
+    """Write what matchLabelKeys and mismatchLabelKeys stand for into the selectors beside them.
+
+    A selector that asks for such a key already comes from an API server: nobody may write both. What it asks for is
+    then the label's value of when the pod was made.
+    """
     for term in (*spec.get("topologySpreadConstraints", ()), *_affinity_terms(spec.get("affinity", {}))):
-        selector = term.get("labelSelector")
-        if selector is None:
-            continue
         for keys, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
-            for key in (key for key in term.get(keys, ()) if key in labels):
-                wanted = {"key": key, "operator": operator, "values": [labels[key]]}
-                if wanted not in selector.setdefault("matchExpressions", []):
-                    selector["matchExpressions"].append(wanted)
+            known = [key for key in term.get(keys, ()) if key in labels]
+            if known and term.get("labelSelector") is not None:
+                _demand(term["labelSelector"], operator, {key: labels[key] for key in known})
+
+
+def _demand(selector: Object, operator: str, labels: Mapping[str, str]) -> None:
+    expressions = selector.setdefault("matchExpressions", [])
+    written = {(one.get("key"), one.get("operator")) for one in expressions}
+    expressions += [
+        {"key": key, "operator": operator, "values": [value]}
+        for key, value in labels.items()
+        if (key, operator) not in written
+    ]
 
 
 def _affinity_terms(affinity: Object) -> list[Object]:

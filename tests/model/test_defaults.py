@@ -164,6 +164,14 @@ def test_label_keys_of_affinity_terms_become_requirements() -> None:
     assert preferred["labelSelector"]["matchExpressions"] == expected
 
 
+def test_label_keys_that_an_api_server_has_merged_are_left_as_they_were_then() -> None:
+    merged = {"key": "v", "operator": "In", "values": ["before"]}
+    term = {"labelSelector": {"matchExpressions": [merged]}, "matchLabelKeys": ["v", "w"], "topologyKey": "zone"}
+    spec = filled_spec({"topologySpreadConstraints": [term]}, labels={"v": "now", "w": "2"})
+    one = spec["topologySpreadConstraints"][0]
+    assert one["labelSelector"]["matchExpressions"] == [merged, {"key": "w", "operator": "In", "values": ["2"]}]
+
+
 def test_label_keys_without_a_selector_add_none() -> None:
     constraint = {"topologyKey": "zone", "matchLabelKeys": ["v"]}
     spec = filled_spec({"topologySpreadConstraints": [constraint]}, labels={"v": "7"})

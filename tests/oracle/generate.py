@@ -23,7 +23,7 @@ Case: TypeAlias = dict[str, Any]
 
 THEMES = ["resources", "affinity", "taints", "images", "ports", "features", "cordon", "odd", "name"]
 SHARES = [8, 6, 5, 5, 4, 3, 3, 2, 1]
-RELATED = 0.0
+RELATED = 0.5
 """How many of all cases are about pods that look at each other."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec.structs import replace
 
 from policysched.app.profiles import configured_profiles
-from policysched.model.decode import decode_namespace, decode_node, decode_pod
+from policysched.model.decode import decode_namespace, decode_node, decode_pod, decode_workload
 from policysched.model.defaults import fill, priority_classes
 from policysched.rules.policyset import PolicySet
 from policysched.schedule.engine import Engine
@@ -71,6 +71,8 @@ class Live:
                 self._cluster.set_node(decode_node(filled))
             case "Namespace":
                 self._cluster.set_namespace(decode_namespace(filled))
+            case _ if workload := decode_workload(filled):
+                self._cluster.workloads.put(workload)
 
     def remove(self, thing: Thing) -> None:
         """Take an object away."""
@@ -83,6 +85,8 @@ class Live:
             identity = pod_id(decode_pod(fill(thing, self._classes)))
             self._homes.pop(identity, None)
             self._cluster.remove_pod(identity)
+        elif workload := decode_workload(fill(thing, self._classes)):
+            self._cluster.workloads.drop(workload)
         elif remove := removers.get(thing["kind"]):
             remove(name)
 

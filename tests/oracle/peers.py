@@ -19,6 +19,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 NAMESPACES = ["default", "team-a", "team-b", "gone"]
 """`gone` has pods but no object."""
+LABEL_KEYS = ["pod-template-hash", "example.com/team"]
 WEIGHTS = [1, 1, 5, 10, 50, 100]
 ODD_WEIGHTS = [0, -1, -50, 1000]
 """Weights that the API server would refuse."""
@@ -81,7 +82,7 @@ def _merge_keys(rng: Random, found: dict[str, Any], own: Labels) -> None:
     Source: pkg/registry/core/pod/strategy.go, applyMatchLabelKeysAndMismatchLabelKeys.
     """
     field, operator = rng.choice([("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")])
-    keys = rng.sample(["pod-template-hash", "example.com/team"], rng.choice([1, 1, 2]))
+    keys = rng.sample(LABEL_KEYS, rng.choice([1, 1, 2]))
     merged = [{"key": key, "operator": operator, "values": [own[key]]} for key in keys if key in own]
     chosen = found["labelSelector"]
     found[field] = keys

@@ -108,22 +108,24 @@ class World:
         favoured = rng.sample(names, max(1, len(names) // 3))
         homes = [rng.choice(favoured if rng.random() < 0.6 else names) for _ in range(count)]
         ruled = rng.choice([0.0, 0.1, 0.3]) if "peers" in self.themes else 0.02 * self.related
-        found = [self.resident(rng, f"placed-{number}", home, ruled) for number, home in enumerate(homes)]
-        for one in found:
-            if rng.random() < self.kinship:
-                kin = rng.choice(wanted)["metadata"]
-                one["metadata"] |= {"namespace": kin["namespace"], "labels": dict(kin["labels"])}
-        return found
+        kin = [rng.choice(wanted) if rng.random() < self.kinship else None for _ in homes]
+        return [
+            self.resident(rng, f"placed-{number}", home, ruled, like)
+            for number, (home, like) in enumerate(zip(homes, kin, strict=True))
+        ]
 
-    def resident(self, rng: Random, name: str, home: str, ruled: float) -> Thing:
-        """Make a placed pod that has rules of its own now and then."""
+    def resident(self, rng: Random, name: str, home: str, ruled: float, like: Thing | None = None) -> Thing:
+        """Make a placed pod that has rules of its own now and then; `like` another one in namespace and labels."""
         if self.themes & {"resources", "ports"}:
             made = pods.placed(rng, name, home, self.themes)
         else:
             made = _small(rng, name)
             made["spec"]["nodeName"] = home
             made["status"]["phase"] = "Running" if rng.random() < 0.95 else rng.choice(["Succeeded", "Pending"])
-        self._name(rng, made)
+        if like is None:
+            self._name(rng, made)
+        else:
+            made["metadata"] |= {key: like["metadata"][key] for key in ("namespace", "labels")}
         if rng.random() < 0.06:
             made["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
         if rng.random() < ruled:

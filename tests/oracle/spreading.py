@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .selectors import Labels
 
-ACTIONS = ["DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"]
+ACTIONS = ["DoNotSchedule", "DoNotSchedule", "DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway"]
 POLICIES = ["Honor", "Ignore"]
 SKEWS = [1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 5, 50]
 

@@ -106,8 +106,11 @@ class Changes:
     def _confirm(self, pod: Thing) -> Change:
         return {"set": pod}
 
-    def _relabel(self, thing: Thing) -> Change:
-        return self._with_metadata(thing, labels=selectors.labels(self._rng))
+    def _relabel(self, pod: Thing) -> Change:
+        """Change labels; those that label keys name stay, as their values are in the pod's selectors already."""
+        kept = {key: value for key, value in pod["metadata"]["labels"].items() if key in peers.LABEL_KEYS}
+        drawn = {key: value for key, value in selectors.labels(self._rng).items() if key not in peers.LABEL_KEYS}
+        return self._with_metadata(pod, labels=drawn | kept)
 
     def _terminate(self, pod: Thing) -> Change:
         return self._with_metadata(pod, deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=30)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.oracle
 
 SEED = int(os.environ.get("POLICYSCHED_SEED") or secrets.randbits(32))
-CASES = int(os.environ.get("POLICYSCHED_CASES") or 2000)
+CASES = int(os.environ.get("POLICYSCHED_CASES") or 3000)
 PARTS = 4  # for several test processes
 REPORTED = 5
 

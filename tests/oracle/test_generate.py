@@ -101,13 +101,13 @@ def test_relations_bite_both_plugins_and_every_feature(oracle: Oracle) -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize(("generate", "count"), [(stories, 30), (marathons, 4)], ids=["stories", "marathons"])
+@pytest.mark.parametrize(("generate", "count"), [(stories, 30), (marathons, 8)], ids=["stories", "marathons"])
 def test_sequences_place_most_pods_but_not_all(oracle: Oracle, generate: Any, count: int) -> None:
     results = [
         record["result"] for case in generate(7, range(count), related=1.0) for record in oracle.decide_sequence(case)
     ]
-    assert results.count("Scheduled") > len(results) / 2
-    assert results.count("Unschedulable") > len(results) / 50
+    assert results.count("Scheduled") > len(results) / 3
+    assert results.count("Unschedulable") > len(results) / 10
 
 
 EXPECTED = {
