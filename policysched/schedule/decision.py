@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import Code, Status
 from policysched.model.objects import Pod
-from policysched.schedule.evaluation import Evaluation
+from policysched.schedule.evaluation import NARROWED, Evaluation
 from policysched.schedule.tracks import PRE_FILTER_RESULT
 from policysched.state.cluster import Cluster
 
@@ -72,9 +72,13 @@ class Decision:
             named = frozenset({self.rejection.plugin} if self.rejection.plugin else ())
             narrowed = not named or self.rejection.code is Code.UNSCHEDULABLE
             return named | frozenset(self.evaluation.narrowing) if narrowed else named
-        names = {status.plugin for status, _ in self.evaluation.histogram()}
+        names = {status.plugin for status, count in self._histogram().items() if count}
         names.discard(PRE_FILTER_RESULT)
         return frozenset(names | set(self.evaluation.narrowing))
+
+    def status(self, row: int) -> Status:
+        """Say why a row is not feasible."""
+        return self.evaluation.status_before_narrowing(row) if row == self._promised() else self.evaluation.status(row)
 
     def fit_error(self) -> str:
         """Say why no node fits, in kube-scheduler's words, without what PostFilter adds."""
@@ -84,10 +88,10 @@ class Decision:
         if self.rejection is not None:
             return f"0/{total} nodes are available: {self.rejection.message}."
         counts: Counter[str] = Counter()
-        for status, count in self.evaluation.histogram():
+        for status, count in self._histogram().items():
             for reason in status.reasons:
                 counts[reason] += count
-        parts = sorted(f"{count} {reason}" for reason, count in counts.items())
+        parts = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
         return f"0/{total} nodes are available:" + (f" {', '.join(parts)}." if parts else "")
 
     def error(self) -> str:
@@ -99,3 +103,25 @@ class Decision:
         if self.rejection is None or self.rejection.rejects:
             return ""
         return f'running PreFilter plugin "{self.rejection.plugin}": {self.rejection.message}'
+
+    def _histogram(self) -> Counter[Status]:
+        """Count the rows by the status that keeps them out."""
+        counts: Counter[Status] = Counter()
+        for status, count in self.evaluation.histogram():
+            counts[status] += count
+        promised = self._promised()
+        if promised >= 0:
+            counts[self.evaluation.status(promised)] -= 1
+            counts[self.evaluation.status_before_narrowing(promised)] += 1
+        return counts
+
+    def _promised(self) -> int:
+        """Give the row of the pod's nominated node if it did not fit and narrowing leaves it out, else −1.
+
+        It was tried before all others, so the filter that kept it out is the one to name.
+        """
+        evaluation, name = self.evaluation, self.pod.status.nominated_node_name
+        if not name or not evaluation.narrowing:
+            return -1
+        row = self.cluster.nodes.row_of.get(name, -1)
+        return row if row >= 0 and evaluation.first[row] == NARROWED else -1

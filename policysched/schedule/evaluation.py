@@ -25,6 +25,8 @@ from policysched.state.footprint import Footprint, footprint
 
 FEASIBLE = 0
 ABSENT = -1
+NARROWED = 1
+"""The first rejecting filter of rows that narrowing leaves out, where anything narrows."""
 WIDEST_NARROW_TOTAL = 2**31 - 1
 """The largest total that fits into 32 bits."""
 
@@ -120,6 +122,12 @@ class Evaluation:
     def status(self, row: int) -> Status:
         """Say why a row is not feasible."""
         track = self.filters[int(self.first[row]) - 1]
+        return track.reason(int(track.codes[row]))
+
+    def status_before_narrowing(self, row: int) -> Status:
+        """Say why a filter keeps a row out that other nodes' narrowing leaves out as well."""
+        rejecting = (track for track in self.filters[1:] if track.rejects_any and track.codes[row])
+        track = next(rejecting, self.filters[0])
         return track.reason(int(track.codes[row]))
 
     def histogram(self) -> list[tuple[Status, int]]:

@@ -72,7 +72,7 @@ def _rejected(decision: Decision) -> dict[str, Any]:
         return {}
     nodes, evaluation = decision.cluster.nodes, decision.evaluation
     rows = np.flatnonzero(evaluation.first[: nodes.size] > FEASIBLE).tolist()
-    return {nodes.names[row]: _status(evaluation.status(row)) for row in rows}
+    return {nodes.names[row]: _status(decision.status(row)) for row in rows}
 
 
 def _scores(decision: Decision, feasible: Mask) -> Record:

@@ -25,6 +25,8 @@ THEMES = ["resources", "affinity", "taints", "images", "ports", "features", "cor
 SHARES = [8, 6, 5, 5, 4, 3, 3, 2, 1]
 RELATED = 0.5
 """How many of all cases are about pods that look at each other."""
+NOMINATED = 0.03
+"""How many pods have been promised a node, which is tried before all others."""
 
 
 def singles(seed: int, indices: Iterable[int], *, related: float = RELATED) -> Iterator[Case]:
@@ -36,7 +38,11 @@ def singles(seed: int, indices: Iterable[int], *, related: float = RELATED) -> I
     for index in indices:
         rng = Random(f"{seed}/single/{index}")
         make = relation if rng.random() < related else single
-        yield make(rng, f"{seed}-{index}")
+        case = make(rng, f"{seed}-{index}")
+        if rng.random() < NOMINATED:
+            nodes_there = [thing["metadata"]["name"] for thing in case["objects"] if thing["kind"] == "Node"]
+            case["pod"]["status"]["nominatedNodeName"] = rng.choice([*nodes_there, "absent"])
+        yield case
 
 
 def sequences(seed: int, indices: Iterable[int]) -> Iterator[Case]:

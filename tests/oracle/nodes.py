@@ -36,8 +36,9 @@ def allocatable(rng: Random, *, odd: bool) -> Quantities:
         "pods": rng.choice(PODS),
         "ephemeral-storage": memory(rng, rng.choice([10240, 102400])),
     }
-    if rng.random() < 0.4:
-        found["example.com/gpu"] = rng.choice(GPUS)
+    for name in ("example.com/gpu", "example.com/fpga"):
+        if rng.random() < 0.4:
+            found[name] = rng.choice(GPUS)
     if rng.random() < 0.3:
         found["hugepages-2Mi"] = rng.choice(["512Mi", "1Gi", "0"])
     if odd and rng.random() < 0.5:

@@ -32,8 +32,7 @@ def requests(rng: Random, *, scale: int = 1) -> Quantities:
         found["memory"] = tiny_memory(rng)
     if rng.random() < 0.1:
         found["ephemeral-storage"] = memory(rng, rng.choice([0, 100, 4096, 20480]))
-    if rng.random() < 0.12:
-        found["example.com/gpu"] = rng.choice(GPUS)
+    found |= {name: rng.choice(GPUS) for name in ("example.com/gpu", "example.com/fpga") if rng.random() < 0.08}
     if rng.random() < 0.06:
         found["hugepages-2Mi"] = rng.choice(["64Mi", "512Mi", "0"])
     if rng.random() < 0.02:
