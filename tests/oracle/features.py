@@ -28,6 +28,7 @@ def features(case: Thing) -> set[Feature]:
     """List what a case with one pod has, by plugin; the empty feature stands for the plugin itself."""
     profile = case["config"]["profiles"][0]
     off = {entry["name"] for entry in profile["plugins"]["multiPoint"]["disabled"]}
+    off |= {PEERS, SPREAD} if "*" in off else set()
     found: set[Feature] = set()
     for plugin, of_plugin in ((PEERS, _peers), (SPREAD, _spread)):
         if plugin not in off and (names := set(of_plugin(case))):

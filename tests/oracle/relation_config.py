@@ -1,7 +1,7 @@
 """Scheduler configurations for cases about pods that look at each other.
 
-Knows nothing of cases. The two plugins are enabled on top of the configurations of other cases, and their
-arguments vary in a quarter of them.
+Knows nothing of cases. The two plugins are enabled on top of the configurations of other cases; their
+arguments, their weights, their places and the points where they act vary in some.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PLUGINS = ("PodTopologySpread", "InterPodAffinity")
 
 
 def configuration(rng: Random, themes: frozenset[str]) -> dict[str, Any]:
-    """Draw a configuration under which both plugins work, or one of them filters or scores alone.
+    """Draw a configuration under which both plugins work, or one of them in part.
 
     The two stay disabled where pods do not look at each other.
     """
@@ -28,12 +28,11 @@ def configuration(rng: Random, themes: frozenset[str]) -> dict[str, Any]:
     disabled = profile["plugins"]["multiPoint"]["disabled"]
     disabled[:] = [entry for entry in disabled if entry["name"] not in PLUGINS]
     if "defaults" in themes and rng.random() < 0.5:
-        _args(profile, "PodTopologySpread", spreading.defaults(rng))
+        configs.put_arguments(profile, "PodTopologySpread", spreading.defaults(rng))
     if "peers" in themes and rng.random() < 0.35:
-        _args(profile, "InterPodAffinity", _peer_args(rng))
-    if rng.random() < 0.04:
-        point = profile["plugins"].setdefault(rng.choice(["filter", "score"]), {})
-        point.setdefault("disabled", []).append({"name": rng.choice(PLUGINS)})
+        configs.put_arguments(profile, "InterPodAffinity", _peer_args(rng))
+    if rng.random() < 0.08:
+        _rearrange(rng, profile)
     return config
 
 
@@ -44,8 +43,17 @@ def _peer_args(rng: Random) -> dict[str, Any]:
     return found
 
 
-def _args(profile: dict[str, Any], plugin: str, args: dict[str, Any]) -> None:
-    kind = {"apiVersion": configs.API_VERSION, "kind": f"{plugin}Args"}
-    entries = profile.setdefault("pluginConfig", [])
-    entries[:] = [entry for entry in entries if entry["name"] != plugin]
-    entries.append({"name": plugin, "args": {**kind, **args}})
+def _rearrange(rng: Random, profile: dict[str, Any]) -> None:
+    """Let a plugin filter first, weigh more or less, or act at one point of two that belong together."""
+    name = rng.choice(PLUGINS)
+    point, field, entry = rng.choice(
+        [
+            ("filter", "enabled", {"name": name}),
+            ("multiPoint", "enabled", {"name": name, **configs.weight(rng)}),
+            ("score", "enabled", {"name": name, **configs.weight(rng)}),
+            *((point, "disabled", {"name": name}) for point in ("preFilter", "filter", "preScore", "score")),
+        ]
+    )
+    entries = profile["plugins"].setdefault(point, {}).setdefault(field, [])
+    if name not in {known["name"] for known in entries}:
+        entries.append(entry)
