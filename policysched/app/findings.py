@@ -56,7 +56,7 @@ class Finding:
     def text(self) -> str:
         """Show the finding with carets under the line of its file."""
         found, place = self.diagnostic, self.place()
-        about = f"{self.policy} {found.field}:{found.line}:{found.column}"
+        about = f"{self.policy} {found.field}:{found.line}:{found.column}".lstrip()
         if self.document is None or place is None:
             return f"{found.severity}[{found.code}]: {found.message}\n  --> {about}" + _help_line("  ", found.help)
         moved = replace(found, line=place.line, column=place.column, end_column=self.end(place), help=None)

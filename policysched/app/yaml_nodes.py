@@ -172,12 +172,14 @@ def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:
     problem = (error.problem or error.context or "cannot be read").replace(_UNKNOWN_TAG, "unknown tag")
     lines = text.split("\n")
     near = lines[line] if line < len(lines) else ""
-    help_text = _help(near, problem)
+    help_text = _help(near, near[column : column + 1], problem)
     return UsageError(f"{file}:{line + 1}:{column + 1}: not valid YAML: {problem}{help_text}")
 
 
-def _help(line: str, problem: str) -> str:
+def _help(line: str, character: str, problem: str) -> str:
     """Say how to write an expression that YAML misread, where the line looks like one."""
+    if problem == "found character that cannot start any token" and character == "\t":
+        return "; YAML is indented by spaces, and here is a tab"
     if problem == "did not find expected ',' or '}'" and _FLOW.search(line):
         return f"; {FLOW_HELP}"
     misread = (

@@ -18,6 +18,7 @@ from policysched.cli.demo import demo
 from policysched.cli.dry_run import dry_run
 from policysched.cli.explain import explain
 from policysched.cli.fmt import fmt
+from policysched.cli.output import visible
 from policysched.cli.run import run
 from policysched.cli.sandbox import sandbox
 from policysched.cli.version import version
@@ -84,5 +85,5 @@ def _call(arguments: list[str]) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+    sys.stderr.write(f"error: {visible(' '.join(message.split()))}\n")
     return code

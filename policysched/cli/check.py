@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policysched.cli.options import Context, Kubeconfig
-from policysched.cli.output import count, print_finding
+from policysched.cli.output import count, print_finding, visible
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _print(found: Checked, output: CheckFormat) -> None:
         for one in found.findings:
             print_finding(one.text())
     for problem in found.problems:
-        typer.echo(f"error: {problem}", err=True)
+        typer.echo(f"error: {visible(str(problem))}", err=True)
     if output is not CheckFormat.JSON and (found.policies or not found.problems):
         typer.echo(_summary(found))
 
@@ -78,9 +78,9 @@ def _print_annotations(found: Checked) -> None:
     from policysched.cli.github import annotation, problem  # noqa: PLC0415 - as above
 
     for one in found.findings:
-        typer.echo(annotation(one))
+        typer.echo(visible(annotation(one)))
     for error in found.problems:
-        typer.echo(problem(error))
+        typer.echo(visible(problem(error)))
 
 
 def _summary(found: Checked) -> str:

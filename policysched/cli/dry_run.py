@@ -18,7 +18,7 @@ from policysched.cli.options import (
     PrometheusUrl,
     TableFormat,
 )
-from policysched.cli.output import print_parts
+from policysched.cli.output import print_finding, print_parts, visible
 
 
 def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -57,10 +57,11 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     found = inputs.findings()
     report = replace(inputs, metrics=measured).evaluate(found, seed)
     record = report.to_dict()
-    notes = (inputs.wanted.note, *(f"note: {one}" for one in report.metric_problems))
-    for note in (*notes, *(one.text() + "\n" for one in found)):
+    for note in (inputs.wanted.note, *(f"note: {one}" for one in report.metric_problems)):
         if note:
-            typer.echo(note, err=True)
+            typer.echo(visible(note), err=True)
+    for one in found:
+        print_finding(one.text(), stderr=True)
     if output is TableFormat.JSON:
         typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from policysched.cli.output import console, count, print_finding
+from policysched.cli.output import console, count, print_finding, visible
 from policysched.errors import PolicyschedError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _Run:
             self._deal(one)
         except PolicyschedError as error:
             self.unusable += 1
-            typer.echo(f"error: {error}", err=True)
+            typer.echo(f"error: {visible(str(error))}", err=True)
             return
         self.broken += bool(findings)
         self.changed += one.count > 0
@@ -61,7 +61,7 @@ class _Run:
             write(one.name, one.after)
         if one.count:
             done = "would reformat" if self.check or self.diff else "reformatted"
-            typer.echo(f"{done} {one.shown} ({count(one.count, 'expression')})", err=self.err)
+            typer.echo(f"{done} {visible(one.shown)} ({count(one.count, 'expression')})", err=self.err)
 
     def summary(self) -> str:
         """Say how many files there were of each sort."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Final
 
+from policysched.app.files import STDIN, shown
 from policysched.app.findings import Finding
 from policysched.errors import UsageError
 
@@ -22,7 +23,7 @@ def annotation(one: Finding) -> str:
     """Give the command for a finding."""
     found, place = one.diagnostic, one.place()
     where: dict[str, object] = {}
-    if one.document is not None and place is not None:
+    if one.document is not None and place is not None and one.document.file != shown(STDIN):
         where |= {"file": _path(one.document.file), "line": place.line, "col": place.column}
         where["endColumn"] = one.end(place)
     help_text = f"\nhelp: {found.help}" if found.help else ""

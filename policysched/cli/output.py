@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -12,6 +13,7 @@ from rich.text import Text
 
 WIDTH: Final = 200
 """The width where nobody looks at a terminal, so that no table is cut."""
+_HIDDEN: Final = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 _FINDING: Final[Mapping[str, str]] = {
     r"\Aerror\[\w+\](?=:)": "bold red",
     r"\Awarning\[\w+\](?=:)": "bold yellow",
@@ -37,6 +39,16 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
         out.print(part, soft_wrap=not (out.is_terminal or isinstance(part, Table)))
 
 
+def visible(text: str) -> str:
+    """Show what a terminal would obey or turn round, instead of doing so: names and messages come from files."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}"
+        if character not in "\n\t" and unicodedata.category(character) in _HIDDEN
+        else character
+        for character in text
+    )
+
+
 def print_finding(text: str, *, stderr: bool = False) -> None:
     """Print what a finding says, with an empty line behind it."""
     console(stderr=stderr).print(finding_text(text), "", sep="\n", soft_wrap=True)
@@ -44,7 +56,7 @@ def print_finding(text: str, *, stderr: bool = False) -> None:
 
 def finding_text(text: str) -> Text:
     """Colour what a finding says."""
-    shown = Text(text)
+    shown = Text(visible(text))
     for pattern, style in _FINDING.items():
         shown.highlight_regex(pattern, style)
     return shown

@@ -86,6 +86,11 @@ BAD = [
     ("kind: A\nb: &x [*x]", "f.yaml:2:4: an anchor holds itself"),
     ("kind: A\nb: *x", "f.yaml:2:4: not valid YAML: found undefined alias"),
     ("a: b\n\tc: d", "f.yaml:2:1: not valid YAML: found a tab character that violates indentation"),
+    (
+        "a:\n\tb: c",
+        "f.yaml:2:1: not valid YAML: found character that cannot start any token; "
+        "YAML is indented by spaces, and here is a tab",
+    ),
     ("a: 'x\n", "f.yaml:2:1: not valid YAML: found unexpected end of stream"),
     ("a: [1, 2\nb: 3\n", "f.yaml:2:2: not valid YAML: did not find expected ',' or ']'"),
     ("a:\n- b\n c: d", "f.yaml:3:3: not valid YAML: mapping values are not allowed in this context"),

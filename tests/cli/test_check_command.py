@@ -132,6 +132,8 @@ def test_check_reads_the_standard_input(command: Command, monkeypatch: pytest.Mo
     done = command("check", "-")
     assert done.code == 1
     assert "  --> <stdin>:7:24\n" in done.out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
+    assert command("check", "-", "-o", "github").out.startswith("::error title=E0101::")
 
 
 @pytest.mark.parametrize("text", ["kind: Pod\n", "", "{{ .Values }}: [\n", "\t"])
@@ -199,3 +201,13 @@ def test_check_says_what_is_wrong_with_a_cluster(
     done = command("check", write("p.yaml", GOOD), "--cluster", "nodes.yaml")
     assert (done.code, done.out) == (2, "")
     assert done.problem.startswith(f"error: {message}")
+
+
+def test_what_a_file_says_never_controls_the_terminal(command: Command, write: Write) -> None:
+    bad = BAD.replace("{name: p}", '{name: "p\\e[2J\\u202e"}').replace("node.zone = 5", '"nod\\e == 1"')
+    for arguments in (("check",), ("check", "-o", "github"), ("fmt",)):
+        done = command(*arguments, write("p.yaml", bad))
+        assert "\N{REPLACEMENT CHARACTER}" in done.out + done.problem
+        assert not {"\x1b", "\u202e"} & {*done.out, *done.problem}
+    done = command("check", write("p.yaml", '"\\e[2J": 1\n"\\e[2J": 2\n'))
+    assert done.problem == 'error: p.yaml:2:1: key "\N{REPLACEMENT CHARACTER}[2J" is there twice\n'
