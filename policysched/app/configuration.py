@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from policysched.app import files
+from policysched.app.old_configuration import as_v1
 from policysched.app.pluginsets import Plugins, PluginSet
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode
@@ -99,6 +100,7 @@ def _object(config: str | Mapping[str, Any]) -> Mapping[str, Any]:
         config = documents[0].object
     if not isinstance(config, Mapping) or config.get("kind") != KIND:
         raise mistake("", f"expected an object of kind {KIND}")
+    config = as_v1(config)
     if config.get("apiVersion") != API_VERSION:
         raise mistake("apiVersion", f"expected {API_VERSION}")
     return config

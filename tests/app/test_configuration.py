@@ -115,7 +115,7 @@ def test_a_mistake_in_a_profile_is_refused_by_its_field(profile: Any, message: s
         ({"profiles": {}}, "profiles: expected array, got object"),
         ({"percentageOfNodesToScore": -1}, "percentageOfNodesToScore: -1 is not between 0 and 100"),
         ({"kind": "Other"}, "expected an object of kind KubeSchedulerConfiguration"),
-        ({"apiVersion": "kubescheduler.config.k8s.io/v1beta3"}, "apiVersion: expected kubescheduler.config.k8s.io/v1"),
+        ({"apiVersion": "kubescheduler.config.k8s.io/v1alpha1"}, "apiVersion: expected kubescheduler.config.k8s.io/v1"),
     ],
 )
 def test_a_mistake_in_the_whole_is_refused_by_its_field(fields: dict[str, Any], message: str) -> None:
