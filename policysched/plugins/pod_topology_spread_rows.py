@@ -86,17 +86,19 @@ class CountedRows:
 
         Cost: O(rows that changed).
         """
-        journal = self._cluster.journal
+        position = self._cluster.journal.position
+        if position == self._seen and self.bins.size == self._cluster.nodes.columns.capacity:
+            return
         self.of_label.refresh()
-        changed = journal.since(self._seen)
+        changed = self._cluster.journal.since(self._seen)
         if self._epoch != self.of_label.epoch or changed is None or self.bins.size != self.of_label.of_row.size:
             self._look_at_all()
-        elif journal.position != self._seen:
+        else:
             rows, aspects = changed
             touched = (aspects & _READ) != 0
             if touched.any():
                 self._look_at(rows[touched])
-        self._seen = journal.position
+        self._seen = position
 
     @property
     def populated(self) -> NDArray[np.intp]:

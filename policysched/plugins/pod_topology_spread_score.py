@@ -9,9 +9,10 @@ Source: plugins/podtopologyspread/scoring.go, v1.36.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,55 +24,106 @@ from policysched.state.domains import NO_DOMAIN
 from policysched.state.nodes import NodeTable
 from policysched.state.tallies import Tally
 
+T = TypeVar("T", bound=np.generic)
 _LN2: Final = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 _ODD: Final = (6.666666666666735130e-01, 2.857142874366239149e-01, 1.818357216161805012e-01, 1.479819860511658591e-01)
 _EVEN: Final = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.531383769920937332e-01)
 
 
+class Scored:
+    """The rows that are scored: those that are feasible and have the labels that are demanded.
+
+    Shapes: `mask` (N,).
+    """
+
+    __slots__ = ("count", "mask", "print", "whole")
+
+    def __init__(self, mask: Mask) -> None:
+        self.mask = mask
+        self.count = int(np.count_nonzero(mask))
+        self.whole = self.count == mask.size
+        self.print = mask.tobytes()
+        """What two masks are compared by."""
+
+    def of(self, values: NDArray[T]) -> NDArray[T]:
+        """Give the values of these rows.
+
+        Shapes: (N,) -> (count,).
+        """
+        return values if self.whole else values[self.mask]
+
+
 class Wish(Protocol):
     """One constraint that a pod would like to be kept."""
 
-    def score(self, scored: Mask) -> NDArray[np.float64]:
+    def score(self, scored: Scored) -> NDArray[np.float64]:
         """Give each row the weighted count of pods in its domain, 0 where it is in none.
 
-        Shapes: (N,) -> (N,), a new array.
+        Shapes: (N,), a new array.
         """
 
 
-@dataclass(frozen=True, slots=True)
 class NodeWish:
     """A wish to spread over nodes: each row is its own domain, whatever its label says and whether or not it counts."""
 
-    constraint: Constraint
-    tally: Tally | None
-    nodes: NodeTable
+    __slots__ = ("_key", "_nodes", "_offset", "_tally")
 
-    def score(self, scored: Mask) -> NDArray[np.float64]:
+    def __init__(self, constraint: Constraint, tally: Tally | None, nodes: NodeTable) -> None:
+        self._key = constraint.topology_key
+        self._offset = constraint.max_skew - 1
+        self._tally = tally
+        self._nodes = nodes
+
+    def score(self, scored: Scored) -> NDArray[np.float64]:
         """Weight the pods of each row."""
-        weight = natural_log(int(np.count_nonzero(scored)) + 2)
-        counts = np.zeros(scored.size) if self.tally is None else self.tally.counts[: scored.size]
-        score: NDArray[np.float64] = counts * weight + (self.constraint.max_skew - 1)
-        score[self.nodes.labels(self.constraint.topology_key)[: scored.size] < 0] = 0
+        size = scored.mask.size
+        counts = np.zeros(size) if self._tally is None else self._tally.counts[:size]
+        score: NDArray[np.float64] = counts * natural_log(scored.count + 2)
+        score += self._offset
+        unlabelled = self._nodes.labels(self._key)[:size] < 0
+        if unlabelled.any():
+            score[unlabelled] = 0
         return score
 
 
-@dataclass(frozen=True, slots=True)
 class DomainWish:
     """A wish to spread over the values of any other label."""
 
-    constraint: Constraint
-    tally: Tally | None
-    rows: CountedRows
+    __slots__ = ("_offset", "_rows", "_seen", "_tally", "_there")
 
-    def score(self, scored: Mask) -> NDArray[np.float64]:
+    def __init__(self, constraint: Constraint, tally: Tally | None, rows: CountedRows) -> None:
+        self._offset = constraint.max_skew - 1
+        self._tally = tally
+        self._rows = rows
+        self._seen: tuple[int, bytes] = (-1, b"")
+        self._there: NDArray[np.intp] = np.zeros(0, np.intp)
+
+    def score(self, scored: Scored) -> NDArray[np.float64]:
         """Weight the pods of each row's domain."""
-        self.rows.refresh()
-        there = np.zeros(self.rows.of_label.count, np.bool_)
-        there[self.rows.domains[: scored.size][scored]] = True
-        weight = natural_log(int(np.count_nonzero(there)) + 2)
-        of_domain = self.rows.sums(self.tally) * weight + (self.constraint.max_skew - 1)
+        of_domain, _ = self._by_domain(scored)
         of_domain[NO_DOMAIN] = 0
-        return of_domain[self.rows.of_label.of_row[: scored.size]]
+        return of_domain[self._rows.of_label.of_row[: scored.mask.size]]
+
+    def finals(self, scored: Scored) -> Scores:
+        """Give the final scores where it is the only wish, and rows without its label are passed over."""
+        of_domain, there = self._by_domain(scored)
+        raw = _rounded(of_domain)
+        finals = _normalized(raw, raw[there])
+        finals[NO_DOMAIN] = 0
+        return finals[self._rows.of_label.of_row[: scored.mask.size]]
+
+    def _by_domain(self, scored: Scored) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Weight the pods of each domain; give with it the domains that scored rows are in."""
+        self._rows.refresh()
+        seen = (self._rows.version, scored.print)
+        if seen != self._seen:
+            there = np.zeros(self._rows.of_label.count, np.bool_)
+            there[scored.of(self._rows.domains[: scored.mask.size])] = True
+            self._there, self._seen = np.flatnonzero(there), seen
+        sums = self._rows.sums(self._tally)
+        sums *= natural_log(self._there.size + 2)
+        sums += self._offset
+        return sums, self._there
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,28 +140,44 @@ class SoftState:
 
         Shapes: (N,) -> (N,).
         """
-        scored = feasible
+        mask = feasible
         for key in self.labels:
-            scored = scored & (self.nodes.labels(key)[: scored.size] >= 0)
+            mask = mask & (self.nodes.labels(key)[: mask.size] >= 0)
+        scored = Scored(mask)
         first, *others = self.wishes
+        if isinstance(first, DomainWish) and self.labels and not others:
+            return first.finals(scored)
         total = first.score(scored)
         for wish in others:
             total += wish.score(scored)
-        return _normalized(np.floor(total + 0.5).astype(np.int64), scored)
+        raw = _rounded(total)
+        finals = _normalized(raw, scored.of(raw))
+        if self.labels and not scored.whole:
+            finals[~mask] = 0
+        return finals
 
 
-def _normalized(scores: Scores, scored: Mask) -> Scores:
-    """Turn scores around and scale them to 0..100; rows that are passed over get 0."""
-    highest = int(scores.max(initial=0, where=scored))
+def _rounded(scores: NDArray[np.float64]) -> Scores:
+    """Round halves away from 0; the array is used up."""
+    scores += 0.5
+    return np.floor(scores, out=scores).astype(np.int64)
+
+
+def _normalized(scores: Scores, scored: Scores) -> Scores:
+    """Turn scores around and scale them to 0..100 by the lowest and highest of those that are scored; use them up."""
+    highest = max(0, int(scored.max(initial=0)))
     if highest == 0:
-        return np.where(scored, MAX_NODE_SCORE, 0)
-    lowest = int(scores.min(initial=highest, where=scored))
-    finals: Scores = MAX_NODE_SCORE * (highest + lowest - scores) // highest
-    finals[~scored] = 0
+        scores.fill(MAX_NODE_SCORE)
+        return scores
+    lowest = int(scored.min())
+    np.subtract(highest + lowest, scores, out=scores)
+    scores *= MAX_NODE_SCORE
+    scores //= highest
     # scores below 0 come from a maxSkew below 1, which the API server refuses
-    return finals if lowest >= 0 else np.clip(finals, 0, MAX_NODE_SCORE)
+    return scores if lowest >= 0 else np.clip(scores, 0, MAX_NODE_SCORE)
 
 
+@functools.lru_cache(maxsize=4096)
 def natural_log(number: int) -> float:
     """Give the logarithm as Go computes it, which is not always the double that other libraries round to.
 

@@ -1,0 +1,146 @@
+"""How long a decision takes for pods that are spread, engine alone: no network, no queue.
+
+The templates are those of Kubernetes' scheduler_perf (topology spreading): hard and soft constraints over zones, the
+system's default constraints through a Service, only nodes that a pod tolerates; and hard ones over host names besides.
+50,000 pods are placed, some of the template at hand, the others plain; then pods of 20 classes of the template are
+decided and placed one by one, with a plain pod now and then, all nodes evaluated every time. Prints a table, or JSON
+with `--json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import statistics
+import time
+from typing import Any
+
+import msgspec
+
+from bench.affinity import HOST, ZONE, node, show
+from policysched.app.profiles import default_profile
+from policysched.model.decode import decode_node, decode_pod
+from policysched.model.objects import LabelsSpec, Metadata, Pod, Service
+from policysched.schedule.engine import Engine
+from policysched.state.cluster import Cluster
+
+CLASSES = 20
+NAMESPACE = "service-ns"
+BLUE = {"color": "blue"}
+
+
+def constraint(key: str, action: str, max_skew: int = 5, **more: Any) -> dict[str, Any]:
+    """Make a spread constraint."""
+    selector = {"matchLabels": BLUE}
+    return {
+        "maxSkew": max_skew, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": selector, **more
+    }  # fmt: skip
+
+
+TEMPLATES: dict[str, list[dict[str, Any]]] = {
+    "hard over zones": [constraint(ZONE, "DoNotSchedule")],
+    "soft over zones": [constraint(ZONE, "ScheduleAnyway")],
+    "default through a Service": [],
+    "hard over host names": [constraint(HOST, "DoNotSchedule", 1)],
+    "hard over tolerated nodes": [constraint(HOST, "DoNotSchedule", 1, nodeTaintsPolicy="Honor")],
+    "hard over zones, soft over host names": [
+        constraint(ZONE, "DoNotSchedule"),
+        constraint(HOST, "ScheduleAnyway", 1),
+    ],
+}
+
+
+def pod(identity: int, labels: dict[str, str], constraints: list[dict[str, Any]]) -> Pod:
+    """Make a pod as the API server prints it."""
+    amounts = {"cpu": "100m", "memory": "500Mi"}
+    container = {"name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": amounts}}
+    spec: dict[str, Any] = {"schedulerName": "policysched", "containers": [container]}
+    if constraints:
+        spec["topologySpreadConstraints"] = constraints
+    name = f"p-{identity}"
+    return decode_pod({"metadata": {"name": name, "namespace": NAMESPACE, "uid": name, "labels": labels}, "spec": spec})
+
+
+class Workload:
+    """Pods of one template and the cluster that they are placed on."""
+
+    def __init__(self, template: str, nodes: int, placed: int, zones: int) -> None:
+        self._constraints = TEMPLATES[template]
+        self._serial = 0
+        self.rng = random.Random(7)
+        self.cluster = Cluster()
+        for index in range(nodes):
+            self.cluster.set_node(decode_node(node(index, zones)))
+        service = Metadata(name="service", namespace=NAMESPACE)
+        self.cluster.workloads.put(Service(metadata=service, spec=LabelsSpec(selector=BLUE)))
+        for index in range(placed):
+            one = self.of_template() if index < nodes else self.plain()
+            self.cluster.assume(one, index % nodes)
+
+    def of_template(self) -> Pod:
+        """Make a pod of one of the template's classes."""
+        self._serial += 1
+        return pod(self._serial, BLUE | {"class": str(self.rng.randrange(CLASSES))}, self._constraints)
+
+    def plain(self) -> Pod:
+        """Make a pod that is not spread."""
+        self._serial += 1
+        return pod(self._serial, {"app": f"a{self._serial % CLASSES}"}, [])
+
+
+def measure(template: str, nodes: int, placed: int, decisions: int, zones: int) -> dict[str, Any]:
+    """Time decisions.
+
+    Units: microseconds.
+    """
+    work = Workload(template, nodes, placed, zones)
+    engine = Engine(work.cluster, default_profile(), work.rng)
+    warm = [work.of_template() if index % 5 else work.plain() for index in range(10 * CLASSES)]
+    cold = [_decide(engine, one) for one in warm]
+    pods = [work.of_template() for _ in range(decisions)]
+    plain = [work.plain() for _ in range(decisions // 10)]
+    gc.collect()
+    gc.freeze()
+    took = []
+    for index, one in enumerate(pods):
+        if index % 10 == 0 and plain:
+            _decide(engine, plain.pop())
+        took.append(_decide(engine, one))
+    return {
+        "template": template,
+        "nodes": nodes,
+        "zones": zones,
+        "placed": placed,
+        "median": statistics.median(took),
+        "p99": statistics.quantiles(took, n=100)[98],
+        "first": cold[1],
+    }
+
+
+def _decide(engine: Engine, one: Pod) -> float:
+    started = time.perf_counter()
+    decision = engine.decide(one)
+    took = (time.perf_counter() - started) * 1e6
+    if decision.row < 0:
+        raise SystemExit(f"a pod of the benchmark found no node: {decision.fit_error()}")
+    engine.cluster.assume(one, decision.row, decision.evaluation.footprint)
+    return took
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--placed", type=int, default=50000)
+    parser.add_argument("--decisions", type=int, default=1500)
+    parser.add_argument("--zones", type=int, default=3)
+    parser.add_argument("--template", choices=TEMPLATES, nargs="*", default=list(TEMPLATES))
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    given = parser.parse_args()
+    rows = [measure(name, given.nodes, given.placed, given.decisions, given.zones) for name in given.template]
+    print(msgspec.json.encode(rows).decode()) if given.json else show(rows)
+
+
+if __name__ == "__main__":
+    main()
