@@ -14,6 +14,7 @@ from policysched.model.decode import (
     decode_node,
     decode_pod,
     decode_priority_class,
+    decode_workload,
     without_nulls,
 )
 
@@ -103,6 +104,33 @@ def test_small_kinds_decode() -> None:
     assert decode_device_class({"spec": {"extendedResourceName": "a.b/c"}}).spec.extended_resource_name == "a.b/c"
     priority = decode_priority_class(b'{"value": 7, "globalDefault": true}')
     assert (priority.value, priority.global_default, priority.preemption_policy) == (7, True, "PreemptLowerPriority")
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "selector"),
+    [
+        ("Service", "v1", {"app": "web"}),
+        ("Service", "v1", None),
+        ("ReplicationController", "v1", {"app": "web"}),
+        ("ReplicaSet", "apps/v1", {"matchLabels": {"app": "web"}}),
+        ("StatefulSet", "apps/v1", {"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+    ],
+)
+def test_services_and_controllers_decode(kind: str, version: str, selector: Any) -> None:
+    raw = {"kind": kind, "metadata": {"name": "x", "namespace": "n"}, "spec": {"selector": selector, "replicas": 3}}
+    decoded = decode_workload(raw)
+    assert decoded == decode_workload(raw | {"apiVersion": version})
+    assert type(decoded).__name__ == kind
+    assert decoded is not None
+    assert decoded.metadata.namespace == "n"
+    assert (decoded.spec.selector is None) is (selector is None)
+    assert decode_workload(raw | {"apiVersion": "serving.knative.dev/v1"}) is None
+    assert decode_workload({"kind": "Deployment", "apiVersion": "apps/v1"}) is None
+
+
+def test_a_malformed_workload_is_refused() -> None:
+    with pytest.raises(ObjectError, match=r'replica set "n/x": spec.selector: expected object \| null, got array'):
+        decode_workload({"kind": "ReplicaSet", "metadata": {"name": "x", "namespace": "n"}, "spec": {"selector": []}})
 
 
 def broken(path: str, value: Any) -> dict[str, Any]:

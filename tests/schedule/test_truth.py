@@ -19,14 +19,15 @@ from policysched.framework import Cluster
 from policysched.model.objects import (
     Affinity,
     ContainerPort,
+    LabelSelector,
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
-    OwnerReference,
     Pod,
     Requirement,
     RestartRule,
     Toleration,
+    TopologySpreadConstraint,
 )
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.policyset import PolicySet
@@ -35,7 +36,7 @@ from policysched.schedule.record import Record, make_record
 from policysched.state import journal
 from tests.build import pod
 from tests.rules.build import compiled, filtering, scoring
-from tests.schedule.world import GPU, IMAGES, World
+from tests.schedule.world import GPU, HOST, IMAGES, ZONE, World, owned
 
 LIFE = int(os.environ.get("POLICYSCHED_LIFE") or 100_000)
 EVENTS = int(os.environ.get("POLICYSCHED_EVENTS") or 6000)
@@ -55,9 +56,6 @@ def wanted() -> list[Pod]:
     image, other = list(IMAGES)[:2]
     annotated = pod("annotated")
     annotated = replace(annotated, metadata=replace(annotated.metadata, annotations={"disks": "x|y", "key": "disk"}))
-    owned = pod("owned", requests={"cpu": 1})
-    owner = OwnerReference(kind="ReplicaSet", name="rs", controller=True)
-    owned = replace(owned, metadata=replace(owned.metadata, owner_references=[owner]))
     restarting = pod("features")
     rules = [RestartRule(action="RestartAllContainers")]
     containers = [replace(one, restart_policy_rules=rules) for one in restarting.spec.containers]
@@ -79,7 +77,35 @@ def wanted() -> list[Pod]:
         replace(nominated, status=replace(nominated.status, nominated_node_name="n3")),
         replace(restarting, spec=replace(restarting.spec, containers=containers)),
         annotated,
-        owned,
+        owned(pod("owned", requests={"cpu": 1}), "rs"),
+        *spread(),
+    ]
+
+
+def spread() -> list[Pod]:
+    """Pods with constraints of their own, some of which look at the same counts."""
+    team = LabelSelector(match_labels={"team": "a"})
+    expression = LabelSelector(match_expressions=[Requirement(key="team", operator="NotIn", values=("b",))])
+
+    def over(key: str, max_skew: int, *, hard: bool = True, selector: LabelSelector = team, **more: Any) -> Any:
+        return TopologySpreadConstraint(
+            max_skew=max_skew,
+            topology_key=key,
+            when_unsatisfiable="DoNotSchedule" if hard else "ScheduleAnyway",
+            label_selector=selector,
+            **more,
+        )
+
+    def made(name: str, *constraints: Any, **more: Any) -> Pod:
+        return pod(name, labels={"team": "a"}, topology_spread_constraints=list(constraints), **more)
+
+    return [
+        made("zones", over("zone", 2)),
+        made("hosts", over(HOST, 1, node_taints_policy="Honor"), over(ZONE, 3, selector=expression)),
+        made("domains", over("disk", 3, min_domains=3), node_selector={"zone": "x"}),
+        made("softly", over("zone", 1, hard=False), node_selector={"disk": "y"}),
+        made("both", over(ZONE, 2), over(HOST, 1, hard=False), over("disk", 2, hard=False, match_label_keys=["team"])),
+        owned(pod("like-its-own", labels={"team": "b"}), "other"),
     ]
 
 
@@ -288,7 +314,7 @@ class Trial:
                 self._policies = chance.choice(policies())
                 self._live.use(self._policies)
             if number % 5 == 0:
-                self._place(chance.choice(self._pods[:8]), number)
+                self._place(chance.choice((*self._pods[:8], *self._pods[-6:])), number)
             if number % (3 * pace) == 0:
                 self._compare(self._world.cluster, chance.sample(self._pods, 2))
             if number % (60 * pace) == 0:

@@ -17,6 +17,7 @@ from policysched.model.objects import (
     DeviceClass,
     DeviceClassSpec,
     LabelSelector,
+    LabelsSpec,
     Metadata,
     Namespace,
     Node,
@@ -26,8 +27,12 @@ from policysched.model.objects import (
     PodAffinity,
     PodAffinityTerm,
     PodStatus,
+    ReplicaSet,
     ResourceRequirements,
+    SelectorSpec,
+    Service,
     Taint,
+    Workload,
 )
 from policysched.state.pods import pod_id
 from tests.build import MIB, node, pod
@@ -41,6 +46,7 @@ TAINTS = (
 NAMESPACES = ("default", "a", "b")
 FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
 GPU = "x.io/gpu"
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 METRICS = (MetricKey("load", "node"), MetricKey("heat", "node"))
 BEGIN = 1767225600
 """2026-01-01, when the world begins. Units: seconds since 1970."""
@@ -52,7 +58,7 @@ def written(seconds: float) -> str:
 
 
 class World:
-    """Nodes, pods, namespaces and device classes, and the live cluster that was told of every change."""
+    """Nodes, pods, namespaces, workloads, device classes and metrics, and the live cluster that was told of every change."""
 
     def __init__(self, seed: int, most_nodes: int) -> None:
         self.random = random.Random(seed)
@@ -65,6 +71,7 @@ class World:
         self.answers: dict[MetricKey, MetricAnswer] = {}
         self.now = float(BEGIN)
         self.cluster.moment.move(self.now)
+        self.workloads: dict[tuple[str, str, str], Workload] = {}
         self._most_nodes = most_nodes
         self._serial = 0
         self._events: list[tuple[Callable[[], None], int]] = [
@@ -82,6 +89,7 @@ class World:
             (self._change_device_class, 1),
             (self._pass_time, 6),
             (self._measure, 3),
+            (self._change_workload, 1),
         ]
 
     def step(self) -> None:
@@ -105,6 +113,8 @@ class World:
             made.set_namespace(namespace)
         for device_class in self._shuffled(self.device_classes.values()):
             made.set_device_class(device_class)
+        for workload in self._shuffled(self.workloads.values()):
+            made.workloads.put(workload)
         for held, assumed_on in self._shuffled(self.pods.values()):
             if assumed_on:
                 made.assume(held, made.nodes.row_for(assumed_on))
@@ -140,6 +150,8 @@ class World:
         chance = self.random
         labels = {key: chance.choice("xyz") for key in ("zone", "disk", "w.io/a") if chance.random() < 0.6}
         labels |= {"cores": chance.choice(("3", "17", "none"))} if chance.random() < 0.5 else {}
+        labels |= {HOST: name if chance.random() < 0.9 else "n0"} if chance.random() < 0.9 else {}
+        labels |= {ZONE: chance.choice(("1", "2", ""))} if chance.random() < 0.8 else {}
         made = node(
             name,
             labels=labels,
@@ -228,10 +240,12 @@ class World:
         if not key:
             return
         old = self.pods[key][0]
-        part = self.random.choice(("labels", "spec", "resize", "status", "move"))
+        part = self.random.choice(("labels", "end", "spec", "resize", "status", "move"))
         match part:
             case "labels":
                 newer = replace(old, metadata=replace(old.metadata, labels={"team": "c"}, annotations={"a": "b"}))
+            case "end":
+                newer = replace(old, metadata=replace(old.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
             case "spec":
                 other = self._random_pod()
                 newer = replace(old, spec=replace(old.spec, containers=other.spec.containers))
@@ -314,6 +328,27 @@ class World:
         spec = DeviceClassSpec(extended_resource_name=self.random.choice((GPU, "x.io/other")))
         made = self.device_classes[name] = DeviceClass(metadata=Metadata(name=name), spec=spec)
         self.cluster.set_device_class(made)
+
+    def _change_workload(self) -> None:
+        chance = self.random
+        metadata = Metadata(name=chance.choice(("rs", "other")), namespace=chance.choice(NAMESPACES))
+        selector = chance.choice(({}, {"team": "a"}, {"team": "b"}, {"team": "c"}))
+        made: Workload = Service(metadata=metadata, spec=LabelsSpec(selector=selector))
+        if chance.random() < 0.5:
+            made = ReplicaSet(metadata=metadata, spec=SelectorSpec(selector=LabelSelector(match_labels=selector)))
+        key = (type(made).__name__, metadata.namespace, metadata.name)
+        if chance.random() < 0.3:
+            self.workloads.pop(key, None)
+            self.cluster.workloads.drop(made)
+        else:
+            self.workloads[key] = made
+            self.cluster.workloads.put(made)
+
+
+def owned(of: Pod, name: str) -> Pod:
+    """A pod that a replica set controls."""
+    owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=name, controller=True)
+    return replace(of, metadata=replace(of.metadata, owner_references=[owner]))
 
 
 def _lonely() -> Affinity:

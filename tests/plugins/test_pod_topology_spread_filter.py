@@ -1,0 +1,147 @@
+"""Where PodTopologySpread lets a pod go: the cases of kube-scheduler's own tables, and what its code says besides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from policysched.framework import unresolvable, unschedulable
+from policysched.model.objects import LabelSelector, Pod, Taint, Toleration
+from policysched.plugins.pod_topology_spread import PodTopologySpread
+from tests.build import cluster, node, pod
+from tests.plugins.ask import filtered, rejected, scored
+from tests.plugins.spread_build import BAR, HOST, UNEVEN, around, crowd, hard, incoming, soft
+
+SPOT = Taint(key="spot", effect="NoSchedule")
+
+
+def fitting(of: Pod, *objects: Any) -> str:
+    made = cluster(*objects)
+    away = rejected(PodTopologySpread(), of, made)
+    return "".join(sorted(set(made.nodes.row_of) - away))
+
+
+@pytest.mark.parametrize(
+    ("constraint", "pods", "fits"),
+    [
+        (hard(), crowd(), "abxy"),
+        (hard(selector=BAR), crowd(), "abxy"),
+        (hard(), crowd(x=1, y=1), "ab"),
+        (hard(), crowd(a=2, b=1, y=3), "abxy"),
+        (hard("node"), crowd(a=2, b=1, y=3), "x"),
+        (hard("node", 2), crowd(a=2, b=1, y=3), "bx"),
+        (hard("node", 3), crowd(a=2, b=1, y=3), "abx"),
+        (hard("node", 4), crowd(a=2, b=1, y=3), "abxy"),
+        (hard("zone", 2, min_domains=3), crowd(a=1, b=1, y=1), "xy"),
+        (hard("zone", 2, min_domains=2), crowd(a=1, b=1, y=1), "abxy"),
+        (hard("zone", 2, min_domains=1), crowd(a=1, b=1, y=1), "abxy"),
+        (hard("node", 1, min_domains=5), crowd(a=1), "bxy"),
+        (hard("zone", 1, None), crowd(x=5), "abxy"),
+        (hard("zone", 1, None, match_label_keys=["foo"]), crowd(x=5), "abxy"),
+        (hard("node", 1, LabelSelector(), match_label_keys=["foo"]), crowd(x=1), "aby"),
+        (hard("node", 1, LabelSelector(), match_label_keys=["absent"]), crowd(x=1), "abxy"),
+        (hard("zone", 0), crowd(), ""),
+    ],
+)
+def test_domains_that_would_become_too_full_are_rejected(constraint: Any, pods: Any, fits: str) -> None:
+    assert fitting(incoming(constraint), *around(), *pods) == fits
+
+
+def test_a_pod_that_does_not_count_itself_leaves_room_for_one_more() -> None:
+    pods = crowd(a=2, b=1, y=3)
+    assert fitting(incoming(hard("node"), labels="bar"), *around(), *pods) == "bx"
+
+
+def test_an_empty_selector_counts_no_placed_pod_but_the_pod_itself() -> None:
+    everything = hard("zone", 1, LabelSelector())
+    assert fitting(incoming(everything), *around(), *crowd(a=5)) == "abxy"
+    assert fitting(incoming(replace(everything, max_skew=0)), *around(), *crowd(a=5)) == ""
+    assert fitting(incoming(hard("zone", 0, None)), *around(), *crowd(a=5)) == "abxy"
+
+
+def test_pods_of_other_namespaces_and_terminating_pods_do_not_count() -> None:
+    other = pod("other", namespace="other", on="a", labels={"foo": ""})
+    (leaving,) = crowd(b=1)
+    leaving = replace(leaving, metadata=replace(leaving.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+    assert fitting(incoming(hard()), *around(), other, leaving, *crowd(x=1, y=1)) == "ab"
+
+
+def test_nodes_without_the_label_are_rejected_for_good_and_their_pods_do_not_count() -> None:
+    nodes = around(b={"zon": "1", "node": "b"})
+    made = cluster(*nodes, *crowd(a=1, b=1, x=1, y=1))
+    assert filtered(PodTopologySpread(), incoming(hard()), made) == {
+        "b": unresolvable(f"{UNEVEN} (missing required label)"),
+        "x": unschedulable(UNEVEN),
+        "y": unschedulable(UNEVEN),
+    }
+
+
+def test_without_any_eligible_node_the_least_is_0_unless_no_domain_is_asked_for() -> None:
+    unlikely = {"node_selector": {"absent": ""}}
+    assert fitting(incoming(hard("node", 1), **unlikely), *around(), *crowd(a=1)) == "abxy"
+    assert fitting(incoming(hard("node", 0), **unlikely), *around(), *crowd(a=1)) == ""
+    assert fitting(incoming(hard("node", 0, min_domains=0), **unlikely), *around(), *crowd(a=1)) == "abxy"
+
+
+def policies(affinity: str | None, taints: str | None) -> dict[str, Any]:
+    return {"node_affinity_policy": affinity, "node_taints_policy": taints}
+
+
+SELECTED = {"foo": "", "node": "a"}, {"foo": "", "node": "b"}, {"foo": "", "node": "x"}, {"node": "y"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "selector", "tolerated", "fits"),
+    [
+        (policies(None, None), {"foo": ""}, False, "xy"),
+        (policies("Honor", None), {"foo": ""}, False, "xy"),
+        (policies("Ignore", None), {"foo": ""}, False, "x"),
+        (policies("Other", None), {"foo": ""}, False, "x"),
+        (policies(None, None), {}, False, "x"),
+        (policies(None, "Ignore"), {}, False, "x"),
+        (policies(None, "Honor"), {}, False, "xy"),
+        (policies(None, "Honor"), {}, True, "x"),
+    ],
+)
+def test_inclusion_policies_say_which_nodes_count(
+    wanted: dict[str, Any], selector: dict[str, str], tolerated: bool, fits: str
+) -> None:
+    """Node y is tainted and lacks the label foo; where it does not count, no pod is in its domain."""
+    nodes = [node(name, labels=own, taints=[SPOT] * (name == "y")) for name, own in zip("abxy", SELECTED, strict=True)]
+    tolerations = [Toleration(key="spot", operator="Exists")] * tolerated
+    of = incoming(hard("node", **wanted), node_selector=selector, tolerations=tolerations)
+    assert fitting(of, *nodes, *crowd(a=1, b=1, y=1)) == fits
+
+
+@pytest.mark.parametrize(
+    ("constraints", "pods", "fits"),
+    [
+        ((hard("zone"), hard("node")), crowd(a=2, b=1, y=3), "x"),
+        ((hard("zone"), hard("node")), crowd(a=2, b=1, y=4), ""),
+        ((hard("zone"), hard("node", 1, BAR)), [*crowd(a=1), *crowd("bar", a=1, y=1)], "x"),
+        ((hard("zone"), hard("node", 1, BAR)), [*crowd(y=1), *crowd("bar", x=1, y=1)], "ab"),
+        ((hard("zone"), hard("zone", 1, BAR)), [*crowd("foo bar", a=2, x=1), *crowd(b=1, y=2)], "xy"),
+        ((hard("zone"), hard("zone", 1, BAR)), [*crowd("foo bar", a=2, x=1), *crowd(b=1, y=3)], ""),
+    ],
+)
+def test_several_constraints_must_all_hold(constraints: Any, pods: Any, fits: str) -> None:
+    assert fitting(incoming(*constraints, labels="foo bar"), *around(), *pods) == fits
+
+
+def test_a_node_that_lacks_one_of_the_labels_counts_for_none_of_the_constraints() -> None:
+    nodes = around(y={"zone": "2"})
+    made = cluster(*nodes, *crowd(a=1, y=1))
+    assert filtered(PodTopologySpread(), incoming(hard("zone"), hard("node")), made) == {
+        "a": unschedulable(UNEVEN),
+        "b": unschedulable(UNEVEN),
+        "y": unresolvable(f"{UNEVEN} (missing required label)"),
+    }
+
+
+def test_two_nodes_of_one_host_name_are_one_domain_to_the_filter_and_two_to_the_score() -> None:
+    nodes = around("abx", b={HOST: "a"})
+    pods = crowd(a=1, b=1)
+    assert fitting(incoming(hard(HOST, 2)), *nodes, *pods) == "x"
+    assert scored(PodTopologySpread(), incoming(soft(HOST)), cluster(*nodes, *pods)) == {"a": 0, "b": 0, "x": 100}

@@ -1,0 +1,94 @@
+"""Where PodTopologySpread would like a pod to go: the cases of kube-scheduler's own tables, and some beyond them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from policysched.model.objects import LabelSelector
+from policysched.plugins.pod_topology_spread_score import natural_log
+from tests.build import cluster
+from tests.plugins.spread_build import BAR, HOST, around, crowd, hard, incoming, scores, soft
+
+
+@pytest.mark.parametrize(
+    ("constraints", "pods", "expected"),
+    [
+        ([soft()], crowd(), {"a": 100, "b": 100}),
+        ([soft()], crowd(a=2, b=1), {"a": 100}),
+        ([soft()], crowd(a=1, b=1), {"a": 100, "b": 100}),
+        ([soft()], crowd(a=2, b=1, y=3), {"a": 20, "b": 60, "x": 100, "y": 0}),
+        ([soft(selector=None)], crowd(a=2, b=1, y=3), {"a": 100, "b": 100, "x": 100, "y": 100}),
+        ([soft(selector=LabelSelector())], crowd(a=2, b=1, y=3), {"a": 100, "b": 100, "x": 100, "y": 100}),
+        ([soft(HOST, 2)], crowd(a=2, b=1, y=3), {"a": 33, "b": 66, "x": 100, "y": 16}),
+        ([soft(HOST, 3)], crowd(a=4, b=3, x=2, y=1), {"a": 44, "b": 66, "x": 77, "y": 100}),
+        ([soft()], crowd(a=4, b=2, x=1, y=3), {"a": 33, "b": 83, "x": 100}),
+        ([soft("zone")], crowd(a=4, b=2, x=1, y=3), {"a": 75, "b": 75, "x": 100}),
+        ([soft("zone"), soft()], crowd(a=2, b=1, x=2, y=4), {"a": 100, "x": 63}),
+        (
+            [soft("zone"), soft("zone", 1, BAR)],
+            [*crowd("foo bar", a=1, b=1, y=1), *crowd(a=1, y=2)],
+            {"a": 85, "x": 100},
+        ),
+        (
+            [soft("zone"), soft(HOST, 1, BAR)],
+            [*crowd(a=1, y=1), *crowd("foo bar", b=1), *crowd("bar", y=1)],
+            {"a": 60, "b": 20, "x": 100, "y": 60},
+        ),
+        (
+            [soft("zone"), soft(HOST, 1, BAR)],
+            [*crowd("bar", b=1), *crowd(x=1), *crowd("foo bar", y=1)],
+            {"a": 100, "b": 60, "x": 40, "y": 0},
+        ),
+        (
+            [soft("zone"), soft(HOST, 1, BAR)],
+            [*crowd(a=1, y=1), *crowd("foo bar", b=1), *crowd("bar", y=1)],
+            {"a": 50, "b": 25, "x": 100},
+        ),
+        ([soft("node", 2, min_domains=10)], crowd(a=2, b=2, x=1), {"a": 75, "b": 75, "x": 100}),
+        ([soft("node", 1, LabelSelector(), match_label_keys=["foo"])], crowd(a=1, b=2), {"a": 33, "b": 0, "x": 100}),
+        ([soft("zone"), hard("zone")], crowd(a=1), {"a": 0, "x": 100}),
+    ],
+)
+def test_feasible_nodes_are_scored_by_how_few_pods_there_are(
+    constraints: Any, pods: Any, expected: Mapping[str, int]
+) -> None:
+    of = incoming(*constraints, labels="foo bar")
+    assert scores(of, cluster(*around(), *pods), expected) == expected
+
+
+def test_nodes_that_lack_a_label_of_the_pods_own_constraints_score_0() -> None:
+    made = cluster(*around(b={"node": "b"}), *crowd(a=4, b=2, x=1, y=3))
+    assert scores(incoming(soft()), made, "abx") == {"a": 16, "b": 0, "x": 100}
+    assert scores(incoming(soft(), soft("zone")), made, "b") == {"b": 0}
+    assert scores(incoming(soft("zone")), made, "b") == {"b": 0}
+
+
+def test_inclusion_policies_do_not_matter_to_the_score_over_host_names() -> None:
+    of = incoming(soft(), node_selector={"absent": ""})
+    assert scores(of, cluster(*around(), *crowd(a=1)), "ab") == {"a": 0, "b": 100}
+    over_nodes = incoming(soft("node"), node_selector={"absent": ""})
+    assert scores(over_nodes, cluster(*around(), *crowd(a=1)), "ab") == {"a": 100, "b": 100}
+
+
+def test_a_skew_below_1_that_no_api_server_lets_through_keeps_scores_within_bounds() -> None:
+    found = scores(incoming(soft("zone", -3), soft(HOST, 0)), cluster(*around(), *crowd(a=9)), "abxy")
+    assert all(0 <= score <= 100 for score in found.values())
+
+
+@pytest.mark.parametrize(
+    ("number", "bits"),
+    [
+        (2, 0x3FE62E42FEFA39EF),
+        (3, 0x3FF193EA7AAD030A),
+        (14, 0x40051CCA16D7BBA8),
+        (48, 0x400EF8383C50BB74),
+        (5002, 0x40210901F6DC84B9),
+        (200001, 0x402869830257DEC4),
+    ],
+)
+def test_logarithms_are_those_of_go(number: int, bits: int) -> None:
+    assert struct.unpack(">Q", struct.pack(">d", natural_log(number)))[0] == bits
