@@ -129,6 +129,51 @@ def test_device_classes_are_seen() -> None:
     assert record([node(), mapping], of)["preFilter"]["plugin"] == "DynamicResources"
 
 
+def labelled(name: str, on: str = "") -> Object:
+    made = pod(name, nodeName=on) if on else pod(name)
+    made["metadata"]["labels"] = {"app": "web"}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "spec", "spreads"),
+    [
+        ("Service", "v1", {"selector": {"app": "web"}}, True),
+        ("Service", "v1", {"selector": {"app": "db"}}, False),
+        ("Service", "v1", {}, False),
+        ("Service", "serving.knative.dev/v1", {"selector": {"app": "web"}}, False),
+        ("ReplicaSet", "apps/v1", {"selector": {"matchLabels": {"app": "web"}}}, True),
+        ("StatefulSet", "apps/v1", {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}, True),
+        ("ReplicationController", "v1", {"selector": {"app": "web"}}, True),
+        ("ReplicationController", "v1", {"template": {"metadata": {"labels": {"app": "web"}}}}, True),
+    ],
+)
+def test_services_and_controllers_spread_pods(kind: str, version: str, spec: Object, spreads: bool) -> None:
+    given = {"kind": kind, "apiVersion": version, "metadata": {"name": "w"}, "spec": spec}
+    of = labelled("of")
+    of["metadata"]["ownerReferences"] = [{"apiVersion": version, "kind": kind, "name": "w", "controller": True}]
+    nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in ("n1", "n2")]
+    made = record([*nodes, given, labelled("placed", "n1")], of)
+    found = {name: parts.get("PodTopologySpread") for name, parts in made["scores"].items()}
+    assert found == ({"n1": 132, "n2": 200} if spreads else {"n1": None, "n2": None})
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "field"),
+    [("Service", {"selector": ["a"]}, "spec.selector"), ("ReplicationController", [], "spec")],
+)
+def test_a_malformed_workload_is_refused(kind: str, spec: Any, field: str) -> None:
+    with pytest.raises(ObjectError) as refusal:
+        record([node(), {"kind": kind, "metadata": {"name": "w"}, "spec": spec}], pod())
+    assert (refusal.value.key, refusal.value.field) == ("default/w", field)
+
+
+@pytest.mark.parametrize("spec", [None, {"template": []}, {"template": {"metadata": 5}}])
+def test_a_strange_template_of_a_replication_controller_is_not_looked_into(spec: Any) -> None:
+    given = {"kind": "ReplicationController", "metadata": {"name": "w"}, "spec": spec}
+    assert record([node(), given], pod())["selected"] == "n1"
+
+
 # Policies
 
 

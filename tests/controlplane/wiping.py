@@ -18,6 +18,7 @@ _NAMESPACED: Final = (
     "PodDisruptionBudget",
     "ResourceClaim",
     "PersistentVolumeClaim",
+    "Service",
     "RoleBinding",
     "Role",
     "Event",
@@ -74,6 +75,8 @@ def _of_the_system(kind: str, obj: Json) -> bool:
     metadata = obj["metadata"]
     if kind == "Namespace":
         return metadata["name"] in _NAMESPACES or "deletionTimestamp" in metadata
+    if kind == "Service":
+        return bool(metadata["name"] == "kubernetes")
     return str(metadata["name"]).startswith("system-") or "kubernetes.io/bootstrapping" in metadata.get("labels", {})
 
 

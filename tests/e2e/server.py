@@ -26,6 +26,7 @@ COLLECTIONS = {
     "Pod": "/api/v1/namespaces/{}/pods",
     "Event": "/apis/events.k8s.io/v1/namespaces/{}/events",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "Service": "/api/v1/namespaces/{}/services",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
