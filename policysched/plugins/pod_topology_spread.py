@@ -2,8 +2,8 @@
 
 Hard constraints filter nodes, soft ones score them. Pods that state none are spread by the constraints of the
 configuration, together with the pods of their services and their controller. How the parts work stands in the modules
-of the same name: `_constraints` compiles, `_rows` knows which nodes count, `_filter` and `_score` answer, `_hints`
-judges changes.
+of the same name: `_constraints` compiles, `_rows` knows which nodes count and `_sums` how many pods, `_filter` and
+`_score` answer, `_hints` judges changes.
 
 Source: plugins/podtopologyspread/plugin.go, v1.36.
 """
@@ -31,8 +31,9 @@ from policysched.plugins.pod_topology_spread_constraints import (
 )
 from policysched.plugins.pod_topology_spread_filter import HardState, Verdicts
 from policysched.plugins.pod_topology_spread_hints import spread_hints
-from policysched.plugins.pod_topology_spread_rows import SharedRows, inclusion
+from policysched.plugins.pod_topology_spread_rows import inclusion
 from policysched.plugins.pod_topology_spread_score import DomainWish, NodeWish, SoftState, Wish
+from policysched.plugins.pod_topology_spread_sums import SharedSums
 
 
 class PodTopologySpread:
@@ -49,7 +50,7 @@ class PodTopologySpread:
 
     def __init__(self, defaults: Defaults = SYSTEM_DEFAULTS) -> None:
         self._defaults = defaults
-        self._rows = SharedRows()
+        self._sums = SharedSums()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Compile the hard constraints; a pod without any is skipped."""
@@ -107,14 +108,14 @@ class PodTopologySpread:
         return bool(pod.spec.topology_spread_constraints) or not self._defaults.are_the_systems
 
     def _verdicts(self, one: Constraint, labels: frozenset[str], pod: Pod, cluster: Cluster) -> Verdicts:
-        rows = self._rows.of(inclusion(one, labels, pod), cluster)
         tally = one.tally(pod.metadata.namespace, cluster)
-        return Verdicts(one, rows, tally, counts_itself=one.counts(pod.metadata.labels))
+        sums = self._sums.of(inclusion(one, labels, pod), tally, cluster)
+        return Verdicts(one, sums, counts_itself=one.counts(pod.metadata.labels))
 
     def _wish(self, one: Constraint, labels: frozenset[str], pod: Pod, cluster: Cluster) -> Wish:
         tally = one.tally(pod.metadata.namespace, cluster)
         if one.topology_key == HOSTNAME:
             return NodeWish(one, tally, cluster.nodes)
         # where no label is demanded, a row without this one counts as if it were empty
-        rows = self._rows.of(inclusion(one, labels, pod, missing_is_empty=not labels), cluster)
-        return DomainWish(one, tally, rows)
+        wanted = inclusion(one, labels, pod, missing_is_empty=not labels)
+        return DomainWish(one, self._sums.of(wanted, tally, cluster))

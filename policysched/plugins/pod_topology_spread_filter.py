@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from policysched.framework import Codes, Mask, Rows, Status, unresolvable, unschedulable
 from policysched.plugins.pod_topology_spread_constraints import Constraint
-from policysched.plugins.pod_topology_spread_rows import CountedRows
+from policysched.plugins.pod_topology_spread_sums import DomainSums
 from policysched.state.domains import NO_DOMAIN
 from policysched.state.nodes import NodeTable
-from policysched.state.tallies import Tally
 
 TOO_FULL, UNLABELLED = 1, 2
 UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
@@ -31,10 +30,10 @@ NOTHING_COUNTED: Final = 2**31 - 1
 class Verdicts:
     """One constraint's reason code for each domain, that of rows without the label included."""
 
-    __slots__ = ("_constraint", "_own", "_seen", "_tally", "changed", "codes", "renumbered", "rows")
+    __slots__ = ("_constraint", "_own", "_seen", "_sums", "changed", "codes", "renumbered", "rows")
 
-    def __init__(self, constraint: Constraint, rows: CountedRows, tally: Tally | None, *, counts_itself: bool) -> None:
-        self.rows = rows
+    def __init__(self, constraint: Constraint, sums: DomainSums, *, counts_itself: bool) -> None:
+        self.rows = sums.rows
         self.codes: Codes = np.zeros(0, np.int32)
         """Shapes: (domains,)."""
         self.changed: Mask | None = None
@@ -45,20 +44,18 @@ class Verdicts:
         self.renumbered = False
         """Whether domains have other numbers than when the rows were last asked."""
         self._constraint = constraint
-        self._tally = tally
+        self._sums = sums
         self._own = int(counts_itself)
-        self._seen: tuple[int, ...] = ()
+        self._seen = (0, 0)
 
     def refresh(self) -> None:
         """Judge the domains again if anything that they are judged by changed."""
-        self.rows.refresh()
-        label = self.rows.of_label
-        counted = 0 if self._tally is None else self._tally.version
-        now = (label.epoch, label.count, self.rows.version, counted)
+        self._sums.refresh()
+        now = (self._sums.version, self.rows.of_label.epoch)
         if now == self._seen:
             return
         codes = self._judge()
-        if self._seen and self._seen[0] != label.epoch:
+        if now[1] != self._seen[1]:
             self.changed, self.renumbered = None, True
         else:
             self._compare(codes)
@@ -74,7 +71,7 @@ class Verdicts:
         return codes
 
     def _judge(self) -> Codes:
-        sums = self.rows.sums(self._tally)
+        sums = self._sums.values
         populated = self.rows.populated
         least = sums[populated].min() if populated.size else NOTHING_COUNTED
         if populated.size < self._constraint.min_domains:

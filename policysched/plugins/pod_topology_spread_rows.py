@@ -24,7 +24,6 @@ from policysched.plugins.node_selection import Test, label_test, selector_test
 from policysched.plugins.pod_topology_spread_constraints import Constraint
 from policysched.plugins.verdicts import Verdicts
 from policysched.state.domains import NO_DOMAIN
-from policysched.state.tallies import Tally
 
 _READ = int(Aspect.LABELS | Aspect.TAINTS | Aspect.PRESENCE)
 
@@ -86,11 +85,11 @@ class CountedRows:
 
         Cost: O(rows that changed).
         """
-        position = self._cluster.journal.position
-        if position == self._seen and self.bins.size == self._cluster.nodes.columns.capacity:
+        journal = self._cluster.journal
+        if journal.about_nodes <= self._seen and self.bins.size == self._cluster.nodes.columns.capacity:
             return
         self.of_label.refresh()
-        changed = self._cluster.journal.since(self._seen)
+        changed = journal.since(self._seen)
         if self._epoch != self.of_label.epoch or changed is None or self.bins.size != self.of_label.of_row.size:
             self._look_at_all()
         else:
@@ -98,7 +97,7 @@ class CountedRows:
             touched = (aspects & _READ) != 0
             if touched.any():
                 self._look_at(rows[touched])
-        self._seen = position
+        self._seen = journal.position
 
     @property
     def populated(self) -> NDArray[np.intp]:
@@ -106,17 +105,6 @@ class CountedRows:
         if self._populated is None:
             self._populated = np.flatnonzero(np.bincount(self.bins)[1:]) + 1
         return self._populated
-
-    def sums(self, tally: Tally | None) -> NDArray[np.float64]:
-        """Sum up the pods of each domain that count; doubles hold such numbers exactly.
-
-        Shapes: (domains,).
-        """
-        if tally is None:
-            return np.zeros(self.of_label.count)
-        size = self._cluster.nodes.size
-        sums = np.bincount(self.bins[:size], tally.counts[:size], self.of_label.count)
-        return sums.astype(np.float64, copy=False)
 
     def _look_at_all(self) -> None:
         self._epoch = self.of_label.epoch
@@ -152,16 +140,14 @@ def _tests(wanted: Inclusion, cluster: Cluster) -> list[Test]:
 
 
 class SharedRows:
-    """The counted rows that somebody holds, by cluster and by what makes a node count."""
+    """The counted rows that somebody holds, by what makes a node count."""
 
     def __init__(self) -> None:
-        self._of: weakref.WeakKeyDictionary[Cluster, weakref.WeakValueDictionary[Inclusion, CountedRows]]
-        self._of = weakref.WeakKeyDictionary()
+        self._rows: weakref.WeakValueDictionary[Inclusion, CountedRows] = weakref.WeakValueDictionary()
 
     def of(self, wanted: Inclusion, cluster: Cluster) -> CountedRows:
         """Give the rows that count."""
-        shared = self._of.setdefault(cluster, weakref.WeakValueDictionary())
-        rows = shared.get(wanted)
+        rows = self._rows.get(wanted)
         if rows is None:
-            rows = shared[wanted] = CountedRows(wanted, cluster)
+            rows = self._rows[wanted] = CountedRows(wanted, cluster)
         return rows

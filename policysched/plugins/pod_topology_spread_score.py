@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Mask, Scores
 from policysched.plugins.pod_topology_spread_constraints import Constraint
-from policysched.plugins.pod_topology_spread_rows import CountedRows
+from policysched.plugins.pod_topology_spread_sums import DomainSums
 from policysched.state.domains import NO_DOMAIN
 from policysched.state.nodes import NodeTable
 from policysched.state.tallies import Tally
@@ -89,12 +89,12 @@ class NodeWish:
 class DomainWish:
     """A wish to spread over the values of any other label."""
 
-    __slots__ = ("_offset", "_rows", "_seen", "_tally", "_there")
+    __slots__ = ("_offset", "_rows", "_seen", "_sums", "_there")
 
-    def __init__(self, constraint: Constraint, tally: Tally | None, rows: CountedRows) -> None:
+    def __init__(self, constraint: Constraint, sums: DomainSums) -> None:
         self._offset = constraint.max_skew - 1
-        self._tally = tally
-        self._rows = rows
+        self._sums = sums
+        self._rows = sums.rows
         self._seen: tuple[int, bytes] = (-1, b"")
         self._there: NDArray[np.intp] = np.zeros(0, np.intp)
 
@@ -114,16 +114,15 @@ class DomainWish:
 
     def _by_domain(self, scored: Scored) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Weight the pods of each domain; give with it the domains that scored rows are in."""
-        self._rows.refresh()
+        self._sums.refresh()
         seen = (self._rows.version, scored.print)
         if seen != self._seen:
             there = np.zeros(self._rows.of_label.count, np.bool_)
             there[scored.of(self._rows.domains[: scored.mask.size])] = True
             self._there, self._seen = np.flatnonzero(there), seen
-        sums = self._rows.sums(self._tally)
-        sums *= natural_log(self._there.size + 2)
-        sums += self._offset
-        return sums, self._there
+        weighted = self._sums.values * natural_log(self._there.size + 2)
+        weighted += self._offset
+        return weighted, self._there
 
 
 @dataclass(frozen=True, slots=True)

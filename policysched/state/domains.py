@@ -77,7 +77,7 @@ class Domains:
         if self.of_row.size != self._nodes.columns.capacity:
             self._number_all()
             return
-        if journal.position == self._seen:
+        if journal.about_nodes <= self._seen:
             return
         changed = journal.since(self._seen)
         if changed is None:

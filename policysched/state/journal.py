@@ -44,12 +44,20 @@ class Aspect(IntFlag):
     """Values from outside."""
 
 
+ABOUT_NODES = int(Aspect.PRESENCE | Aspect.LABELS | Aspect.TAINTS)
+
+
 class Journal:
     """A ring of (row, aspects) entries with an ever growing position."""
 
-    __slots__ = ("_aspects", "_rows", "position")
+    __slots__ = ("_aspects", "_rows", "about_nodes", "position")
 
     def __init__(self) -> None:
+        self.about_nodes = 0
+        """The position behind the newest entry about a node's presence, labels or taints.
+
+        What reads nothing else need not look at placements, which are nearly all entries.
+        """
         self._rows = np.zeros(RING, np.int32)
         self._aspects = np.zeros(RING, np.int32)
         self.position = 0
@@ -60,6 +68,8 @@ class Journal:
         self._rows[slot] = row
         self._aspects[slot] = aspects
         self.position += 1
+        if int(aspects) & ABOUT_NODES:
+            self.about_nodes = self.position
 
     def note_all(self, rows: NDArray[np.integer], aspects: int) -> None:
         """Say that these aspects of many rows changed."""
@@ -69,6 +79,8 @@ class Journal:
         self._rows[slots] = kept
         self._aspects[slots] = aspects
         self.position += count
+        if int(aspects) & ABOUT_NODES:
+            self.about_nodes = self.position
 
     def since(self, position: int) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
         """Give the rows and aspects noted after a position, oldest first; None if that is too long ago.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import unresolvable, unschedulable
+from policysched.framework import Cluster, unresolvable, unschedulable
 from policysched.model.objects import LabelSelector, Pod, Taint, Toleration
 from policysched.plugins.pod_topology_spread import PodTopologySpread
+from policysched.plugins.pod_topology_spread_filter import HardState
+from policysched.state import domains
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, rejected, scored
 from tests.plugins.spread_build import BAR, HOST, UNEVEN, around, crowd, hard, incoming, soft
@@ -145,3 +148,53 @@ def test_two_nodes_of_one_host_name_are_one_domain_to_the_filter_and_two_to_the_
     pods = crowd(a=1, b=1)
     assert fitting(incoming(hard(HOST, 2)), *nodes, *pods) == "x"
     assert scored(PodTopologySpread(), incoming(soft(HOST)), cluster(*nodes, *pods)) == {"a": 0, "b": 0, "x": 100}
+
+
+def reached(plugin: PodTopologySpread, state: HardState, made: Cluster) -> str:
+    """The nodes that would be asked again though nothing of their own changed."""
+    rows = plugin.filter_reach(state, np.zeros(0, np.int32))
+    return "".join(sorted(made.nodes.names[row] for row in np.arange(made.nodes.size)[rows]))
+
+
+def test_only_domains_whose_verdict_became_another_are_asked_again() -> None:
+    plugin, made = PodTopologySpread(), cluster(*around())
+    state = plugin.prepare_filter(incoming(hard("zone", 2)), made)
+    plugin.filter(state, slice(0, 4))
+    one, two, other = crowd(a=2)[0], crowd(a=2)[1], crowd(x=1)[0]
+    made.set_pod(one)
+    assert reached(plugin, state, made) == ""
+    made.set_pod(two)
+    assert reached(plugin, state, made) == "ab"
+    assert reached(plugin, state, made) == ""
+    made.set_pod(other)
+    assert reached(plugin, state, made) == "ab"
+    assert not plugin.filter(state, slice(0, 4)).any()
+
+
+def test_verdicts_that_changed_in_several_steps_are_all_asked_again() -> None:
+    plugin, made = PodTopologySpread(), cluster(*around())
+    state = plugin.prepare_filter(incoming(hard("node")), made)
+    some = np.array([made.nodes.row_of["y"]], np.int32)
+    plugin.filter(state, slice(0, 4))
+    for one in crowd(a=1, b=1):
+        made.set_pod(one)
+        plugin.filter(state, some)
+    assert reached(plugin, state, made) == "ab"
+
+
+def test_when_domains_get_other_numbers_all_rows_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin, made = PodTopologySpread(), cluster(*around())
+    state = plugin.prepare_filter(incoming(hard("node")), made)
+    some = np.array([made.nodes.row_of["y"]], np.int32)
+    made.domains.of("node").number("a value that no node has")
+    plugin.filter(state, slice(0, 4))
+    made.set_pod(crowd(a=1)[0])
+    plugin.filter(state, some)
+    monkeypatch.setattr(domains, "SPARE", -50)
+    made.set_node(node("y", labels={"node": "z"}))
+    plugin.filter(state, some)
+    made.set_pod(crowd(b=1)[0])
+    plugin.filter(state, some)
+    assert reached(plugin, state, made) == "abxy"
+    plugin.filter(state, slice(0, 4))
+    assert reached(plugin, state, made) == ""

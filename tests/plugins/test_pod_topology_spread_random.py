@@ -33,6 +33,7 @@ from policysched.model.objects import (
     TopologySpreadConstraint,
     Workload,
 )
+from policysched.plugins import pod_topology_spread_sums
 from policysched.plugins.pod_topology_spread import PodTopologySpread
 from policysched.plugins.pod_topology_spread_constraints import Defaults
 from policysched.schedule.record import make_record
@@ -299,12 +300,14 @@ class Life:
 
 
 @pytest.mark.parametrize(
-    ("ring", "spare", "most_nodes"), [(journal.RING, domains.SPARE, 12), (8, -50, 4), (32, -50, 40), (1024, -50, 9)]
+    ("ring", "spare", "few", "most_nodes"),
+    [(journal.RING, domains.SPARE, 8, 12), (8, -50, 0, 4), (32, -50, 1, 40), (1024, -50, 0, 9)],
 )
 @pytest.mark.parametrize("system", [True, False])
 def test_a_life_of_events_leaves_the_answers_right(
-    monkeypatch: pytest.MonkeyPatch, ring: int, spare: int, most_nodes: int, system: bool
+    monkeypatch: pytest.MonkeyPatch, ring: int, spare: int, few: int, most_nodes: int, system: bool
 ) -> None:
+    monkeypatch.setattr(pod_topology_spread_sums, "FEW", few)
     monkeypatch.setattr(journal, "RING", ring)
     monkeypatch.setattr(domains, "SPARE", spare)
     life = Life(SEED + ring + system, most_nodes)

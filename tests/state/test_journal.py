@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from policysched.state.journal import RING, Aspect, Journal
@@ -40,3 +41,17 @@ def test_what_fell_out_of_the_ring_is_none() -> None:
     assert journal.since(4) is None
     assert journal.since(5) is not None
     assert journal.since(0) is None
+
+
+def test_the_journal_knows_the_last_entry_about_nodes_themselves() -> None:
+    journal = Journal()
+    assert journal.about_nodes == 0
+    journal.note(1, Aspect.USAGE | Aspect.PODS)
+    assert journal.about_nodes == 0
+    for position, aspect in enumerate((Aspect.LABELS, Aspect.TAINTS, Aspect.PRESENCE), 2):
+        journal.note(1, aspect | Aspect.USAGE)
+        assert journal.about_nodes == position
+    journal.note_all(np.array([1, 2]), Aspect.AGE)
+    assert journal.about_nodes == 4
+    journal.note_all(np.array([1, 2]), Aspect.LABELS)
+    assert journal.about_nodes == journal.position == 8
