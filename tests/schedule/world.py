@@ -58,7 +58,7 @@ def written(seconds: float) -> str:
 
 
 class World:
-    """Nodes, pods, namespaces, workloads, device classes and metrics, and the live cluster that was told of every change."""
+    """Nodes, pods and all that decisions read besides, and the live cluster that was told of every change."""
 
     def __init__(self, seed: int, most_nodes: int) -> None:
         self.random = random.Random(seed)
