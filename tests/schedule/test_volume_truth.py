@@ -1,0 +1,81 @@
+"""What was kept up to date about volumes, event by event, decides as what is loaded at once.
+
+POLICYSCHED_SEED sets the seed, POLICYSCHED_LIVES the number of clusters that are lived through.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from policysched.app.profiles import default_profile
+from policysched.framework import Cluster
+from policysched.model.decode import decode_node, decode_pod
+from policysched.model.decode_storage import SHAPES, decode_stored
+from policysched.model.defaults import fill, priority_classes
+from policysched.schedule.engine import Engine
+from policysched.schedule.record import Record, make_record
+from policysched.state.pods import pod_id
+from tests.oracle.storage import storage
+
+SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260707)
+LIVES = int(os.environ.get("POLICYSCHED_LIVES") or 30)
+NO_CLASSES = priority_classes([])
+Object = dict[str, Any]
+
+
+def put(around: Cluster, raw: Object) -> None:
+    filled = fill(raw, NO_CLASSES)
+    if raw["kind"] == "Node":
+        around.set_node(decode_node(filled))
+    elif raw["kind"] == "Pod":
+        around.set_pod(decode_pod(filled))
+    elif raw["kind"] in SHAPES:
+        around.set_stored(decode_stored(raw["kind"], filled))
+
+
+def drop(around: Cluster, raw: Object) -> None:
+    if raw["kind"] == "Node":
+        around.remove_node(raw["metadata"]["name"])
+    elif raw["kind"] == "Pod":
+        around.remove_pod(pod_id(decode_pod(fill(raw, NO_CLASSES))))
+    elif raw["kind"] in SHAPES:
+        around.remove_stored(decode_stored(raw["kind"], fill(raw, NO_CLASSES)))
+
+
+def loaded(objects: Iterable[Object]) -> Cluster:
+    around = Cluster()
+    for raw in sorted(objects, key=lambda one: one["kind"] == "Pod"):
+        put(around, raw)
+    return around
+
+
+def decided(around: Cluster, wanted: Object) -> Record:
+    engine = Engine(around, default_profile(), random.Random(0))
+    record = make_record(engine.decide(decode_pod(fill(wanted, NO_CLASSES))))
+    record.pop("selected", None)
+    for status in record.get("rejected", {}).values():
+        status["reasons"] = sorted(status["reasons"])
+    return record
+
+
+@pytest.mark.parametrize("life", range(LIVES))
+def test_a_cluster_that_lived_decides_as_one_that_was_loaded(life: int) -> None:
+    rng = random.Random(f"{SEED}/{life}")
+    case = storage(rng, "life")
+    objects, wanted = case["objects"], case["pod"]
+    around, there = Cluster(), dict[int, Object]()
+    for step in range(4 * len(objects)):
+        number = rng.randrange(len(objects))
+        if number in there and rng.random() < 0.5:
+            drop(around, there.pop(number))
+        else:
+            there[number] = objects[number]
+            put(around, objects[number])
+        if step % 20 == 0:
+            assert decided(around, wanted) == decided(loaded(there.values()), wanted), f"POLICYSCHED_SEED={SEED}"
+    assert decided(around, wanted) == decided(loaded(there.values()), wanted), f"POLICYSCHED_SEED={SEED}"
