@@ -20,7 +20,8 @@ from policysched.language.program import evaluate_columns
 from policysched.language.tables import tables_of
 from policysched.language.typed import AGGREGATES, TALLIES, Op, Typed
 
-_EXACT: Final = float(2**53)
+_EXACT_BITS: Final = 53
+_EXACT: Final = math.ldexp(1.0, _EXACT_BITS)
 # Codes this many times the number of rows are still cheaper to count in one array than to number anew.
 _SPARSE: Final = 4
 _FEW_CODES: Final = 1024
@@ -138,9 +139,40 @@ def _extremes(op: Op, ids: Ids, size: int, values: Floats) -> Floats:
 
 
 def _sums(ids: Ids, size: int, values: Floats) -> Floats:
-    """Sum exactly: whole numbers in any order while all partial sums are exact, anything else by `fsum`."""
+    """Sum exactly and round once, so that no order of rows shows.
+
+    Whole numbers are exact in any order while all partial sums are. Others are split into whole multiples of two units
+    where that is possible, because `fsum` takes a row at a time.
+    """
     if np.abs(values).sum() < _EXACT and (values == np.rint(values)).all():
         return np.bincount(ids, values, size).astype(np.float64, copy=False)
+    split = _split(values)
+    if split is None:
+        return _slow_sums(ids, size, values)
+    (high, coarse), (low, fine) = split
+    # Both products are exact, so this rounds once.
+    return np.asarray(np.bincount(ids, high, size) * coarse + np.bincount(ids, low, size) * fine, np.float64)
+
+
+def _split(values: Floats) -> tuple[tuple[Floats, float], tuple[Floats, float]] | None:
+    """Split values into multiples of a coarse and a fine unit, few enough to be summed exactly.
+
+    Returns:
+        The multiples of each unit, whole numbers, and the unit; None where magnitudes are too far apart.
+    """
+    bits = _EXACT_BITS - 1 - len(values).bit_length()
+    _, exponent = math.frexp(float(np.abs(values).max()))
+    coarse, fine = math.ldexp(1.0, exponent - bits), math.ldexp(1.0, exponent - 2 * bits)
+    with np.errstate(all="ignore"):
+        high = np.rint(values / coarse)
+        rest = values - high * coarse
+        low = rest / fine
+        # The second holds where nothing was too small to be there at all.
+        exact = (low == np.rint(low)) & (low * fine == rest)
+    return ((high, coarse), (low, fine)) if exact.all() else None
+
+
+def _slow_sums(ids: Ids, size: int, values: Floats) -> Floats:
     order = np.argsort(ids, kind="stable")
     sorted_ids, sorted_values = ids[order], values[order].tolist()
     starts = np.flatnonzero(np.diff(sorted_ids, prepend=-1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,21 @@ def test_sums_of_fractions_do_not_show_the_order_of_rows() -> None:
         frame = rows(*((values[i], True, "a") for i in order))
         assert aggregate_over(aggregate(Op.SUM_NODES, PODS), frame) == math.fsum(values)
         assert numbers(aggregate_over(aggregate(Op.SUM_NODES, PODS, ZONE), frame)) == [math.fsum(values)] * 5
+
+
+@pytest.mark.parametrize("spread", [0, 5, 20, 40, 200, 900])
+@pytest.mark.parametrize("number", [1, 2, 7, 300])
+def test_sums_are_those_of_fsum_however_far_apart_the_magnitudes(spread: int, number: int) -> None:
+    chance = random.Random(spread * 1000 + number)
+    for _ in range(20):
+        exponents = (-1060, 990) if spread == 900 else range(-spread, spread + 1)
+        values = [math.ldexp(chance.uniform(-1, 1), chance.choice(exponents)) for _ in range(number)]
+        zones = [chance.choice("abc") for _ in values]
+        frame = rows(*((value, True, zone) for value, zone in zip(values, zones, strict=True)))
+        assert aggregate_over(aggregate(Op.SUM_NODES, PODS), frame) == math.fsum(values)
+        by_zone = {zone: math.fsum(v for v, z in zip(values, zones, strict=True) if z == zone) for zone in "abc"}
+        found = numbers(aggregate_over(aggregate(Op.SUM_NODES, PODS, ZONE), frame))
+        assert found == [by_zone[zone] for zone in zones]
 
 
 def test_domains_with_codes_far_apart_are_numbered_anew() -> None:
