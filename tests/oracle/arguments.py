@@ -76,6 +76,14 @@ def affinity(rng: Random) -> Thing:
     return {"addedAffinity": added}
 
 
+def peers(rng: Random) -> Thing:
+    """Draw arguments of InterPodAffinity."""
+    found: Thing = {"hardPodAffinityWeight": rng.choice([0, 1, 5, 100])}
+    if rng.random() < 0.5:
+        found["ignorePreferredTermsOfExistingPods"] = rng.random() < 0.7
+    return found
+
+
 def preemption(rng: Random) -> Thing:
     """Draw arguments of DefaultPreemption."""
     return {"minCandidateNodesPercentage": rng.choice([1, 10, 100]), "minCandidateNodesAbsolute": rng.choice([0, 100])}

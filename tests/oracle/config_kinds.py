@@ -77,10 +77,16 @@ def _affinity(args: Thing) -> Iterator[str]:
         yield f"NodeAffinity: added {field.partition('During')[0]}"
 
 
+def _any(plugin: str) -> Callable[[Thing], Iterator[str]]:
+    return lambda args: (f"{plugin}: {field}" for field in args if field not in {"apiVersion", "kind"})
+
+
 ARGUMENTS: dict[str, Callable[[Thing], Iterator[str]]] = {
     "NodeResourcesFit": _fit,
     "NodeResourcesBalancedAllocation": _balance,
     "NodeAffinity": _affinity,
+    "PodTopologySpread": _any("PodTopologySpread"),
+    "InterPodAffinity": _any("InterPodAffinity"),
 }
 
 

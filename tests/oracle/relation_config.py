@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import configs, spreading
+from . import arguments, configs, spreading
 
 if TYPE_CHECKING:
     from random import Random
@@ -30,17 +30,10 @@ def configuration(rng: Random, themes: frozenset[str]) -> dict[str, Any]:
     if "defaults" in themes and rng.random() < 0.5:
         configs.put_arguments(profile, "PodTopologySpread", spreading.defaults(rng))
     if "peers" in themes and rng.random() < 0.35:
-        configs.put_arguments(profile, "InterPodAffinity", _peer_args(rng))
+        configs.put_arguments(profile, "InterPodAffinity", arguments.peers(rng))
     if rng.random() < 0.08:
         _rearrange(rng, profile)
     return config
-
-
-def _peer_args(rng: Random) -> dict[str, Any]:
-    found: dict[str, Any] = {"hardPodAffinityWeight": rng.choice([0, 1, 5, 100])}
-    if rng.random() < 0.6:
-        found["ignorePreferredTermsOfExistingPods"] = rng.random() < 0.7
-    return found
 
 
 def _rearrange(rng: Random, profile: dict[str, Any]) -> None:

@@ -25,6 +25,8 @@ from .config_kinds import Changes, kinds
 from .generate import single
 from .judge import ours
 from .oracle import InvalidCaseError
+from .relations import relation
+from .storage import storage
 from .test_decisions import report
 from .wild_configs import wild
 
@@ -121,7 +123,10 @@ def variants(seed: int, count: int) -> Iterator[Case]:
     """Generate cases with one pod, each under a configuration of its own."""
     for index in range(count):
         rng = Random(f"{seed}/configured/{index}")
-        yield {**single(rng, f"{seed}-c{index}"), "config": configs.variant(rng)}
+        make, pool = rng.choices(
+            [(single, configs.PLAIN), (relation, configs.RELATED), (storage, configs.VOLUMES)], [5, 2, 2]
+        )[0]
+        yield {**make(rng, f"{seed}-c{index}"), "config": configs.variant(rng, pool), "usual": pool.base()}
 
 
 @pytest.mark.oracle
@@ -130,7 +135,7 @@ def test_decisions_under_configurations_equal_those_of_kube_scheduler(oracle: Or
     failing, changes = [], Changes()
     for case in variants(SEED, CASES // 4):
         theirs = oracle.decide(case)
-        changes.count(case["config"], theirs, oracle.decide({**case, "config": configs.base()}))
+        changes.count(case["config"], theirs, oracle.decide({**case, "config": case["usual"]}))
         if differences(ours(case), theirs):
             failing.append(case)
     print(changes.table())  # noqa: T201 - shown with a failure, or with -rP
@@ -141,7 +146,7 @@ def test_decisions_under_configurations_equal_those_of_kube_scheduler(oracle: Or
 def test_changes_of_the_configuration_bite(oracle: Oracle) -> None:
     changes = Changes()
     for case in variants(7, 400):
-        changes.count(case["config"], oracle.decide(case), oracle.decide({**case, "config": configs.base()}))
+        changes.count(case["config"], oracle.decide(case), oracle.decide({**case, "config": case["usual"]}))
     assert set(changes.bites) >= EXPECTED
     assert sum(changes.bites.values()) > sum(changes.cases.values()) / 3
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policysched.plugins.points import ACTS_AT, MULTI_POINT
 
-from . import arguments
+from . import arguments, spreading
 from .configs import API_VERSION, NEEDED
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ ARGUMENTS: dict[str, Callable[[Random], Any]] = {
     "DefaultPreemption": arguments.preemption,
     "VolumeBinding": arguments.volume_binding,
     "DynamicResources": arguments.dynamic_resources,
+    "InterPodAffinity": arguments.peers,
+    "PodTopologySpread": spreading.defaults,
     "NodeName": lambda rng: rng.choice([{}, {"any": 1}, [1], "text", None]),
     "SomebodyElses": lambda rng: rng.choice([{}, {"any": 1}, [1], None]),
 }
