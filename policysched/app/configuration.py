@@ -114,7 +114,7 @@ def _decoded(config: Mapping[str, Any]) -> Configuration:
     if strange:
         raise mistake(strange, "there is no such field")
     try:
-        return decode(Configuration, KIND, plainly(config, kept="args"))
+        return decode(Configuration, KIND, plainly(config, Configuration, kept="args"))
     except ObjectError as error:
         raise mistake(error.field, error.reason) from error
 

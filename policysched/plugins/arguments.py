@@ -52,7 +52,7 @@ def converted(plugin: str, arguments: Arguments, shape: type[T]) -> T:
     unknown = unknown_field(arguments, shape)
     if unknown:
         raise refusal(plugin, unknown, "there is no such field")
-    plain = plainly(arguments)
+    plain = plainly(arguments, shape)
     _check_identity(plugin, plain)
     try:
         return decode(shape, f"{plugin}Args", plain)
@@ -77,16 +77,26 @@ def _described(shape: type[Any]) -> Any:
     return _SHAPES[shape]
 
 
-def plainly(raw: Any, kept: str = "") -> Any:
-    """Copy a JSON value as kube-scheduler reads its nulls: as absent in an object, as an empty object in a list.
+def plainly(raw: Any, shape: type[Any], kept: str = "") -> Any:
+    """Copy a JSON value as kube-scheduler reads its nulls: as absent in an object, as empty in a list.
 
     Values of the field that is `kept` stay as they are, nulls and all.
     """
-    if isinstance(raw, Mapping):
-        return {key: one if key == kept else plainly(one, kept) for key, one in raw.items() if one is not None}
-    if isinstance(raw, list | tuple):
-        return [{} if one is None else plainly(one, kept) for one in raw]
-    return without_nulls(raw)
+    return _plain(raw, _described(shape), kept)
+
+
+def _plain(value: Any, kind: Any, kept: str) -> Any:
+    if isinstance(kind, msgspec.inspect.UnionType):
+        kind = next(one for one in kind.types if not isinstance(one, msgspec.inspect.NoneType))
+    if isinstance(value, Mapping):
+        types = {field.encode_name: field.type for field in getattr(kind, "fields", ())}
+        given = ((key, one) for key, one in value.items() if one is not None)
+        return {key: one if key == kept else _plain(one, types.get(key), kept) for key, one in given}
+    if isinstance(value, list | tuple):
+        item = getattr(kind, "item_type", None)
+        empty: Any = "" if isinstance(item, msgspec.inspect.StrType) else {}
+        return [empty if one is None else _plain(one, item, kept) for one in value]
+    return without_nulls(value)
 
 
 def _check_identity(plugin: str, plain: Mapping[str, Any]) -> None:

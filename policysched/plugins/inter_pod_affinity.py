@@ -112,10 +112,12 @@ class InterPodAffinity:
         """Find what the pod prefers, and which preferences of others mean it."""
         terms, around = pod_terms(pod), self._surroundings(cluster)
         prefers = _states_preferences(pod)
-        if not prefers and (self._ignore_preferred or not around.statements.ever):
+        if not prefers and self._ignore_preferred:
             return SKIP
         if terms.faults:
             return Status(Code.ERROR, (f"failed to parse pod: {terms.fault}",))
+        if not prefers and not around.statements.ever:
+            return SKIP
         concerning = Concerning(pod, cluster, around, self._weights)
         return Wishes(self._preferences(terms, cluster, around), concerning, around)
 

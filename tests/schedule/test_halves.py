@@ -13,10 +13,13 @@ from policysched.framework import Cluster
 from policysched.model.objects import (
     Affinity,
     ClaimSource,
+    LabelSelector,
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
     PreferredSchedulingTerm,
     Requirement,
     Taint,
@@ -155,6 +158,16 @@ def test_pre_score_alone_can_fail_but_only_where_anything_scores() -> None:
     wishing = pod(affinity=Affinity(node_affinity=wish))
     assert '"Like"' in record(wishing, two(), score=off("NodeAffinity"))["error"]
     assert record(wishing, two(), score=off("*"))["total"] == {"a": 1, "b": 1}
+
+
+def test_terms_that_cannot_be_parsed_fail_at_pre_score_where_pre_filter_is_disabled() -> None:
+    selector = LabelSelector(match_expressions=[Requirement(key="app", operator="Like")])
+    near = PodAffinity(required=[PodAffinityTerm(topology_key="zone", label_selector=selector)])
+    of = pod(affinity=Affinity(pod_affinity=near))
+    parts = {point: off("InterPodAffinity") for point in ("preFilter", "filter")}
+    text = 'running PreScore plugin "InterPodAffinity": failed to parse pod: '
+    assert record(of, two(), **parts)["error"].startswith(text)
+    assert record(of, two())["preFilter"]["plugin"] == "InterPodAffinity"
 
 
 def test_dynamic_resources_cannot_score_what_pre_filter_did_not_prepare() -> None:
