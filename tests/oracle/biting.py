@@ -24,6 +24,10 @@ def biting(records: Iterable[Record]) -> dict[str, dict[str, int]]:
     for record in records:
         rejected.update(_rejectors(record))
         scored.update(_discerning(record))
+    return _by_plugin(rejected, scored)
+
+
+def _by_plugin(rejected: Counter[str], scored: Counter[str]) -> dict[str, dict[str, int]]:
     plugins = sorted({*rejected, *scored})
     return {name: {"rejected": rejected[name], "scored": scored[name]} for name in plugins}
 
@@ -50,10 +54,24 @@ def table(counts: dict[str, dict[str, int]], total: int) -> str:
     return "\n".join(lines)
 
 
-def by_feature(answered: Iterable[tuple[Case, Record]]) -> Bites:
-    """Count cases with one pod and their answers by what the cases have."""
-    bites = Bites()
-    for case, record in answered:
-        rejectors = {name.removesuffix(" (PreFilter)") for name in _rejectors(record)}
-        bites.count(features(case), rejectors, _discerning(record))
-    return bites
+class Survey:
+    """Counts cases with one pod and their answers as they come, so that a long run keeps none of them."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.by_feature = Bites()
+        self._rejected: Counter[str] = Counter()
+        self._scored: Counter[str] = Counter()
+
+    def add(self, case: Case, record: Record) -> None:
+        """Count one answer, by plugin and by what the case has."""
+        rejectors, scorers = _rejectors(record), _discerning(record)
+        self.total += 1
+        self._rejected.update(rejectors)
+        self._scored.update(scorers)
+        self.by_feature.count(features(case), {name.removesuffix(" (PreFilter)") for name in rejectors}, scorers)
+
+    def text(self) -> str:
+        """Lay out all counts."""
+        counts = _by_plugin(self._rejected, self._scored)
+        return f"{table(counts, self.total)}\n{self.by_feature.table()}"

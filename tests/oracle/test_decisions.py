@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .biting import biting, by_feature, table
+from .biting import Survey
 from .casefiles import write_case
 from .compare import differences
 from .generate import singles
@@ -46,12 +46,11 @@ def report(oracle: Oracle, failing: list[Case], folder: Path) -> str:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_single_decisions_equal_those_of_kube_scheduler(oracle: Oracle, part: int, tmp_path: Path) -> None:
     print(f"POLICYSCHED_SEED={SEED}")  # noqa: T201 - shown with a failure
-    failing, answered = [], []
+    survey, failing = Survey(), []
     for case in singles(SEED, range(part, CASES, PARTS)):
         theirs = oracle.decide(case)
-        answered.append((case, theirs))
+        survey.add(case, theirs)
         if differences(ours(case), theirs):
             failing.append(case)
-    print(table(biting(record for _, record in answered), len(answered)))  # noqa: T201 - shown with a failure, or with -rP
-    print(by_feature(answered).table())  # noqa: T201 - as above
+    print(survey.text())  # noqa: T201 - shown with a failure, or with -rP
     assert not failing, report(oracle, failing, tmp_path)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .biting import biting, by_feature, table
+from .biting import Survey, biting, table
 from .features import features
 from .generate import marathons, sequences, singles, stories
 from .stories import identity
@@ -89,8 +89,10 @@ def test_generated_cases_bite_every_plugin(oracle: Oracle) -> None:
 
 @pytest.mark.oracle
 def test_relations_bite_both_plugins_and_every_feature(oracle: Oracle) -> None:
-    cases = list(singles(7, range(500), related=1.0))
-    bites = by_feature(zip(cases, oracle.decide_many(cases), strict=True))
+    survey = Survey()
+    for case in singles(7, range(500), related=1.0):
+        survey.add(case, oracle.decide(case))
+    bites = survey.by_feature
     for plugin in ("InterPodAffinity", "PodTopologySpread"):
         about = bites.cases[plugin, ""]
         assert bites.rejected[plugin, ""] >= about * 0.2

@@ -1,0 +1,37 @@
+"""A long run over random cases, with one table of how often they bite.
+
+Knows no tests: `test_decisions` makes the same comparison in parts that run beside each other. What differs
+is named by its case's id, which `generate` makes again from the seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+
+from .biting import Survey
+from .compare import differences
+from .generate import singles
+from .judge import ours
+from .oracle import Oracle
+
+
+def main() -> None:
+    """Compare both sides on many cases and print the counts."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--seed", type=int, default=secrets.randbits(32))
+    parser.add_argument("--count", type=int, default=20_000)
+    options = parser.parse_args()
+    survey, failing = Survey(), []
+    with Oracle() as oracle:
+        for case in singles(options.seed, range(options.count)):
+            theirs = oracle.decide(case)
+            survey.add(case, theirs)
+            if differences(ours(case), theirs):
+                failing.append(case["id"])
+    print(f"seed {options.seed}: {len(failing)} differences {failing[:10]}")  # noqa: T201 - a command's output
+    print(survey.text())  # noqa: T201 - as above
+
+
+if __name__ == "__main__":
+    main()
