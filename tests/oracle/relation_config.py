@@ -19,7 +19,7 @@ PLUGINS = ("PodTopologySpread", "InterPodAffinity")
 def configuration(rng: Random, themes: frozenset[str]) -> dict[str, Any]:
     """Draw a configuration under which both plugins work, or one of them in part.
 
-    The two stay disabled where pods do not look at each other.
+    The two stay disabled where pods do not look at each other; now and then all others are enabled, too.
     """
     config = configs.variant(rng) if rng.random() < 0.05 else configs.base()
     if not themes & {"peers", "spread", "defaults"}:
@@ -27,6 +27,8 @@ def configuration(rng: Random, themes: frozenset[str]) -> dict[str, Any]:
     profile = config["profiles"][0]
     disabled = profile["plugins"]["multiPoint"]["disabled"]
     disabled[:] = [entry for entry in disabled if entry["name"] not in PLUGINS]
+    if rng.random() < 0.15:
+        disabled[:] = [entry for entry in disabled if entry["name"] not in configs.DISABLED]
     if "defaults" in themes and rng.random() < 0.5:
         configs.put_arguments(profile, "PodTopologySpread", spreading.defaults(rng))
     if "peers" in themes and rng.random() < 0.35:
