@@ -25,7 +25,7 @@ AGE_STEP: Final = 10.0
 AGAIN: Final = 30.0
 """After so many seconds whatever cannot be foretold is looked at again."""
 HOUR: Final = 3600.0
-_AGE: Final = ("age",)
+_AGES: Final = frozenset({Input("node", ("age",)), Input("pod", ("age",))})
 # A week of hours, and some.
 _MOST_STEPS: Final = 200
 _MIRRORED: Final = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE, Op.EQ: Op.EQ, Op.NE: Op.NE}
@@ -63,7 +63,7 @@ def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
             continue
         if node.inputs == (TIME,) and node.local and not node.tallies:
             yield _next_change(node, now)
-        elif isinstance(node.data, Input) and node.data.path == _AGE:
+        elif node.data in _AGES:
             yield now + AGAIN
         elif (limits := _age_limits(node)) is not None:
             item, ends = limits
@@ -75,7 +75,7 @@ def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
 
 
 def _is_time(item: Input) -> bool:
-    return item == TIME or item.path == _AGE
+    return item == TIME or item in _AGES
 
 
 def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
@@ -86,7 +86,7 @@ def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
     if not isinstance(left.data, Input):
         left, right, op = right, left, _MIRRORED[op]
     limit = constant_value(right)
-    if not isinstance(left.data, Input) or left.data.path != _AGE or not isinstance(limit, float):
+    if not isinstance(left.data, Input) or left.data not in _AGES or not isinstance(limit, float):
         return None
     reached, passed = math.ceil(limit / AGE_STEP) * AGE_STEP, (math.floor(limit / AGE_STEP) + 1) * AGE_STEP
     if op in {Op.EQ, Op.NE}:

@@ -70,8 +70,8 @@ def _number(text: str) -> Scalar:
     parts = digits.split(".")
     if len(parts) > 2 or not all(part and set(part) <= set("0123456789") for part in parts):
         return None
-    value = Decimal(digits)
-    return sign * float(value) if value < 2**64 else None
+    value = float(Decimal(digits))
+    return sign * value if value < 2**64 else None
 
 
 def _is_number(text: str) -> bool:

@@ -173,6 +173,12 @@ def test_a_flip_is_exact_where_clocks_are_put_forward_or_back(zone: str, at: str
     assert datetime.fromtimestamp(moment, UTC) == minute, minute.astimezone(ZoneInfo(zone))
 
 
+def test_a_metric_called_age_is_none() -> None:
+    compiled = compile_expression("metrics.age > 5min", Environment("let", metrics={"age": Unit.DURATION}))
+    assert compiled.program is not None
+    assert next_flip(compiled.program.root, ages(1.0), NOON) is None
+
+
 def test_ages_are_asked_for_by_their_input() -> None:
     asked: list[Input] = []
 
