@@ -13,8 +13,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from policysched.app.clock import SystemClock
+from policysched.app.feed import make_source
 from policysched.app.run import Process, RunOptions
+from policysched.feeds.problems import FeedCounters
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.kube.resources import PODS
@@ -61,7 +65,9 @@ async def watched(kubeconfig: Path) -> AsyncIterator[Watched]:
     log = logging.getLogger("policysched")
     log.setLevel(logging.DEBUG)
     connection = await Connection.open(SystemClock(), kubeconfig=str(kubeconfig))
-    process = Process(RunOptions(kubeconfig=kubeconfig, scheduler_names=(NAME,)), connection)
+    options, registry = RunOptions(kubeconfig=kubeconfig, scheduler_names=(NAME,)), CollectorRegistry()
+    source = make_source(options.metrics, SystemClock(), FeedCounters(registry))
+    process = Process(options, connection, source, registry)
     made = Watched(process)
     log.addHandler(made)
     work = asyncio.create_task(process.run())
