@@ -13,14 +13,15 @@ from tests.e2e.real import real_server
 from tests.e2e.schedulers import in_process
 from tests.e2e.server import Server
 from tests.e2e.waiting import until
-from tests.examples.cookbook import EXAMPLES, RECIPES, Case, cases, cluster_file, documents
+from tests.examples.cases import CLUSTER, EXAMPLES, POLICY, Case, cases, documents
+from tests.examples.cookbook import RECIPES
 
 
 async def plays(server: Server, kubectl: Kubectl, recipe: str) -> None:
     """Apply a recipe on its cluster and try its tests, as far as they hold on any server."""
-    await server.load(*documents(recipe, cluster_file(recipe)))
-    await kubectl.run("apply", "-f", str(EXAMPLES / recipe / "policy.yaml"))
-    [policy] = documents(recipe, "policy.yaml")
+    await server.load(*documents(recipe, CLUSTER))
+    await kubectl.run("apply", "-f", str(EXAMPLES / recipe / POLICY))
+    [policy] = documents(recipe, POLICY)
     name = policy["metadata"]["name"]
     status = await server.policy_says(name, 1, Compiled="Compiled", Active="Enforce")
     assert [one for one in status.get("diagnostics", ()) if one["code"] != "W0705"] == []

@@ -1,4 +1,4 @@
-"""Schedulers that were written, compiled and deployed to change one rule: each is a folder that kubectl applies."""
+"""Schedulers that were written, compiled and deployed to change one rule: each is an example that kubectl applies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def all_run(server: Server, count: int) -> Counter[str]:
 
 async def set_up(server: Server, kubectl: Kubectl, example: str, policy: str) -> None:
     """Load an example's cluster and let its policy take force."""
-    await server.load(*yaml.safe_load_all((EXAMPLES / example / "cluster" / "nodes.yaml").read_text("utf-8")))
+    await server.load(*yaml.safe_load_all((EXAMPLES / example / "cluster.yaml").read_text("utf-8")))
     await kubectl.run("apply", "-f", str(EXAMPLES / example / "policy.yaml"))
     await server.policy_says(policy, 1, Active="Enforce")
 
@@ -37,7 +37,7 @@ async def set_up(server: Server, kubectl: Kubectl, example: str, policy: str) ->
 async def test_one_node_is_preferred_by_name(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:
     async with spawning("--scheduler-name=sample-scheduler", "--v=2") as scheduler:
         await set_up(server, kubectl, "01-tonodename", "tonodename")
-        await kubectl.run("apply", "-f", str(EXAMPLES / "01-tonodename"))
+        await kubectl.run("apply", "-f", str(EXAMPLES / "01-tonodename" / "deployment.yaml"))
         await kubectl.run("rollout", "status", "deployment/test-scheduler", "--timeout=30s")
         nodes = await all_run(server, 10)
         assert nodes["piworknode001"] == max(nodes.values())
@@ -50,7 +50,7 @@ async def test_one_node_is_preferred_by_name(server: Server, kubectl: Kubectl, s
 async def test_pods_of_a_name_go_to_labelled_nodes_alone(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:
     async with spawning("--scheduler-name=default-scheduler"):
         await set_up(server, kubectl, "02-node-label-filter", "node-label")
-        await kubectl.run("apply", "-f", str(EXAMPLES / "02-node-label-filter"))
+        await kubectl.run("apply", "-f", str(EXAMPLES / "02-node-label-filter" / "pods.yaml"))
         assert await server.placed("nginx-1", "redis-1") == {"nginx-1": "worker-1", "redis-1": "worker-2"}
         await kubectl.run("label", "node", "worker-1", "test-")
         await server.load(deployment("nginx", 3, "default-scheduler"))
@@ -67,7 +67,7 @@ async def test_pods_of_a_name_go_to_labelled_nodes_alone(server: Server, kubectl
 async def test_node_of_the_highest_score_by_name_is_taken(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:
     async with spawning("--scheduler-name=namescore-scheduler"):
         await set_up(server, kubectl, "03-namescore", "namescore")
-        await kubectl.run("apply", "-f", str(EXAMPLES / "03-namescore"))
+        await kubectl.run("apply", "-f", str(EXAMPLES / "03-namescore" / "pod.yaml"))
         await server.load(pod("beside", scheduler="default-scheduler"))
         assert await server.placed("busybox-test-scheduler") == {"busybox-test-scheduler": "k8s-node02"}
         assert (await server.nodes_of())["beside"] == ""

@@ -5,17 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from tests.examples.cases import CLUSTER, EXAMPLES, POLICY, ROOT, Case, cases
 
-import yaml
-
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "examples"
 PAGE = ROOT / "docs" / "cookbook.md"
-Object = dict[str, Any]
-
 RECIPES = {
     "pin-a-node": "Pin a node",
     "data-locality": "Data locality",
@@ -39,6 +31,32 @@ RECIPES = {
     "cheapest": "Cheapest by price label",
     "04-gpu-models": "GPU models allowed by an annotation",
 }
+FIELDS = {
+    "given": ("what the pod is, in words", ""),
+    "pod": (
+        "what matters of the pod: `name`, `namespace`, `labels`, `annotations`, `priority`, `requests`, `image`, "
+        "`schedulerName`, `nodeSelector`; or `file`, a file of the folder with a pod or a workload, and its `name` "
+        "where there are several",
+        "a pod of the profile `policysched` that requests nothing",
+    ),
+    "now": ("the time that rules see, as `2026-01-05T23:00:00+01:00`", "the present"),
+    "metrics": ("values by metric and node, see [metrics](metrics.md)", "none"),
+    "expect.rejected": (
+        "for each filter of the policy, the nodes that it does not keep, whatever else turns them away",
+        "every filter keeps all nodes",
+    ),
+    "expect.scores": (
+        "for each score, what it gives the nodes that are left, from 0 to 100, within 0.005; `null` where it gives "
+        "nothing",
+        "no score is asked",
+    ),
+    "expect.best": ("the nodes that the pod may go to; none where it has to wait", ""),
+    "expect.reason": (
+        "the message of the event about a pod that has to wait, without its end about preemption",
+        "not looked at",
+    ),
+}
+"""The fields of an entry of a tests.yaml: what each means, and what counts without it."""
 INTRODUCTION = """\
 # Cookbook
 
@@ -55,94 +73,47 @@ policysched dry-run --cluster examples/pin-a-node/cluster.yaml --policy examples
 or put it to work: `kubectl apply -f examples/pin-a-node/policy.yaml`. What the expressions mean is in
 [the language](language.md).
 
-A `tests.yaml` is a list of entries:
+## Tests of a policy
 
-| field | meaning |
-|---|---|
-| `given` | what the pod is, in words |
-| `pod` | what of it matters: `namespace`, `labels`, `annotations`, `priority`, `requests`, `image` |
-| `now` | the time that rules see, the present without it |
-| `metrics` | values by metric and node, see [metrics](metrics.md) |
-| `expect.rejected` | the nodes that each filter turns away |
-| `expect.scores` | what each score gives the nodes that are left |
-| `expect.best` | the nodes that the pod may go to; none where it has to wait |
+A folder has three files: the policy in `policy.yaml`, the cluster in `cluster.yaml` (nodes, pods on them, and whatever
+else a decision reads, as `kubectl get -o yaml` prints them), and `tests.yaml`, a list of what becomes of which pod:
+
+```yaml
+- given: a GPU pod that allows T4 only
+  pod:
+    annotations: {gpu-spec: T4}
+    requests: {nvidia.com/gpu: 1}
+  expect:
+    rejected:
+      allowed-model: [a100-1, a100-2, cpu-1, p100-1]
+    scores:
+      pack: {t4-1: 0, t4-2: 0}
+    best: [t4-1, t4-2]
+```
+
+{fields}
+`pytest tests/examples/test_cases.py -k FOLDER` tries a folder, and every rule of its policy has to speak in some test.
 """
-
-
-@dataclass(frozen=True)
-class Case:
-    """One entry of a tests.yaml."""
-
-    given: str
-    pod: Object
-    now: str | None
-    metrics: Object | None
-    rejected: Object
-    scores: Object
-    best: list[str]
-
-    @property
-    def holds_anywhere(self) -> bool:
-        """Whether a server of its own time, metrics and priority classes decides the same."""
-        return self.now is None and self.metrics is None and "priority" not in self.pod["spec"]
-
-
-def documents(recipe: str, name: str) -> list[Object]:
-    """Read a file of a folder."""
-    return [one for one in yaml.safe_load_all((EXAMPLES / recipe / name).read_text("utf-8")) if one]
-
-
-def cluster_file(recipe: str) -> str:
-    """Name the file of the cluster."""
-    return "cluster.yaml" if (EXAMPLES / recipe / "cluster.yaml").exists() else "cluster/nodes.yaml"
-
-
-def cases(recipe: str) -> list[Case]:
-    """Read the tests of a folder."""
-    [entries] = documents(recipe, "tests.yaml")
-    return [_case(one) for one in entries]
-
-
-def whole_pod(part: Object) -> Object:
-    """Make a pod of what of it matters."""
-    requests = {name: str(amount) for name, amount in part.get("requests", {}).items()}
-    extended = {name: amount for name, amount in requests.items() if "/" in name}
-    container = {"name": "main", "image": part.get("image", "registry.example/app:1")}
-    if requests:
-        container["resources"] = {"requests": requests, "limits": extended}
-    metadata = {"name": "new", "namespace": part.get("namespace", "default")}
-    metadata |= {key: part[key] for key in ("labels", "annotations") if key in part}
-    spec = {"schedulerName": "policysched", "containers": [container]}
-    if "priority" in part:
-        spec["priority"] = part["priority"]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def page() -> str:
     """Make docs/cookbook.md."""
-    return INTRODUCTION + "".join(_section(number, *one) for number, one in enumerate(RECIPES.items(), 1))
-
-
-def _case(entry: Object) -> Case:
-    expect = entry["expect"]
-    now = entry.get("now")
-    return Case(
-        entry["given"],
-        whole_pod(entry.get("pod", {})),
-        None if now is None else str(now),
-        entry.get("metrics"),
-        expect.get("rejected", {}),
-        expect.get("scores", {}),
-        expect["best"],
+    rows = "".join(
+        f"| `{name}` | {meaning} | {without} |".replace("|  |", "| |") + "\n"
+        for name, (meaning, without) in FIELDS.items()
+    )
+    fields = f"| field | meaning | without it |\n|---|---|---|\n{rows}"
+    return INTRODUCTION.replace("{fields}", fields) + "".join(
+        _section(number, *one) for number, one in enumerate(RECIPES.items(), 1)
     )
 
 
 def _section(number: int, recipe: str, title: str) -> str:
-    comment, policy = _parted((EXAMPLES / recipe / "policy.yaml").read_text("utf-8"))
+    comment, policy = _parted((EXAMPLES / recipe / POLICY).read_text("utf-8"))
     rows = "".join(f"| {case.given} | {_outcome(case)} |\n" for case in cases(recipe))
     return (
         f"\n## {number}. {title}\n\n{comment}\n\n```yaml\n{policy}```\n\n"
-        f"| on [this cluster](../examples/{recipe}/{cluster_file(recipe)}) | goes to |\n|---|---|\n{rows}"
+        f"| on [this cluster](../examples/{recipe}/{CLUSTER}) | goes to |\n|---|---|\n{rows}"
     )
 
 
@@ -154,7 +125,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _outcome(case: Case) -> str:
-    turned_away = "; ".join(f"`{rule}` turns away {', '.join(nodes)}" for rule, nodes in case.rejected.items())
+    turned_away = "; ".join(f"`{rule}` turns away {', '.join(nodes)}" for rule, nodes in case.expect.rejected.items())
     best = ", ".join(case.best) if case.best else "waits"
     return f"{best} ({turned_away})" if turned_away else best
 

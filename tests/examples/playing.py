@@ -22,7 +22,9 @@ def objects(example: str, *names: str) -> list[Object]:
 @asynccontextmanager
 async def playing(example: str, scheduler_name: str, metrics: MetricOptions = NO_METRICS) -> AsyncIterator[Stage]:
     names = (scheduler_name,)
-    async with stage(objects(example, "cluster"), scheduler_names=names, kubelet_seconds=0.01, metrics=metrics) as on:
+    async with stage(
+        objects(example, "cluster.yaml"), scheduler_names=names, kubelet_seconds=0.01, metrics=metrics
+    ) as on:
         yield on
 
 

@@ -14,6 +14,8 @@ from tests.examples.playing import EXAMPLES, playing
 
 FOLDERS = sorted(one.name for one in EXAMPLES.iterdir() if one.is_dir() and (one / "README.md").is_file())
 """The examples that are a story of their own; the others are the cookbook's."""
+WORKLOADS = {"01-tonodename": "deployment.yaml", "03-namescore": "pod.yaml"}
+"""What they show the policy on, where it is not pods.yaml."""
 PROFILES = {
     "01-tonodename": "sample-scheduler",
     "02-node-label-filter": "default-scheduler",
@@ -29,7 +31,7 @@ def test_every_example_is_listed_here() -> None:
 
 @pytest.mark.parametrize("example", FOLDERS)
 def test_every_example_has_a_readme_a_policy_and_a_cluster(example: str) -> None:
-    for name in ("README.md", "policy.yaml", "cluster/nodes.yaml"):
+    for name in ("README.md", "policy.yaml", "cluster.yaml", WORKLOADS.get(example, "pods.yaml")):
         assert (EXAMPLES / example / name).is_file()
 
 
@@ -63,9 +65,10 @@ async def _kubectl(kubeconfig: Path, *arguments: str) -> str:
 async def test_kubectl_applies_the_example_and_shows_the_policy_at_work(example: str, tmp_path: Path) -> None:
     async with playing(example, PROFILES[example]) as on:
         with written_kubeconfig(on.sandbox.kubeconfig(), tmp_path / "kubeconfig") as kubeconfig:
-            applied = await _kubectl(kubeconfig, "apply", "-f", str(EXAMPLES / example))
+            files = [str(EXAMPLES / example / name) for name in ("policy.yaml", WORKLOADS.get(example, "pods.yaml"))]
+            applied = await _kubectl(kubeconfig, "apply", "-f", files[0], "-f", files[1])
             assert "created" in applied
-            assert "unchanged" in await _kubectl(kubeconfig, "apply", "-f", str(EXAMPLES / example / "policy.yaml"))
+            assert "unchanged" in await _kubectl(kubeconfig, "apply", "-f", files[0])
             await _kubectl(kubeconfig, "wait", "spol", "--all", "--for=condition=Active", "--timeout=10s")
             rows = (await _kubectl(kubeconfig, "get", "spol")).splitlines()
             assert rows[0].split() == ["NAME", "MODE", "WEIGHT", "ACTIVE", "AGE"]

@@ -36,7 +36,7 @@ def _record(annotations: dict[str, str], gpus: str) -> dict[str, Any]:
     container = {"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": gpus}} if gpus else {}}
     spec = {"schedulerName": "policysched", "containers": [container]}
     changed = {**pod, "metadata": {"name": "asked", "annotations": annotations}, "spec": spec}
-    return dry_run(objects(EXAMPLE, "cluster"), changed, objects(EXAMPLE, "policy.yaml"), seed=1).to_dict()
+    return dry_run(objects(EXAMPLE, "cluster.yaml"), changed, objects(EXAMPLE, "policy.yaml"), seed=1).to_dict()
 
 
 @pytest.mark.parametrize(

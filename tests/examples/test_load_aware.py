@@ -37,7 +37,10 @@ async def test_pods_wait_while_every_node_is_busy(tmp_path: Path) -> None:
 
 def scores(metrics: Any) -> dict[str, float | None]:
     record = dry_run(
-        objects(EXAMPLE, "cluster"), objects(EXAMPLE, "pods.yaml")[0], objects(EXAMPLE, "policy.yaml"), metrics=metrics
+        objects(EXAMPLE, "cluster.yaml"),
+        objects(EXAMPLE, "pods.yaml")[0],
+        objects(EXAMPLE, "policy.yaml"),
+        metrics=metrics,
     ).to_dict()
     found: dict[str, float | None] = record["rules"]["load-aware"]["scores"]["least-loaded"]
     return found

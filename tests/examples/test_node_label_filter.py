@@ -36,7 +36,7 @@ async def test_nginx_waits_until_a_node_has_the_label() -> None:
 def test_other_nodes_are_unresolvable(name: str) -> None:
     pod = objects(EXAMPLE, "pods.yaml")[0]
     named = {**pod, "metadata": {"name": name}}
-    record = dry_run(objects(EXAMPLE, "cluster"), named, objects(EXAMPLE, "policy.yaml")).to_dict()
+    record = dry_run(objects(EXAMPLE, "cluster.yaml"), named, objects(EXAMPLE, "policy.yaml")).to_dict()
     rejected = {node: record["rejected"][node] for node in NODES if node in record["rejected"]}
     expected = {
         "plugin": "SchedulingPolicy/node-label",

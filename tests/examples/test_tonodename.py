@@ -30,7 +30,7 @@ async def test_deployment_runs_without_the_control_plane(caplog: pytest.LogCaptu
 def test_scores_are_100_25_25_for_three_feasible_of_four_nodes() -> None:
     template = objects(EXAMPLE, "deployment.yaml")[0]["spec"]["template"]
     pod = {"kind": "Pod", **template, "metadata": {**template["metadata"], "name": "test-scheduler"}}
-    record = dry_run(objects(EXAMPLE, "cluster"), pod, objects(EXAMPLE, "policy.yaml")).to_dict()
+    record = dry_run(objects(EXAMPLE, "cluster.yaml"), pod, objects(EXAMPLE, "policy.yaml")).to_dict()
     policy = {node: scores["SchedulingPolicy/tonodename"] for node, scores in record["scores"].items()}
     assert policy == {"piworknode001": 100, "piworknode002": 25, "piworknode003": 25}
     assert list(record["rejected"]) == ["master"]
