@@ -59,7 +59,7 @@ async def test_scheduler_waits_while_policies_are_forbidden(server: Server, sand
         assert len(scheduler.saying("WARNING")) == 1
 
 
-@pytest.mark.parametrize("resource", ["nodes", "pods", "namespaces"])
+@pytest.mark.parametrize("resource", ["nodes", "pods", "namespaces", "services", "replicationcontrollers"])
 async def test_scheduler_waits_for_what_it_must_know(
     server: Server, sandbox: Sandbox, running: Running, resource: str
 ) -> None:
