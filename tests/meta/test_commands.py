@@ -49,7 +49,23 @@ def test_commands_print_what_is_shown(
         assert name == "policysched"
         execute(arguments)
         captured = capfd.readouterr()
-        assert captured.out + captured.err == expected, line
+        assert _lines(captured.out + captured.err) == _lines(expected), line
+
+
+def _lines(text: str) -> list[str]:
+    """Lines without the space that fills up tables."""
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def test_the_readme_shows_what_dry_run_prints(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    [text] = [one.text for one in blocks(ROOT / "README.md") if one.text.startswith("$ policysched dry-run")]
+    first, *rest = text.replace("\\\n", "").splitlines()
+    monkeypatch.chdir(ROOT)
+    execute(shlex.split(first)[2:])
+    captured = capfd.readouterr()
+    assert _lines(captured.err + captured.out) == rest
 
 
 def test_there_are_examples_and_files() -> None:
