@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policysched.framework import (
     SKIP,
@@ -71,7 +72,9 @@ class NodeVolumeLimits(OwnRowOnly):
             return SKIP
         cluster.attachments.refresh()
         errors = tuple(sorted(cluster.attachments.errors.items()))
-        return Load(cluster, _brought(pod, cluster, True), _brought(pod, cluster, False), errors)
+        everywhere = cluster.attachments.has_csi_node[: cluster.nodes.size].all()
+        without_node = frozenset() if everywhere else _brought(pod, cluster, False)
+        return Load(cluster, _brought(pod, cluster, True), without_node, errors)
 
     filter_alone = prepare_filter
 
@@ -130,19 +133,21 @@ def _brought(pod: Pod, cluster: Cluster, has_csi_node: bool) -> Brought:
 def _exceeds(state: Load, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
     """Tell on which rows some driver would have too many volumes; those that are there already are not new."""
     attachments = state.cluster.attachments
-    numbers = np.arange(state.cluster.nodes.columns.capacity)[rows]
-    exceeds: Mask = np.zeros(numbers.size, np.bool_)
+    exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
     for driver in {one.driver for one in brought}:
-        new = np.zeros(numbers.size, np.int64)
-        for volume in brought:
-            if volume.driver == driver:
-                new += 1
-                held = attachments.rows_with(volume)
-                if held:
-                    new -= np.isin(numbers, list(held))
+        new = _new([one for one in brought if one.driver == driver], state.cluster, rows)
         limits = attachments.limits(driver)[rows]
         exceeds |= (limits != NO_LIMIT) & (new > 0) & (attachments.counts(driver)[rows] + new > limits)
     return exceeds
+
+
+def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | np.int64:
+    """Count volumes that a row does not have yet; one number where that is the same everywhere."""
+    new: NDArray[np.int64] | np.int64 = np.int64(len(volumes))
+    for held in (cluster.attachments.rows_with(one) for one in volumes):
+        if held:
+            new = new - np.isin(np.arange(cluster.nodes.columns.capacity)[rows], list(held))
+    return new
 
 
 def _limits(node: CSINode) -> dict[str, int]:

@@ -34,6 +34,7 @@ from policysched.model.storage import MIGRATED_PLUGINS
 from policysched.plugins.bases import FinalScores, OwnRowOnly
 from policysched.plugins.claims import uses_claim
 from policysched.plugins.volume_claims import Claims, all_bound, claims_of
+from policysched.plugins.volume_reach import Reach
 from policysched.plugins.volume_reservation import VolumeReservation
 from policysched.plugins.volume_rows import FAILED, REASONS, VolumeRows
 
@@ -62,6 +63,7 @@ class VolumeBinding(OwnRowOnly, FinalScores):
 
     def __init__(self, bind_timeout: float = BIND_TIMEOUT) -> None:
         self._bind_timeout = bind_timeout
+        self._reach: Reach | None = None
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Sort the pod's claims and look at every row."""
@@ -69,7 +71,7 @@ class VolumeBinding(OwnRowOnly, FinalScores):
         if claims is None:
             return SKIP
         cluster.attachments.refresh()
-        return Verdicts(VolumeRows(claims, cluster)) if isinstance(claims, Claims) else claims
+        return Verdicts(self._rows(claims, cluster)) if isinstance(claims, Claims) else claims
 
     def filter(self, state: Verdicts, rows: Rows) -> Codes:
         """Reject rows that something stands against."""
@@ -107,10 +109,17 @@ class VolumeBinding(OwnRowOnly, FinalScores):
         if all_bound(pod, cluster.storage):
             return None
         cluster.attachments.refresh()
-        found = VolumeRows(claims, cluster)
+        found = self._rows(claims, cluster)
         node = cluster.nodes.names[row]
         made = VolumeReservation(pod, node, cluster, self._bind_timeout)
         return made.assume(found.bindings(row), found.provisioned(row))
+
+    def _rows(self, claims: Claims, cluster: Cluster) -> VolumeRows:
+        """Look at every row, with what is known already of the nodes that reach volumes."""
+        if self._reach is None or not self._reach.is_in(cluster):
+            self._reach = Reach(cluster)
+        self._reach.refresh()
+        return VolumeRows(claims, cluster, self._reach)
 
     def events(self) -> Sequence[Hint]:
         """Classes, claims, volumes, nodes, and what CSI drivers say."""

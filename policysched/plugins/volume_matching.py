@@ -61,6 +61,8 @@ class Match:
 
 def smallest_first(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
     """Sort claims by size, so that small ones do not take what only large ones fit into."""
+    if len(claims) < 2:
+        return list(claims)
     return sorted(claims, key=lambda claim: _number(requested(claim)))
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 import numpy as np
+from cachetools import LRUCache
 
 from policysched.framework import Cluster, Mask
 from policysched.model.csi_translation import TranslationError, migration_of, translate
@@ -24,21 +25,39 @@ from policysched.model.selectors import SelectorError, compile_selector, require
 from policysched.model.storage import VolumeNodeAffinity
 from policysched.plugins.node_selection import selector_test
 
+KEPT = 256
+"""How many masks are kept."""
 _ENCODER = msgspec.msgpack.Encoder()
 
 
 class Reach:
-    """Which rows can reach volumes, found out once for each affinity."""
+    """Which rows can reach volumes, found out once for each affinity as long as no node changes.
 
-    __slots__ = ("_cluster", "_everywhere", "_masks")
+    Its masks are not to be changed.
+    """
+
+    __slots__ = ("_cluster", "_everywhere", "_masks", "_seen")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._everywhere = np.ones(cluster.nodes.size, np.bool_)
-        self._masks: dict[bytes, Mask] = {}
+        self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
+        self._seen = -1
+        self._everywhere: Mask
+        self.refresh()
+
+    def is_in(self, cluster: Cluster) -> bool:
+        """Tell whether it looks at this cluster."""
+        return self._cluster is cluster
+
+    def refresh(self) -> None:
+        """Forget what a change of nodes may have changed."""
+        if self._seen != self._cluster.journal.about_nodes:
+            self._seen = self._cluster.journal.about_nodes
+            self._masks.clear()
+            self._everywhere = np.ones(self._cluster.nodes.size, np.bool_)
 
     def holds(self, affinity: VolumeNodeAffinity | None) -> Mask:
-        """Tell on which rows a volume's node affinity holds; the mask is not to be changed."""
+        """Tell on which rows a volume's node affinity holds."""
         if affinity is None or affinity.required is None:
             return self._everywhere
         key = _ENCODER.encode(affinity.required)
@@ -68,11 +87,18 @@ class Reach:
             return plain, moved, f"could not translate pv: {error}"
         return np.where(moved, self.holds(translated.node_affinity), plain), None, ""
 
+    def allowed(self, of_class: StorageClass) -> Mask:
+        """Tell on which rows a class may provision: everywhere, or where one of its terms holds."""
+        if not of_class.allowed_topologies:
+            return self._everywhere
+        key = b"topologies" + _ENCODER.encode(of_class.allowed_topologies)
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = self._masks[key] = _holds(_topologies(of_class), self._cluster)
+        return mask
 
-def topology_allows(of_class: StorageClass, cluster: Cluster) -> Mask:
-    """Tell on which rows a class may provision: everywhere, or where one of its terms holds."""
-    if not of_class.allowed_topologies:
-        return np.ones(cluster.nodes.size, np.bool_)
+
+def _topologies(of_class: StorageClass) -> NodeSelectorMatcher:
     terms = []
     for term in of_class.allowed_topologies:
         try:
@@ -84,7 +110,7 @@ def topology_allows(of_class: StorageClass, cluster: Cluster) -> Mask:
             continue
         if labels:
             terms.append(NodeTerm(labels=labels))
-    return _holds(NodeSelectorMatcher(terms=tuple(terms)), cluster)
+    return NodeSelectorMatcher(terms=tuple(terms))
 
 
 def has_capacity(name: str, size: int, capacities: Iterable[CSIStorageCapacity], cluster: Cluster) -> Mask:

@@ -21,7 +21,7 @@ from policysched.model.selectors import LabelMatcher
 from policysched.model.storage import NO_PROVISIONER, SELECTED_NODE, class_of
 from policysched.plugins.volume_claims import Claims
 from policysched.plugins.volume_matching import Match, match, selector_of, smallest_first
-from policysched.plugins.volume_reach import Reach, has_capacity, topology_allows
+from policysched.plugins.volume_reach import Reach, has_capacity
 
 UNREACHABLE, UNBINDABLE, TOO_SMALL, GONE = 1, 2, 4, 8
 REASONS: Final = {
@@ -37,10 +37,10 @@ FAILED: Final = 16
 class VolumeRows:
     """The answers for one pod, for all rows at once."""
 
-    def __init__(self, claims: Claims, cluster: Cluster) -> None:
+    def __init__(self, claims: Claims, cluster: Cluster, reach: Reach) -> None:
         self._cluster = cluster
         self._storage = cluster.storage
-        self._reach = Reach(cluster)
+        self._reach = reach
         self.codes: Codes = np.zeros(cluster.nodes.size, np.int32)
         self.errors: list[str] = []
         self.matches: list[Match] = []
@@ -123,7 +123,7 @@ class VolumeRows:
         if of_class.provisioner in ("", NO_PROVISIONER):
             self._object(needed, UNBINDABLE)
             return asked & ~needed
-        allowed = topology_allows(of_class, self._cluster)
+        allowed = self._reach.allowed(of_class)
         enough = self._enough(claim, of_class)
         self._object(needed & ~allowed, UNBINDABLE)
         self._object(needed & allowed & ~enough, TOO_SMALL)
@@ -139,7 +139,7 @@ class VolumeRows:
         return has_capacity(of_class.metadata.name, value(amount), capacities, self._cluster)
 
     def _object(self, rows: Mask, reason: int) -> None:
-        self.codes[rows] |= reason
+        np.bitwise_or(self.codes, reason, out=self.codes, where=rows)
 
     def _fail(self, rows: Mask, text: str) -> None:
         self.codes[rows] = FAILED + len(self.errors)

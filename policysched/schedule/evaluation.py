@@ -197,7 +197,7 @@ class Evaluation:
         for track in tracks:
             if track.rejects_any:
                 first = self.first[: self.cluster.nodes.size] == self.filters.index(track) + 1
-                for code in np.unique(track.codes[: first.size][first]).tolist():
+                for code in np.bincount(track.codes[: first.size][first]).nonzero()[0].tolist():
                     status = track.reason(code)
                     if status.code is Code.ERROR:
                         return status

@@ -67,7 +67,7 @@ class World:
         """Draw everything but the pod to schedule."""
         self.nodes = [f"node-{number}" for number in range(topology.node_count(self.rng))]
         self.objects += [self._node(name) for name in self.nodes]
-        self.objects += [self._csi_node(name) for name in self.nodes if self.chance(0.7)]
+        self.objects += [self._csi_node(name) for name in self.nodes if self.chance(self.focus.csi_nodes)]
         self.objects += [self._class(name) for name in CLASSES if self.chance(0.85)]
         self._bound_pairs()
         self._free_volumes()

@@ -30,6 +30,8 @@ class Focus:
     """Claims for one pod alone."""
     drivers: float = 0.5
     """Drivers on nodes."""
+    csi_nodes: float = 0.7
+    """Nodes with a CSINode object."""
     limits: tuple[int, ...] = (0, 1, 1, 2, 2, 3, 5)
     residents: tuple[int, ...] = (0, 3, 8, 20)
 
@@ -41,7 +43,15 @@ FOCUSES = {
     ),
     "VolumeZone": Focus(affine=0.1, labelled=0.85, bound=0.95, claimed=0.9, limits=(9,), residents=(0, 3)),
     "NodeVolumeLimits": Focus(
-        affine=0.1, labelled=0.05, bound=0.8, one_pod=0.05, drivers=0.95, limits=(0, 0, 1, 1), residents=(20, 40)
+        affine=0.1,
+        labelled=0.05,
+        claimed=0.9,
+        bound=0.9,
+        one_pod=0.05,
+        drivers=0.95,
+        csi_nodes=0.95,
+        limits=(0, 0, 1, 1),
+        residents=(20, 40),
     ),
 }
 PLUGINS = tuple(FOCUSES)
