@@ -153,17 +153,18 @@ def _equal_strings(run: Run, node: Typed, left: Text, right: Text) -> Bools:
 
 
 def _unequal(run: Run, node: Typed) -> Truth:
-    left, right = _args(run, node)
+    left, right = run.memo[node.args[0]], run.memo[node.args[1]]
     if node.args[0].type.kind is Kind.QUANTITY:
         return left != right, False
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return _equal_strings(run, node, left, right) ^ True, False
     if left is None or right is None:
         return True, False
+    if isinstance(left, np.ndarray) == isinstance(right, np.ndarray):
+        return _equal_strings(run, node, left, right) ^ True, False
     return _compared(run, left) != _compared(run, right), False
 
 
 def _compared(run: Run, text: Codes | str) -> Codes | int:
+    """Return one side of a comparison with a column: two texts that no column holds would look the same."""
     return run.known(text) if isinstance(text, str) else text
 
 

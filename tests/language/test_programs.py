@@ -299,6 +299,20 @@ def test_many_different_constants_do_not_pile_up() -> None:
         assert found.true.tolist() == [number == 1]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("known", [(), ("a",), ("b",), ("a", "b")])
+@pytest.mark.parametrize(("left", "right"), [("a", "b"), ("a", "a"), ("b", "a")])
+def test_texts_that_no_column_holds_are_still_told_apart(known: tuple[str, ...], left: str, right: str) -> None:
+    frame = TableFrame([{}], {"pod.name": left, "pod.namespace": right})
+    for text in known:
+        frame.strings.code(text)
+    assert program("pod.name == pod.namespace").run(frame) == Truth(left == right, False)
+    assert program("pod.name != pod.namespace").run(frame) == Truth(left != right, False)
+    assert program(f'pod.name != "{right}"').run(frame) == Truth(left != right, False)
+    assert program(f'"{left}" in [pod.namespace]'.replace("[pod.namespace]", 'split(pod.namespace, ",")')).run(
+        frame
+    ) == Truth(left == right, False)
+
+
 def test_what_is_only_compared_gets_no_code() -> None:
     strings = Interner()
     texts = (
