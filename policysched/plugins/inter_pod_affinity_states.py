@@ -156,7 +156,7 @@ class Demands:
         may_be_first: whether it meets its own affinity, so that the first of a group is not kept out.
     """
 
-    __slots__ = ("_away", "_concerning", "_first", "_may_be_first", "_near", "_repelling", "_shared")
+    __slots__ = ("_away", "_concerning", "_first", "_judged", "_may_be_first", "_near", "_repelling", "_shared")
 
     def __init__(
         self,
@@ -174,6 +174,7 @@ class Demands:
         self._repelling: list[DomainSums] = []
         self._may_be_first = may_be_first
         self._first = False
+        self._judged = slice(0, 0)
 
     def renew(self, changed: ChangedRows) -> Rows:
         """Catch up; give the rows that may be judged otherwise now."""
@@ -182,9 +183,10 @@ class Demands:
             self._repelling = self._shared.sums(self._concerning.parts())
         reached = renewed((*self._near, *self._away, *self._repelling), changed, signs=True)
         first = self._may_be_first and not any(sums.counts_any() for sums in self._near)
-        other |= first is not self._first
-        self._first = first
-        return self._shared.all_rows if other else reached
+        # a row that was never in use was never judged, and affinity rejects even rows without any label
+        other |= first is not self._first or self._judged != self._shared.all_rows
+        self._first, self._judged = first, self._shared.all_rows
+        return self._judged if other else reached
 
     def judge(self, rows: Rows) -> Codes:
         """Give the reason codes of rows, of several the one that kube-scheduler names."""

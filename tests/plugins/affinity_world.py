@@ -41,8 +41,10 @@ INVALID = (
 class World:
     """A cluster that random events change."""
 
-    def __init__(self, random: Random, most_nodes: int = 6, most_pods: int = 14) -> None:
+    def __init__(self, random: Random, most_nodes: int = 6, most_pods: int = 14, *, settled: bool = False) -> None:
         self.random = random
+        self._settled = settled
+        """Whether no term reads the labels of namespaces: what is prepared once then lives on."""
         self.cluster = Cluster()
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
@@ -182,11 +184,12 @@ class World:
 
     def _term(self, invalid: float) -> PodAffinityTerm:
         chance = self.random
+        selects = not self._settled and chance.random() < 0.3
         namespaces = chance.sample(NAMESPACES, chance.randint(1, 2)) if chance.random() < 0.3 else []
         return PodAffinityTerm(
             label_selector=self._selector("app", "tier", invalid=invalid),
             namespaces=namespaces,
-            namespace_selector=self._selector("team", "team", invalid=invalid) if chance.random() < 0.3 else None,
+            namespace_selector=self._selector("team", "team", invalid=invalid) if selects else None,
             topology_key=chance.choice(("zone", "zone", "host", "host", "rack", "", "absent")),
         )
 

@@ -25,7 +25,7 @@ from tests.schedule.parts import profile
 
 SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 EVENTS = int(os.environ.get("POLICYSCHED_EVENTS") or 6000)
-CASES = max(200, EVENTS // 6)
+CASES = max(200, EVENTS // 12)
 VARIANTS: list[dict[str, Any]] = [{}, {"hard_weight": 0}, {"hard_weight": 7, "ignore_preferred": True}]
 
 
@@ -79,14 +79,14 @@ def test_random_states_are_judged_as_pod_by_pod(arguments: dict[str, Any]) -> No
         assert ours(engine(world.cluster, arguments).decide(incoming)) == theirs(incoming, world.scene, arguments), case
 
 
-@pytest.mark.parametrize("ring", [journal.RING, 4])
+@pytest.mark.parametrize(("ring", "settled"), [(journal.RING, False), (journal.RING, True), (4, True)])
 @pytest.mark.parametrize("arguments", VARIANTS, ids=str)
 def test_a_state_that_lives_through_events_is_judged_as_pod_by_pod(
-    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], ring: int
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], ring: int, settled: bool
 ) -> None:
     monkeypatch.setattr(journal, "RING", ring)
-    for life in range(max(1, EVENTS // 300)):
-        world = World(Random(f"{SEED}/{life}/{ring}"))
+    for life in range(max(1, EVENTS // 500)):
+        world = World(Random(f"{SEED}/{life}/{ring}"), settled=settled)
         live = engine(world.cluster, arguments)
         pods = [world.pod(f"p{number}", invalid=0.005) for number in range(6)]
         for event in range(100):

@@ -36,6 +36,7 @@ from policysched.schedule.record import Record, make_record
 from policysched.state import journal
 from tests.build import pod
 from tests.rules.build import compiled, filtering, scoring
+from tests.schedule.neighbours import neighbourly
 from tests.schedule.world import GPU, HOST, IMAGES, ZONE, World, owned
 
 LIFE = int(os.environ.get("POLICYSCHED_LIFE") or 100_000)
@@ -268,7 +269,7 @@ def own_columns(cluster: Cluster, row: int) -> dict[str, Any]:
     }
 
 
-CALM = ("ImageLocality", "InterPodAffinity", "DynamicResources")
+CALM = ("ImageLocality", "DynamicResources")
 """Without the plugins that start all classes anew when anything of theirs changes, so that little is ever forgotten."""
 
 
@@ -298,7 +299,8 @@ class Trial:
 
     def __init__(self, world: World, off: Collection[str]) -> None:
         self._world, self._off = world, off
-        self._pods = wanted()
+        around = neighbourly(calm=world.calm)
+        self._pods, self._looking = [*wanted(), *around], [*spread(), *around]
         self._policies = policies()[-1]
         self._live = Side(world.cluster, off).use(self._policies)
 
@@ -314,7 +316,7 @@ class Trial:
                 self._policies = chance.choice(policies())
                 self._live.use(self._policies)
             if number % 5 == 0:
-                self._place(chance.choice((*self._pods[:8], *self._pods[-6:])), number)
+                self._place(chance.choice((*self._pods[:8], *self._looking)), number)
             if number % (3 * pace) == 0:
                 self._compare(self._world.cluster, chance.sample(self._pods, 2))
             if number % (60 * pace) == 0:
@@ -345,7 +347,7 @@ def test_events_one_by_one_give_what_loading_at_once_gives(
     monkeypatch: pytest.MonkeyPatch, off: Collection[str], ring: int, most_nodes: int
 ) -> None:
     monkeypatch.setattr(journal, "RING", ring)
-    Trial(World(SEED + ring, most_nodes), off).run(EVENTS // 6)
+    Trial(World(SEED + ring, most_nodes, calm=off == CALM), off).run(EVENTS // 6)
 
 
 def test_a_long_life_gives_what_loading_at_once_gives() -> None:

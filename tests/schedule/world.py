@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample
 from policysched.model.objects import (
-    Affinity,
     ContainerPort,
     ContainerStatus,
     DeviceClass,
@@ -24,8 +23,6 @@ from policysched.model.objects import (
     NodeCondition,
     OwnerReference,
     Pod,
-    PodAffinity,
-    PodAffinityTerm,
     PodStatus,
     ReplicaSet,
     ResourceRequirements,
@@ -36,6 +33,7 @@ from policysched.model.objects import (
 )
 from policysched.state.pods import pod_id
 from tests.build import MIB, node, pod
+from tests.schedule.neighbours import some_affinity
 
 IMAGES = {f"i{number}:latest": number * 300 * MIB for number in range(1, 6)}
 TAINTS = (
@@ -60,7 +58,7 @@ def written(seconds: float) -> str:
 class World:
     """Nodes, pods and all that decisions read besides, and the live cluster that was told of every change."""
 
-    def __init__(self, seed: int, most_nodes: int) -> None:
+    def __init__(self, seed: int, most_nodes: int, *, calm: bool = False) -> None:
         self.random = random.Random(seed)
         self.cluster = Cluster()
         self.nodes: dict[str, Node] = {}
@@ -73,6 +71,8 @@ class World:
         self.cluster.moment.move(self.now)
         self.workloads: dict[tuple[str, str, str], Workload] = {}
         self._most_nodes = most_nodes
+        self.calm = calm
+        """Whether no pod asks for labels of namespaces, which start all classes anew when they change."""
         self._serial = 0
         self._events: list[tuple[Callable[[], None], int]] = [
             (self._set_node, 16),
@@ -221,7 +221,7 @@ class World:
             priority_class_name="high" if chance.random() < 0.1 else "",
             requests=requests if chance.random() < 0.9 else {},
             ports=ports if chance.random() < 0.1 else (),
-            affinity=_lonely() if chance.random() < 0.02 else None,
+            affinity=some_affinity(chance, calm=self.calm) if chance.random() < 0.06 else None,
             image=chance.choice(list(IMAGES)),
             **fields,
         )
@@ -349,9 +349,3 @@ def owned(of: Pod, name: str) -> Pod:
     """A pod that a replica set controls."""
     owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=name, controller=True)
     return replace(of, metadata=replace(of.metadata, owner_references=[owner]))
-
-
-def _lonely() -> Affinity:
-    selector = LabelSelector(match_labels={"app": "lonely"})
-    term = PodAffinityTerm(label_selector=selector, topology_key="kubernetes.io/hostname")
-    return Affinity(pod_anti_affinity=PodAffinity(required=[term]))
