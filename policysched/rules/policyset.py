@@ -7,7 +7,7 @@ their order as filters.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from policysched.framework import Cluster
@@ -59,8 +59,15 @@ class PolicySet:
         )
 
     def acting(self, profile: Profile) -> tuple[PolicyPlugin, ...]:
-        """Give the policies that decision records of a profile tell about: none where it takes all away."""
-        return self.plugins if profile.policies_filter or profile.policies_score else ()
+        """Give the policies that decision records of a profile tell about, without what it takes away."""
+        if profile.policies_filter and profile.policies_score:
+            return self.plugins
+        if not (profile.policies_filter or profile.policies_score):
+            return ()
+        policies = (plugin.policy for plugin in self.plugins)
+        if profile.policies_filter:
+            return tuple(PolicyPlugin(replace(policy, scores=()), self.stores) for policy in policies)
+        return tuple(PolicyPlugin(replace(policy, filters=()), self.stores) for policy in policies)
 
 
 def _extra_key(plugins: list[PolicyPlugin]) -> Callable[[Pod, Cluster], Hashable] | None:

@@ -64,7 +64,11 @@ def test_a_profile_may_take_policies_away_point_by_point(points: tuple[bool, boo
     made = policy_set(p={"filters": READY, "scores": scoring(1)})
     joined = made.join(profile)
     assert (bool(joined.filters), bool(joined.scores)) == points
-    assert len(made.acting(profile)) == told
+    acting = made.acting(profile)
+    assert len(acting) == told
+    around = cluster(node("a"))
+    said = [describe(one, pod(), around, np.array([True])) or {} for one in acting]
+    assert [("filters" in one, "scores" in one) for one in said] == [points] * told
 
 
 @pytest.mark.parametrize(
