@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import MAX_NODE_SCORE, SKIP, Code, Mask, Rows, Scores, Status
+from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Code, Mask, Rows, Scores, Status
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.preparing import Preparing
@@ -85,13 +85,15 @@ class Evaluation:
         rows, aspects = changed
         self._seen = journal.position
         touched = int(np.bitwise_or.reduce(aspects))
-        asked: list[Rows] = [rows]
+        selected: dict[int, NDArray[np.int32]] = {}
+        moved = [rows[(aspects & Aspect.PRESENCE) != 0]]
         for track in self._tracks():
-            if touched & track.reads:
-                reached = track.update(rows[(aspects & track.reads) != 0])
-                if track.reaches:
-                    asked.append(reached)
-        self._combine(self._together(asked))
+            relevant = touched & track.reads
+            if relevant:
+                if relevant not in selected:
+                    selected[relevant] = rows[(aspects & relevant) != 0]
+                moved.append(track.update(selected[relevant]))
+        self._combine(np.concatenate(moved))
 
     def feasible(self) -> Mask:
         """Tell which rows every filter lets pass.
@@ -166,15 +168,10 @@ class Evaluation:
             track.recompute(nodes.columns.capacity, nodes.size)
         self._combine(slice(0, nodes.size))
 
-    def _together(self, asked: list[Rows]) -> Rows:
-        """Join rows, those that changed first, into one selection; slices are all rows."""
-        arrays = [rows for rows in asked if not isinstance(rows, slice)]
-        if len(arrays) < len(asked):
-            return slice(0, self.cluster.nodes.size)
-        return np.concatenate(arrays)
-
     def _combine(self, rows: Rows) -> None:
-        """Find each row's first rejecting filter, and its sum of scores that need no normalising."""
+        """Find rows' first rejecting filters, and their sums of scores that need no normalising."""
+        if isinstance(rows, np.ndarray) and not rows.size:
+            return
         present = self.cluster.nodes.present.data[rows]
         first = np.zeros(present.size, np.int16)
         for position in range(len(self.filters), 0, -1):

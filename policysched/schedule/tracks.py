@@ -37,6 +37,12 @@ PRE_FILTER_RESULT = "PreFilterResult"
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
 Reach = Callable[[Any, NDArray[np.int32]], Rows]
+NO_ROWS: NDArray[np.int32] = np.zeros(0, np.int32)
+
+
+def _where(differs: Mask, rows: Rows) -> NDArray[np.int32]:
+    """Select the rows where something differs."""
+    return np.flatnonzero(differs).astype(np.int32) if isinstance(rows, slice) else rows[differs]
 
 
 class FilterTrack:
@@ -62,17 +68,10 @@ class FilterTrack:
         if size:
             self._ask(slice(0, size))
 
-    def update(self, rows: NDArray[np.int32]) -> Rows:
-        """Ask for the rows that changed and those they reach; give them."""
+    def update(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Ask for the rows that changed and those they reach; give those that are answered otherwise now."""
         reached = rows if self._reach is None else self._reach(self.state, rows)
-        if isinstance(reached, slice) or reached.size:
-            self._ask(reached)
-        return reached
-
-    @property
-    def reaches(self) -> bool:
-        """Whether an update asks for more rows than those that changed."""
-        return self._reach is not None
+        return self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
 
     @property
     def fails(self) -> bool:
@@ -83,14 +82,16 @@ class FilterTrack:
         """Translate a reason code."""
         return self.plugin.reason(self.state, code).by(self.plugin.name)
 
-    def _ask(self, rows: Rows) -> None:
+    def _ask(self, rows: Rows) -> NDArray[np.int32]:
         codes = self.plugin.filter(self.state, rows)
         if not self.rejects_any:
             if not codes.any():
-                return
+                return NO_ROWS
             self.codes = np.zeros(self._capacity, np.int32)
             self.rejects_any = True
+        differs = codes != self.codes[rows]
         self.codes[rows] = codes
+        return _where(differs, rows)
 
 
 class ScoreTrack:
@@ -117,17 +118,11 @@ class ScoreTrack:
         if size:
             self._ask(slice(0, size))
 
-    def update(self, rows: NDArray[np.int32]) -> Rows:
-        """Ask for the rows that changed and those they reach; give them."""
+    def update(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Ask for the rows that changed and those they reach; give those that have another final score now."""
         reached = rows if self._reach is None else self._reach(self.state, rows)
-        if isinstance(reached, slice) or reached.size:
-            self._ask(reached)
-        return reached
-
-    @property
-    def reaches(self) -> bool:
-        """Whether an update asks for more rows than those that changed, and gives those final scores."""
-        return self._reach is not None and not self.normalizes
+        moved = self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
+        return NO_ROWS if self.normalizes else moved
 
     @property
     def left_out(self) -> bool:
@@ -147,16 +142,19 @@ class ScoreTrack:
             return values
         return self.plugin.normalize(self.state, values, feasible) * self.weight
 
-    def _ask(self, rows: Rows) -> None:
+    def _ask(self, rows: Rows) -> NDArray[np.int32]:
         scores = self.plugin.score(self.state, rows)
         if self.flat:
             if not scores.any():
-                return
+                return NO_ROWS
             # final scores are at most 100 times a weight: half the width is nearly always enough
             wide = self.normalizes or abs(self.weight) > WIDEST_NARROW_WEIGHT
             self.values = np.zeros(self._capacity, np.int64 if wide else np.int32)
             self.flat = False
-        self.values[rows] = scores if self.normalizes or self.weight == 1 else scores * self.weight
+        values = scores if self.normalizes or self.weight == 1 else scores * self.weight
+        differs = values != self.values[rows]
+        self.values[rows] = values
+        return _where(differs, rows)
 
 
 class Narrowing:

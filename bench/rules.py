@@ -1,0 +1,241 @@
+"""How long a decision takes with a hundred rules in force: 20 policies of 5, each with constants of its own.
+
+Rules as people write them: labels, room, licences, peers of a team, spreading over zones, load, ages, images. 5,000
+nodes with 50,000 placed pods; pods of 200 classes. Four figures: a decision when nothing but the last placement changed,
+one in random order of classes, the first of a class, and how long the edit of a policy of ten rules takes to be in
+force. Times are those of the processor, so other processes do not count. Prints a table, or JSON with `--json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from itertools import cycle, islice
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from policysched.app.profiles import default_profile
+from policysched.model.decode import decode_node, decode_pod
+from policysched.model.metrics import MetricAnswer, MetricKey, Sample
+from policysched.model.objects import Pod
+from policysched.model.policy import Policy, decode_policy
+from policysched.rules.policyset import PolicySet
+from policysched.rules.store import PolicyStore
+from policysched.schedule.engine import Engine
+from policysched.state.cluster import Cluster
+
+NOW = 1_767_225_600.0
+"""2026-01-01. Units: seconds since 1970."""
+CLASSES = 200
+APPS = 40
+TEAMS = 10
+ZONES = 3
+RACKS = 50
+FILTERS = (
+    'node.name != "piworknode{n:03}"',
+    'node.labels["pool"] in ["spot", "on-demand", "p{n}"]',
+    "node.free.memory - pod.requests.memory >= {n}Mi",
+    'sum(node.pods.count(peer.labels["license"] == "matlab{m}")) < 60000',
+    'not node.pods.any(peer.labels["team"] == "noisy{n}")',
+    'node.pods.count(peer.labels["app"] == pod.labels["app"]) < {n} + 60',
+    'node.labels["gpu-model"] in split(pod.annotations["gpu-spec"] ?? "a100|h100|t4|l4|k{n}", "|")',
+    '(avg(if(node.ready, 1, 0)) by node.labels["rack"] > 30%) ?? true',
+    'not clock("22:00", "06:00") or node.labels["env"] != "prod{n}"',
+    'sum(node.pods.count(peer.labels["team"] == pod.labels["team"])) by node.zone < 60000 + {n}',
+    "(metrics.load < 95%) ?? true",
+    'number(node.labels["cores"]) >= 1 and not node.taints.has("quarantine{n}")',
+)
+SCORES: tuple[dict[str, Any], ...] = (
+    {"value": "scale(node.requested.cpu / node.allocatable.cpu, {m}%, 100%)"},
+    {"value": "clamp(100 - {n} * abs(node.requested.cpu / node.allocatable.cpu"
+              " - node.requested.memory / node.allocatable.memory), 0, 100)"},
+    {"cases": ['node.labels["pool"] == "spot" → {m}', "else → 20"]},
+    {"cases": ['node.labels[concat("cache-", pod.namespace)] == "yes" → 90', "else → {m}", "missing → 5"]},
+    {"cases": ["in_zone <= min(in_zone) → 100", "else → {m}", "missing → 0"]},
+    {"cases": ["metrics.load < 90% → scale(metrics.load, 90%, 0%)", "else → 0", "missing → {m}"]},
+    {"value": "least(100, 100 * node.cached_image_bytes / greatest(pod.image_bytes, {n}Mi))"},
+    {"value": 'clamp(100 - node.pods.sum(peer.requests.cpu, peer.labels["noisy"] == "y{m}")'
+              " / node.allocatable.cpu * 100, 0, 100)"},
+    {"value": "scale(node.age, 0s, {n}h)"},
+    {"value": 'number(node.labels["price"]) ?? {m}', "normalize": "Max"},
+)  # fmt: skip
+IN_ZONE = 'sum(node.pods.count(peer.labels["app"] == "a{m}")) by node.zone'
+LOAD = {"name": "load", "query": "load", "maxAge": "10min"}
+
+
+def node(index: int) -> dict[str, Any]:
+    """Make a node as the API server prints it."""
+    labels = {
+        "kubernetes.io/hostname": f"node-{index}",
+        "topology.kubernetes.io/zone": f"zone-{index % ZONES}",
+        "rack": f"r{index % RACKS}",
+        "pool": ("spot", "on-demand")[index % 2],
+        "gpu-model": ("a100", "h100", "t4", "l4")[index % 4],
+        "cores": str(4 + index % 60),
+        "price": str(1 + index % 9),
+        "env": f"prod{index % 7}",
+    }
+    return {
+        "metadata": {"name": f"node-{index}", "labels": labels, "creationTimestamp": "2025-12-31T12:00:00Z"},
+        "status": {
+            "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "250"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def pod(index: int, identity: int, on: str = "") -> Pod:
+    """Make a pod of a class; `identity` tells siblings apart."""
+    labels = {"app": f"a{index % APPS}", "team": f"t{index % TEAMS}", "tier": f"{index // APPS}"}
+    if index % 11 == 0:
+        labels["license"] = f"matlab{index % 3}"
+    container = {
+        "name": "main",
+        "image": f"registry.example/app-{index % 20}:1",
+        "resources": {"requests": {"cpu": f"{10 + index % 7}m", "memory": f"{8 + index % 5}Mi"}},
+    }
+    metadata = {"name": f"p-{identity}", "namespace": "default", "uid": f"u-{identity}", "labels": labels}
+    spec = {"schedulerName": "policysched", "containers": [container], "nodeName": on}
+    return decode_pod({"metadata": metadata, "spec": spec})
+
+
+def policies(count: int) -> list[Policy]:
+    """Make policies of three filters and two scores."""
+    filters, scores = cycle(FILTERS), cycle(SCORES)
+    return [
+        policy(f"policy-{index}", index, list(islice(filters, 3)), list(islice(scores, 2))) for index in range(count)
+    ]
+
+
+def policy(
+    name: str, number: int, filters: Sequence[str], scores: Sequence[dict[str, Any]], generation: int = 1
+) -> Policy:
+    """Make a policy; its number is in its constants."""
+    spec = {
+        "metrics": [LOAD],
+        "let": [{"name": "in_zone", "value": IN_ZONE}],
+        "filters": [{"name": f"f{place}", "require": text} for place, text in enumerate(filters)],
+        "scores": [{"name": f"s{place}", **score} for place, score in enumerate(scores)],
+    }
+    filled = _filled(spec, number)
+    return decode_policy({"metadata": {"name": name, "generation": generation, "uid": name}, "spec": filled})
+
+
+def _filled(value: Any, number: int) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(item, number) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, number) for item in value]
+    text = value.replace("{n:03}", f"{number + 1:03}") if isinstance(value, str) else value
+    return text.replace("{n}", str(number + 1)).replace("{m}", str(number % 20 + 1)) if isinstance(text, str) else text
+
+
+def loaded(nodes: int, pods: int) -> Cluster:
+    """Make a cluster with placed pods."""
+    cluster = Cluster()
+    cluster.moment.move(NOW)
+    for index in range(nodes):
+        cluster.set_node(decode_node(node(index)))
+    for number in range(pods):
+        cluster.set_pod(pod(number % CLASSES, -1 - number, f"node-{number % nodes}"))
+    samples = {f"node-{index}": Sample(index % 80 / 100, NOW) for index in range(nodes)}
+    cluster.metrics.take(MetricAnswer(MetricKey("load", "node"), samples))
+    return cluster
+
+
+def apply(store: PolicyStore, given: Policy) -> PolicySet:
+    """Take a policy as it is now and give the set that is in force then."""
+    for _ in store.applying(given):
+        pass
+    entry = store.get(given.name)
+    if entry is None or entry.result.policy is None:
+        raise SystemExit(f"a policy of the benchmark does not compile: {entry and entry.result.diagnostics}")
+    return store.policy_set()
+
+
+def measure(nodes: int, pods: int, count: int, decisions: int) -> dict[str, float]:
+    """Time decisions over a cluster.
+
+    Units: microseconds of processor time, memory in MiB.
+    """
+    cluster, store, rng = loaded(nodes, pods), PolicyStore(), random.Random(7)
+    for one in policies(count):
+        active = apply(store, one)
+    profile = default_profile()
+    engine = Engine(cluster, active.join(profile), rng)
+    _decide(engine, pod(CLASSES, 1))
+    cold = [_decide(engine, pod(index, 10 + index)) for index in range(CLASSES)]
+    gc.collect()
+    gc.freeze()
+    same = [_decide(engine, pod(3, 10_000 + number)) for number in range(decisions)]
+    mixed = [_decide(engine, pod(rng.randrange(CLASSES), 100_000 + number)) for number in range(decisions)]
+    edits = [_timed(lambda number=number: _edit(store, number, engine, profile)) for number in range(20)]
+    return {
+        "nodes": nodes,
+        "pods": pods,
+        "policies": count,
+        "last": statistics.median(same),
+        "mixed": statistics.median(mixed),
+        "first": statistics.median(cold),
+        "edit": statistics.median(edits),
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def _edit(store: PolicyStore, number: int, engine: Engine, profile: Any) -> None:
+    """Put another version of a policy of ten rules in force."""
+    edited = policy("edited", number, FILTERS[:6], SCORES[:4], number + 1)
+    engine.use(apply(store, edited).join(profile))
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.thread_time()
+    work()
+    return (time.thread_time() - started) * 1e6
+
+
+def _decide(engine: Engine, one: Pod) -> float:
+    started = time.thread_time()
+    decision = engine.decide(one)
+    took = (time.thread_time() - started) * 1e6
+    if decision.row < 0:
+        raise SystemExit(f"a pod of the benchmark found no node: {decision.fit_error()}")
+    engine.cluster.assume(one, decision.row, decision.evaluation.footprint)
+    return took
+
+
+def show(rows: Sequence[dict[str, float]]) -> None:
+    """Print the table."""
+    table = Table(title="with policies of five rules, µs of processor time, all nodes evaluated")
+    named = {"nodes": "nodes", "pods": "placed pods", "policies": "policies", "last": "only the last placement",
+             "mixed": "classes in random order", "first": "first of a class", "edit": "edit in force", "memory": "peak MiB"}  # fmt: skip
+    for title in named.values():
+        table.add_column(title, justify="right")
+    for row in rows:
+        table.add_row(*(f"{row[name]:,.0f}" for name in named))
+    Console().print(table)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--policies", type=int, nargs="*", default=[1, 20])
+    parser.add_argument("--decisions", type=int, default=500)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    given = parser.parse_args()
+    rows = [measure(given.nodes, given.pods, count, given.decisions) for count in given.policies]
+    print(msgspec.json.encode(rows).decode()) if given.json else show(rows)
+
+
+if __name__ == "__main__":
+    main()
