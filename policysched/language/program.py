@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
@@ -44,6 +44,21 @@ def evaluate_columns(root: Typed, frame: Frame) -> Any:
     if before is None:
         before = _STEPS[root] = _steps(root)[:-1]
     return _fill_quietly(frame, (*before, (root, KERNELS[root.op])))
+
+
+class Batch:
+    """Graphs that are evaluated together: what they share runs once, and so does what evaluations begin with."""
+
+    __slots__ = ("_evaluates", "_steps")
+
+    def __init__(self, roots: Iterable[Typed]) -> None:
+        self._steps: Steps = tuple(dict.fromkeys(step for root in roots for step in _steps(root)))
+        self._evaluates = _fill_quietly if any(node.op in ARITHMETIC for node, _ in self._steps) else _fill
+
+    def evaluate(self, frame: Frame) -> None:
+        """Have a frame remember the values of the graphs; `evaluate_columns` gives each then."""
+        if self._steps:
+            self._evaluates(frame, self._steps)
 
 
 def _steps(root: Typed) -> Steps:

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Aspect, Rows
+from policysched.language.program import Batch
 from policysched.language.typed import Input, Typed
 from policysched.rules.frame import RuleFrame
-from policysched.rules.node_inputs import aspects_read
+from policysched.rules.reads import Reads
 from policysched.rules.sources import Frames, Source, after
 from policysched.rules.subject import Subject
 
@@ -80,13 +81,15 @@ def together(found: Sequence[Rows]) -> Rows:
 class Kept:
     """Some rules' answers by row, brought up to date when they are read. It is a source itself."""
 
-    __slots__ = ("_answer", "_held", "_position", "_reach", "_reads", "_shared", "_stamps", "_values", "_version",
-                 "stamp")  # fmt: skip
+    __slots__ = (
+        "_answer", "_batch", "_held", "_position", "_reach", "_reads", "_shared", "_stamps", "_values", "_version",
+        "stamp",
+    )  # fmt: skip
 
     def __init__(self, shared: Sharing, roots: Sequence[Typed], dtype: Any, answer: Answer) -> None:
-        inputs = [item for root in roots for item in root.inputs]
         self._shared = shared
-        self._reads = int(aspects_read(inputs) | Aspect.PRESENCE)
+        self._reads = Reads(roots, shared.nobody, shared)
+        self._batch = Batch(roots)
         self._answer = answer
         self._held = shared.hold(roots, shared.nobody)
         self._reach = Reach(shared.sources(roots, shared.nobody))
@@ -106,7 +109,8 @@ class Kept:
         everything = slice(0, cluster.nodes.size)
         changed: Rows | None = None
         if self._values.size == cluster.nodes.columns.capacity:
-            changed = self._shared.changed(self._position, self._reads)
+            reads = self._reads.aspects | (Aspect.PODS if self._reads.counted() else Aspect.NONE)
+            changed = self._shared.changed(self._position, reads)
         else:
             self._values = np.zeros(cluster.nodes.columns.capacity, self._values.dtype)
             self._stamps = np.zeros(self._values.size, np.int64)
@@ -116,7 +120,9 @@ class Kept:
             self.stamp += 1
             self._stamps[reached] = self.stamp
         if isinstance(reached, slice) or reached.size:
-            self._values[reached] = self._answer(self._shared.frame(self._shared.nobody, reached))
+            frame = self._shared.frame(self._shared.nobody, reached)
+            self._batch.evaluate(frame)
+            self._values[reached] = self._answer(frame)
 
     def at(self, rows: Rows) -> NDArray[Any]:
         """Give the answers for rows, as of the last refresh.

@@ -30,6 +30,7 @@ from policysched.rules.sources import (
 )
 from policysched.rules.subject import Subject
 from policysched.rules.tallies import counted, counter
+from policysched.state.tallies import Tally
 
 
 class Shared:
@@ -71,9 +72,19 @@ class Shared:
         """Give an aggregate on rows."""
         return self._aggregate(node, subject).at(rows)
 
+    def counter(self, node: Typed, subject: Subject) -> Tally | None:
+        """Give the counter that keeps a tally, None where it has to be counted when it is read."""
+        key = (node, self.cluster.namespaces_epoch)
+        found: Tally | None = subject.found.get(key)
+        if found is None:
+            found = counter(node, subject, self.cluster)
+            if found is not None:
+                subject.found[key] = found
+        return found
+
     def tally(self, node: Typed, subject: Subject, rows: Rows) -> NDArray[np.float64]:
         """Give what rows' pods count or sum up to."""
-        kept = counter(node, subject, self.cluster)
+        kept = self.counter(node, subject)
         if kept is not None:
             return np.asarray(kept.counts[rows], np.float64)
         return counted(node, subject, self.cluster, self, rows)
@@ -91,7 +102,7 @@ class Shared:
         """Give what has to be held so that graphs find it kept: counters, aggregates, ages and metrics."""
         nodes = list(_all_nodes(roots))
         inputs = {item for node in nodes for item in node.inputs}
-        held: list[object] = [counter(node, subject, self.cluster) for node in nodes if node.op in TALLIES]
+        held: list[object] = [self.counter(node, subject) for node in nodes if node.op in TALLIES]
         held += [self._aggregate(node, subject) for node in nodes if node.op in AGGREGATES]
         held += [self.cluster.ages.held() for item in inputs if (item.root, item.path[0]) == ("node", "age")]
         metrics = (item for item in inputs if isinstance(item, MetricInput))
@@ -149,13 +160,18 @@ class Shared:
 
     def _aggregate(self, node: Typed, subject: Subject) -> Aggregate:
         epoch = self.cluster.namespaces_epoch
+        found: Aggregate | None = subject.found.get((node, epoch))
+        if found is None:
+            found = subject.found[node, epoch] = self._common_aggregate(node, subject, epoch)
+        return found
+
+    def _common_aggregate(self, node: Typed, subject: Subject, epoch: int) -> Aggregate:
         own = subject.key(node.inputs)
-        key = (node, own, epoch)
-        found = self._aggregates.get(key)
+        found = self._aggregates.get((node, own, epoch))
         if found is None:
             about = subject if own else self.nobody
             held = self.hold((*node.args, *node.inner), about)
-            found = self._aggregates[key] = Aggregate(node, about, self, held)
+            found = self._aggregates[node, own, epoch] = Aggregate(node, about, self, held)
         return found
 
 

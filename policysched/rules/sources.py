@@ -16,13 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Aspect, Rows
+from policysched.framework import Rows
 from policysched.language.program import evaluate_columns
 from policysched.language.reductions import aggregate_over
 from policysched.language.typed import AGGREGATES, TALLIES, TIME, Typed
 from policysched.language.types import Shape
 from policysched.rules.frame import NO_ROWS, RuleFrame
-from policysched.rules.node_inputs import aspects_read
+from policysched.rules.reads import Knowing, Version
 from policysched.rules.subject import VOLATILE, Subject
 from policysched.state.cluster import Cluster
 
@@ -41,10 +41,8 @@ class Source(Protocol):
         """Give the rows that see another value than they did at an earlier stamp."""
 
 
-class Frames(Protocol):
+class Frames(Knowing, Protocol):
     """Who makes frames, and knows what changed."""
-
-    cluster: Cluster
 
     def frame(self, subject: Subject, rows: Rows) -> RuleFrame:
         """Give the frame of some rows."""
@@ -52,34 +50,10 @@ class Frames(Protocol):
     def everything(self) -> Rows:
         """Give the rows of all nodes."""
 
-    def touched(self, since: int, reads: int) -> bool:
-        """Tell whether any row changed in these aspects after a position of the journal."""
-
 
 def after(stamps: NDArray[np.int64], since: int) -> NDArray[np.int32]:
     """Give the rows that got a stamp after an earlier one."""
     return np.flatnonzero(stamps > since).astype(np.int32)
-
-
-class Version:
-    """Whether something has to be looked at again."""
-
-    __slots__ = ("_frames", "_reads", "_seen", "_timed")
-
-    def __init__(self, node: Typed, frames: Frames) -> None:
-        self._frames = frames
-        self._reads = int(aspects_read(node.inputs) | Aspect.PRESENCE)
-        self._timed = TIME in node.inputs
-        self._seen: tuple[int, float] | None = None
-
-    def is_past(self) -> bool:
-        """Tell whether what it reads may have changed since this was last asked."""
-        cluster = self._frames.cluster
-        now = (cluster.journal.position, cluster.moment.seconds if self._timed else 0.0)
-        before, self._seen = self._seen, now
-        if before is None or before == now:
-            return before is None
-        return before[1] != now[1] or self._frames.touched(before[0], self._reads)
 
 
 class Aggregate:
@@ -92,7 +66,7 @@ class Aggregate:
         self._subject = subject
         self._frames = frames
         self._held = held
-        self._version = Version(node, frames)
+        self._version = Version(node, subject, frames)
         self._values: NDArray[np.float64] = np.full(1, math.nan)
         self._stamps: NDArray[np.int64] = np.zeros(1, np.int64)
         self.stamp = 0
@@ -146,7 +120,7 @@ class Watch:
         self._node = node
         self._subject = subject
         self._frames = frames
-        self._version = Version(node, frames)
+        self._version = Version(node, subject, frames)
         self._value: object = None
         self.stamp = 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from policysched.language.typed import ANY_KEY, Input
 from policysched.model.images import pod_images
@@ -24,7 +25,7 @@ VOLATILE = frozenset((("cluster", "nodes"), ("cluster", "pods"), ("pod", "image_
 class Subject:
     """A pod's values, each found once; without a pod, for rules that read none of it."""
 
-    __slots__ = ("__weakref__", "_age", "_amounts", "_cluster", "_known", "_pod", "scalars")
+    __slots__ = ("__weakref__", "_age", "_amounts", "_cluster", "_known", "_pod", "found", "scalars")
 
     def __init__(self, pod: Pod | None, cluster: Cluster) -> None:
         self._pod = pod
@@ -34,6 +35,8 @@ class Subject:
         self._known: dict[Input, Scalar] = {}
         self.scalars: dict[Any, Any] = {}
         """What programs made of the pod and the time alone, by graph node; frames begin with it."""
+        self.found: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+        """The counters and aggregates of graph nodes, as long as somebody holds them."""
 
     @property
     def pod(self) -> Pod:

@@ -91,7 +91,9 @@ class Evaluation:
             relevant = touched & track.reads
             if relevant:
                 if relevant not in selected:
-                    selected[relevant] = rows[(aspects & relevant) != 0]
+                    changed_in = (aspects & relevant) != 0
+                    # One object where every row changed in this: what is found out about it is shared by plugins.
+                    selected[relevant] = rows if changed_in.all() else rows[changed_in]
                 moved.append(track.update(selected[relevant]))
         self._combine(np.concatenate(moved))
 

@@ -1,0 +1,89 @@
+"""What graphs read, and whether any of it moved since it was last looked at.
+
+Rows say through the journal what of them changed. Counters of placed pods say it themselves: most placements leave a
+given counter as it was, and an aggregate over it is not computed again for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from policysched.framework import Aspect
+from policysched.language.typed import TALLIES, TIME, Input, Typed
+from policysched.rules.node_inputs import aspects_read
+from policysched.rules.subject import Subject
+from policysched.state.cluster import Cluster
+from policysched.state.tallies import Tally
+
+
+class Knowing(Protocol):
+    """Who knows what changed."""
+
+    cluster: Cluster
+
+    def touched(self, since: int, reads: int) -> bool:
+        """Tell whether any row changed in some aspects after a position of the journal."""
+
+    def counter(self, node: Typed, subject: Subject) -> Tally | None:
+        """Give the counter that keeps a tally, None where it has to be counted when it is read."""
+
+
+class Reads:
+    """The aspects of rows that some graphs read, and their counters."""
+
+    __slots__ = ("_counters", "_versions", "aspects")
+
+    def __init__(self, roots: Iterable[Typed], subject: Subject, knowing: Knowing) -> None:
+        self.aspects = int(Aspect.PRESENCE)
+        """Without the pods that only counters look at."""
+        self._counters: list[Tally] = []
+        waiting, seen = list(roots), set()
+        while waiting:
+            node = waiting.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            counter = knowing.counter(node, subject) if node.op in TALLIES else None
+            if counter is not None:
+                self._counters.append(counter)
+                continue
+            self.aspects |= _own_aspects(node)
+            waiting.extend((*node.args, *node.inner))
+        self._versions = [-1] * len(self._counters)
+
+    def counted(self) -> bool:
+        """Tell whether a counter moved since this was last asked."""
+        versions = [counter.version for counter in self._counters]
+        before, self._versions = self._versions, versions
+        return versions != before
+
+
+class Version:
+    """Whether what a graph is made of may have changed."""
+
+    __slots__ = ("_knowing", "_reads", "_seen", "_timed")
+
+    def __init__(self, node: Typed, subject: Subject, knowing: Knowing) -> None:
+        self._knowing = knowing
+        self._reads = Reads((node,), subject, knowing)
+        self._timed = TIME in node.inputs
+        self._seen: tuple[int, float] | None = None
+
+    def is_past(self) -> bool:
+        """Tell whether it may be another since this was last asked."""
+        cluster = self._knowing.cluster
+        now = (cluster.journal.position, cluster.moment.seconds if self._timed else 0.0)
+        before, self._seen = self._seen, now
+        if before == now:
+            return False
+        counted = self._reads.counted()
+        if before is None or counted or before[1] != now[1]:
+            return True
+        return self._knowing.touched(before[0], self._reads.aspects)
+
+
+def _own_aspects(node: Typed) -> Aspect:
+    if node.op in TALLIES:
+        return Aspect.PODS
+    return aspects_read((node.data,)) if isinstance(node.data, Input) else Aspect.NONE
