@@ -1,20 +1,16 @@
 """A compiled policy as one filter and one score plugin, `SchedulingPolicy/<name>`.
 
-A prepared state holds the rules whose `when` lets them speak for the pod class. Rules that read nothing of the pod
-answer all classes from one array; the others are asked on rows that changed, and on those that see another aggregate.
+This is the policy by itself: whom it selects, which rules speak for a pod (`when`), what they say, why, and when a pod
+that it turned away is worth another attempt. The engine asks the policies of a profile together, see `group`.
 
 Source: docs/language.md#the-object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
-
-import numpy as np
-from cachetools import LRUCache
-from numpy.typing import NDArray
 
 from policysched.framework import (
     PREFIX,
@@ -34,23 +30,21 @@ from policysched.language.program import Program, evaluate_columns
 from policysched.language.typed import Input
 from policysched.model.objects import Pod
 from policysched.model.priority import is_system
+from policysched.rules.board import FilterLine
 from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore
 from policysched.rules.frame import RuleFrame
-from policysched.rules.kept import Kept, Reach, reads_pod
 from policysched.rules.node_inputs import aspects_read
-from policysched.rules.scoring import ScoreState, combine, rule_values
+from policysched.rules.reach import Reach
+from policysched.rules.scoring import NOTHING_COMMON, Common, ScoreState, combine
 from policysched.rules.shared import Shared
-from policysched.rules.sources import boundaries, reads_image_sizes
-from policysched.rules.subject import Subject
+from policysched.rules.sources import Source
 from policysched.rules.timed import POD_AGE, moments_of
-from policysched.rules.verdicts import FilterState, Placed, failures, reason
+from policysched.rules.verdicts import FilterState, Placed, reason
 from policysched.rules.wakes import Watch, Watches, hints, next_time, reads_time
 from policysched.state.interner import Interner
 
 Rule = TypeVar("Rule", CompiledFilter, CompiledScore)
 Stores = WeakKeyDictionary[Cluster, Shared]
-MOST_KEPT = 32
-"""Of how many choices of its rules (`when` makes them) a policy keeps the answers for all pod classes."""
 
 
 class PolicyPlugin:
@@ -62,8 +56,6 @@ class PolicyPlugin:
         self.filter_reads = aspects_read(item for rule in policy.filters for item in rule.require.inputs)
         self.score_reads = aspects_read(item for rule in policy.scores for item in rule.value.inputs)
         self.normalizes = any(rule.normalizes for rule in policy.scores)
-        self.filter_reach = _reach if _looks_around([rule.require for rule in policy.filters]) else None
-        self.score_reach = _reach if _looks_around([rule.value for rule in policy.scores]) else None
         self._missing: Interner[Input] = Interner()
         self._stores: Stores = WeakKeyDictionary() if stores is None else stores
         self._reads_namespaces = policy.namespaces is not None or any(
@@ -72,7 +64,6 @@ class PolicyPlugin:
         roots = [program.root for program in policy.filter_programs]
         self._timed = [root for root in roots if reads_time(root)]
         self._moments = moments_of(roots)
-        self._kept: WeakKeyDictionary[Shared, LRUCache[Hashable, Kept]] = WeakKeyDictionary()
         self._next: WeakKeyDictionary[Cluster, tuple[float, float | None]] = WeakKeyDictionary()
         self._watches: WeakKeyDictionary[Cluster, Watches] = WeakKeyDictionary()
         self._depends_on_images = any(
@@ -86,37 +77,82 @@ class PolicyPlugin:
             found = self._stores[cluster] = Shared(cluster)
         return found
 
+    def filters_for(self, pod: Pod, shared: Shared) -> tuple[Placed, ...]:
+        """Give the filter rules that speak for a pod, each with its place."""
+        if is_system(pod) and not self.policy.spec.include_system_pods:
+            return ()
+        return self._speaking(self.policy.filters, pod, shared, unknown=True)
+
+    def scores_for(self, pod: Pod, shared: Shared) -> tuple[tuple[int, CompiledScore], ...]:
+        """Give the score rules that speak for a pod, each with its place."""
+        return self._speaking(self.policy.scores, pod, shared, unknown=False)
+
+    def filter_lines(self) -> list[FilterLine]:
+        """Give the filter rules as lines of a board."""
+        return [FilterLine(place, rule, self._missing) for place, rule in enumerate(self.policy.filters)]
+
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Keep the filter rules that speak for the pod."""
-        if is_system(pod) and not self.policy.spec.include_system_pods:
-            return SKIP
         shared = self.shared(cluster)
-        subject = shared.subject(pod)
-        rules = self._speaking(self.policy.filters, pod, shared, unknown=True)
-        return self._filter_state(rules, shared, subject) if rules else SKIP
+        rules = self.filters_for(pod, shared)
+        if not rules:
+            return SKIP
+        subject, roots = shared.subject(pod), [rule.require.root for _, rule in rules]
+        shared.seed(subject, roots)
+        reach = Reach(shared.sources(roots, subject))
+        return FilterState(shared, subject, rules, reach, self._missing, shared.hold(roots, subject))
 
     def filter(self, state: FilterState, rows: Rows) -> Codes:
         """Reject rows where a rule's condition is not true; the first such rule gives the code."""
         return state.codes(rows)
 
-    def reason(self, state: FilterState, code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
+    def reason(self, state: object, code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
         """Name the policy, the rule and what it says."""
         return reason(self.policy.name, self.policy.filters, self._missing, code)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Keep the score rules that speak for the pod."""
-        shared = self.shared(cluster)
-        subject = shared.subject(pod)
-        rules = self._speaking(self.policy.scores, pod, shared, unknown=False)
-        return self._score_state(tuple(rule for _, rule in rules), shared, subject) if rules else SKIP
+        return self.score_state(pod, self.shared(cluster))
+
+    def score_state(
+        self,
+        pod: Pod,
+        shared: Shared,
+        common: Mapping[str, Common] = NOTHING_COMMON,
+        sources: Sequence[Source] = (),
+    ) -> Any:
+        """Keep the score rules that speak for the pod.
+
+        Args:
+            pod: The pod.
+            shared: What policies share on the cluster.
+            common: What has the values of rules that are the same for all pod classes, by rule.
+            sources: What those depend on beyond their rows.
+        """
+        rules = tuple(rule for _, rule in self.scores_for(pod, shared))
+        if not rules:
+            return SKIP
+        subject, roots = shared.subject(pod), [rule.value.root for rule in rules if rule.name not in common]
+        shared.seed(subject, roots)
+        reach = Reach([*sources, *shared.sources(roots, subject)])
+        held = shared.hold(roots, subject)
+        return ScoreState(shared, subject, rules, self.normalizes, reach, held, common)
 
     def score(self, state: ScoreState, rows: Rows) -> Scores:
         """Score rows; where a rule normalises, the final scores come with `normalize` alone."""
-        return state.scores(rows)
+        return state.answers(rows)
 
     def normalize(self, state: ScoreState, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`
         """Normalise each rule's values over the feasible rows and combine them."""
         return combine(state.normalized(feasible))
+
+    def filter_reach(self, state: FilterState, rows: Rows) -> Rows:
+        """Add the rows that see another aggregate, or another value for all rows."""
+        return state.reached(rows)
+
+    def score_reach(self, state: ScoreState, rows: Rows) -> Rows:
+        """Add the rows that see another aggregate, or another value for all rows."""
+        return state.reached(rows)
 
     def events(self) -> Sequence[Hint]:
         """Name the changes of what the filters read."""
@@ -184,71 +220,6 @@ class PolicyPlugin:
 
         version = (self.epoch(cluster), moments)
         return self._watches.setdefault(cluster, Watches()).of(pod, version, make)
-
-    def _filter_state(self, rules: tuple[Placed, ...], shared: Shared, subject: Subject) -> FilterState:
-        own = tuple((place, rule) for place, rule in rules if reads_pod(rule.require.inputs))
-        common = tuple((place, rule) for place, rule in rules if not reads_pod(rule.require.inputs))
-        kept = None
-        if common:
-            key = ("filters", tuple(place for place, _ in common))
-            kept = self._keep(shared, key, lambda: self._kept_filters(common, shared))
-        roots = [rule.require.root for _, rule in own]
-        shared.seed(subject, roots)
-        reach = Reach([*([kept] if kept is not None else ()), *shared.sources(roots, subject)])
-        return FilterState(shared, subject, rules, own, kept, reach, self._missing, shared.hold(roots, subject))
-
-    def _kept_filters(self, rules: tuple[Placed, ...], shared: Shared) -> Kept:
-        roots = [rule.require.root for _, rule in rules]
-        return Kept(shared, roots, np.int32, lambda frame: failures(rules, frame, self._missing))
-
-    def _score_state(self, rules: tuple[CompiledScore, ...], shared: Shared, subject: Subject) -> ScoreState:
-        free = [rule for rule in rules if not reads_pod(rule.value.inputs)]
-        common, kept = None, {}
-        if self.normalizes:
-            kept = {rule.name: self._kept_values(rule, shared) for rule in free if not rule.value.root.normalizes}
-        elif len(free) == len(rules):
-            common = self._kept_scores(rules, shared)
-        roots = [rule.value.root for rule in rules if common is None and rule.name not in kept]
-        shared.seed(subject, roots)
-        reach = Reach([*([common] if common is not None else ()), *kept.values(), *shared.sources(roots, subject)])
-        held = shared.hold(roots, subject)
-        return ScoreState(shared, subject, rules, common, kept, self.normalizes, reach, held)
-
-    def _kept_values(self, rule: CompiledScore, shared: Shared) -> Kept:
-        root = rule.value.root
-
-        def make() -> Kept:
-            return Kept(shared, [root], np.float64, lambda frame: rule_values(rule, frame))
-
-        return self._keep(shared, ("values", rule.name), make)
-
-    def _kept_scores(self, rules: tuple[CompiledScore, ...], shared: Shared) -> Kept:
-        key = ("scores", tuple(rule.name for rule in rules))
-        roots = [rule.value.root for rule in rules]
-
-        def answer(frame: RuleFrame) -> Scores:
-            return combine([(rule, rule_values(rule, frame)) for rule in rules])
-
-        return self._keep(shared, key, lambda: Kept(shared, roots, np.int64, answer))
-
-    def _keep(self, shared: Shared, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """Give the answers that this policy keeps for all pod classes, made if there are none."""
-        kept = self._kept.setdefault(shared, LRUCache(MOST_KEPT))
-        key = (key, self.epoch(shared.cluster))
-        found = kept.get(key)
-        if found is None:
-            found = kept[key] = make()
-        return found
-
-
-def _reach(state: FilterState | ScoreState, rows: NDArray[np.int32]) -> Rows:
-    """Add the rows that see another aggregate, or another value for all rows."""
-    return state.reach.extend(rows)
-
-
-def _looks_around(programs: Sequence[Program]) -> bool:
-    roots = [program.root for program in programs]
-    return reads_image_sizes(roots) or any(True for _ in boundaries(roots, timed=True))
 
 
 def _holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:

@@ -14,6 +14,7 @@ from policysched.framework import Cluster
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.rules.compiled import CompiledPolicy
+from policysched.rules.group import Group
 from policysched.rules.plugin import PolicyPlugin, Stores
 from policysched.rules.pod_inputs import class_values
 from policysched.rules.shared import Shared
@@ -52,9 +53,10 @@ class PolicySet:
         enforced = [plugin for plugin in self.plugins if plugin.policy.spec.mode == "Enforce"]
         filters = tuple(plugin for plugin in enforced if plugin.policy.filters and profile.policies_filter)
         scores = tuple(plugin for plugin in enforced if plugin.policy.scores and profile.policies_score)
+        group = Group(filters, scores)
         return profile.with_policies(
-            filters,
-            tuple((plugin, plugin.policy.spec.weight) for plugin in scores),
+            group.filters,
+            tuple((member, member.policy.spec.weight) for member in group.scores),
             _extra_key([*filters, *(one for one in scores if one not in filters)]),
         )
 

@@ -52,6 +52,11 @@ class Reads:
             waiting.extend((*node.args, *node.inner))
         self._versions = [-1] * len(self._counters)
 
+    @property
+    def counts(self) -> bool:
+        """Whether there are counters among it."""
+        return bool(self._counters)
+
     def counted(self) -> bool:
         """Tell whether a counter moved since this was last asked."""
         versions = [counter.version for counter in self._counters]

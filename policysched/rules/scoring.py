@@ -8,57 +8,59 @@ Shapes: R rows asked for, N rows in use, C the capacity of the columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Mask, Rows, Scores
 from policysched.rules.compiled import CompiledScore
-from policysched.rules.frame import RuleFrame, count_rows, number
-from policysched.rules.kept import Kept, Reach
+from policysched.rules.frame import RuleFrame, number
+from policysched.rules.reach import Reach
 from policysched.rules.shared import Shared
 from policysched.rules.subject import Subject
 
 Values = NDArray[np.float64]
+Common = Callable[[slice], Values]
+NOTHING_COMMON: Mapping[str, Common] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreState:
-    """The score rules that speak for a pod class."""
+    """The score rules of one policy that speak for a pod class."""
 
     shared: Shared
     subject: Subject
     rules: tuple[CompiledScore, ...]
-    common: Kept | None
-    """The scores by row, where no rule reads the pod and none normalises."""
-    kept: dict[str, Kept]
-    """Values of rules that read nothing of the pod, by rule, where some rule normalises."""
     normalizes: bool
     reach: Reach
     held: object
+    common: Mapping[str, Common]
+    """What has the values of rules that are the same for all pod classes, by rule; asked where some rule normalises."""
     values: dict[str, Values] = field(default_factory=dict)
     """Values of the other rules, where some rule normalises. Shapes: (C,)."""
 
-    def scores(self, rows: Rows) -> Scores:
+    def answers(self, rows: Rows) -> Scores:
         """Give the final scores of rows; where some rule normalises, keep the values for it instead.
 
         Shapes: (R,).
         """
-        if self.common is not None:
-            self.common.refresh()
-            return self.common.at(rows)
         frame = self.shared.frame(self.subject, rows)
         if not self.normalizes:
             return combine([(rule, rule_values(rule, frame)) for rule in self.rules])
         for rule in self.rules:
-            if rule.name not in self.kept and not rule.value.root.normalizes:
+            if rule.name not in self.common and not rule.value.root.normalizes:
                 self._values(rule)[rows] = rule_values(rule, frame)
-        return np.ones(count_rows(self.shared.cluster, rows), np.int64)
+        return np.ones(frame.rows, np.int64)
+
+    def reached(self, rows: Rows) -> Rows:
+        """Add the rows that see another aggregate, or another value for all rows, than when this was last asked."""
+        return self.reach.extend(rows)
 
     def normalized(self, feasible: Mask) -> list[tuple[CompiledScore, Values]]:
-        """Give each rule's values on all rows after its normalising over the feasible ones, `scores` having been asked.
+        """Give each rule's values on all rows after its normalising over the feasible ones; `answers` was asked before.
 
         Shapes: (N,) each, NaN where a rule has no value.
         """
@@ -72,11 +74,10 @@ class ScoreState:
         """The memory of what belongs to this pod class alone. Units: bytes."""
         return sum(values.nbytes for values in self.values.values())
 
-    def _raw(self, rule: CompiledScore, rows: Rows, frame: RuleFrame) -> Values:
-        kept = self.kept.get(rule.name)
-        if kept is not None:
-            kept.refresh()
-            return kept.at(rows)
+    def _raw(self, rule: CompiledScore, rows: slice, frame: RuleFrame) -> Values:
+        common = self.common.get(rule.name)
+        if common is not None:
+            return common(rows)
         values = self.values.get(rule.name)
         return values[rows] if values is not None else rule_values(rule, frame)
 

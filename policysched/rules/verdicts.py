@@ -19,7 +19,7 @@ from policysched.language.program import evaluate_columns
 from policysched.language.typed import Input
 from policysched.rules.compiled import CompiledFilter
 from policysched.rules.frame import RuleFrame, condition
-from policysched.rules.kept import Kept, Reach
+from policysched.rules.reach import Reach
 from policysched.rules.shared import Shared
 from policysched.rules.subject import Subject
 from policysched.state.interner import Interner
@@ -30,21 +30,19 @@ FALSE = 1
 UNKNOWN = 2
 FIRST_MISSING = 3
 LONGEST_TEXT = 80
+FINE = 2**31 - 1
+"""Stands for 0 where the smallest of several rules' codes is looked for."""
 Placed = tuple[int, CompiledFilter]
 """A rule with its place in the policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterState:
-    """The filter rules that speak for a pod class, in order."""
+    """The filter rules of one policy that speak for a pod class, asked by themselves."""
 
     shared: Shared
     subject: Subject
     rules: tuple[Placed, ...]
-    own: tuple[Placed, ...]
-    """Those that read the pod."""
-    common: Kept | None
-    """What answers for the others."""
     reach: Reach
     missing: Interner[Input]
     """The inputs that some condition of the policy lacked."""
@@ -55,46 +53,39 @@ class FilterState:
 
         Shapes: (R,) int32, 0 where all hold.
         """
-        if self.common is None:
-            return failures(self.own, self.shared.frame(self.subject, rows), self.missing)
-        self.common.refresh()
-        codes: Codes = self.common.at(rows)
-        if not self.own:
-            return codes
-        own = failures(self.own, self.shared.frame(self.subject, rows), self.missing)
-        return np.where((own != 0) & ((codes == 0) | (own < codes)), own, codes)
+        frame = self.shared.frame(self.subject, rows)
+        codes = np.full(frame.rows, FINE, np.int32)
+        for place, rule in self.rules:
+            np.minimum(codes, rule_codes(place, rule, frame, self.missing), out=codes)
+        return done(codes)
 
     def reached(self, rows: Rows) -> Rows:
         """Add the rows that see another aggregate, or another value for all rows, than when this was last asked."""
         return self.reach.extend(rows)
 
 
-def failures(rules: Sequence[Placed], frame: RuleFrame, missing: Interner[Input]) -> Codes:
-    """Give each row the code of the first of some rules that does not hold there.
+def rule_codes(place: int, rule: CompiledFilter, frame: RuleFrame, missing: Interner[Input]) -> Codes:
+    """Give each row the code of one rule.
 
-    Shapes: (R,) int32, 0 where all hold.
+    Shapes: (R,) int32, FINE where it holds.
     """
-    codes = np.zeros(frame.rows, np.int32)
-    for position, rule in rules:
-        true, unknown = evaluate_columns(rule.require.root, frame)
-        if true.all() if isinstance(true, np.ndarray) else true:
-            continue
-        failing = np.equal(codes, 0) & ~_column(true, frame.rows)
-        if failing.any():
-            codes[failing] = position * DETAILS + FALSE
-            lacking = failing & unknown
-            if lacking.any():
-                _explain(rule, frame, codes, lacking, position, missing)
+    true, unknown = evaluate_columns(rule.require.root, frame)
+    codes = np.where(_column(true, frame.rows), np.int32(FINE), np.int32(place * DETAILS + FALSE))
+    lacking = _column(unknown, frame.rows)
+    if lacking.any():
+        codes[lacking] = place * DETAILS + UNKNOWN
+        for item, rows in rule.require.missing_inputs(frame, lacking):
+            codes[rows] = place * DETAILS + FIRST_MISSING + missing.code(item)
     return codes
 
 
-def _explain(
-    rule: CompiledFilter, frame: RuleFrame, codes: Codes, lacking: Mask, position: int, missing: Interner[Input]
-) -> None:
-    """Say of rows where a rule is unknown which input was missing there."""
-    codes[lacking] = position * DETAILS + UNKNOWN
-    for item, rows in rule.require.missing_inputs(frame, lacking):
-        codes[rows] = position * DETAILS + FIRST_MISSING + missing.code(item)
+def done(codes: Codes) -> Codes:
+    """Turn codes of which the smallest were looked for into those of a plugin.
+
+    Shapes: any, the same.
+    """
+    codes[codes == FINE] = 0
+    return codes
 
 
 def reason(policy: str, rules: Sequence[CompiledFilter], missing: Interner[Input], code: int) -> Status:

@@ -90,12 +90,12 @@ def test_the_epoch_moves_with_what_says_whether_rules_speak(spec: Spec, moves: s
         ("avg(node.free.cpu) > 1", True),
         ("sum(node.free.cpu) by node.zone > 1", True),
         ('node.pods.any(peer.labels["a"] == "b" and cluster.nodes > 3)', True),
-        ('hour("UTC") > 3', True),
     ],
 )
 def test_only_what_looks_around_reaches_other_rows(text: str, reaches: bool) -> None:
-    made = plugin(filters=filtering(text), scores=scoring([f"{text} → 1", "else → 0"]))
-    assert (made.filter_reach is not None, made.score_reach is not None) == (reaches, reaches)
+    made, around = plugin(filters=filtering(text), scores=scoring([f"{text} → 1", "else → 0"])), cluster(X)
+    states = made.prepare_filter(pod(), around), made.prepare_score(pod(), around)
+    assert [bool(state.reach.sources) for state in states] == [reaches, reaches]
 
 
 def test_answers_are_asked_again_where_something_changed() -> None:

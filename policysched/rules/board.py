@@ -1,0 +1,183 @@
+"""What rules that read nothing of the pod say of every row, for all pod classes.
+
+One line a rule. Lines are written again only on rows that changed in what their rules read, and where an aggregate or a
+value for all rows moved; so what such a rule costs does not grow with the number of pod classes, and a class reads the
+lines of all its policies in a few operations.
+
+Shapes: F filter lines, S score lines, C the capacity of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Aspect, Rows
+from policysched.language.program import Batch
+from policysched.language.typed import Input, Typed
+from policysched.rules.compiled import CompiledFilter, CompiledScore
+from policysched.rules.frame import NO_ROWS, RuleFrame
+from policysched.rules.reach import Reach, reads_pod
+from policysched.rules.reads import Reads
+from policysched.rules.scoring import clipped, rule_values
+from policysched.rules.shared import Shared
+from policysched.rules.sources import Source, after
+from policysched.rules.verdicts import FINE, rule_codes
+from policysched.state.interner import Interner
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FilterLine:
+    """A filter rule with its place in its policy."""
+
+    place: int
+    rule: CompiledFilter
+    missing: Interner[Input]
+
+    @property
+    def root(self) -> Typed:
+        """The graph of its condition."""
+        return self.rule.require.root
+
+    @property
+    def common(self) -> bool:
+        """Whether the rule says the same for all pod classes."""
+        return not reads_pod(self.root.inputs)
+
+    def write(self, board: Board, index: int, rows: Rows, frame: RuleFrame) -> None:
+        """Write what the rule says of some rows."""
+        board.codes[index, rows] = rule_codes(self.place, self.rule, frame, self.missing)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreLine:
+    """A score rule."""
+
+    rule: CompiledScore
+
+    @property
+    def root(self) -> Typed:
+        """The graph of its value."""
+        return self.rule.value.root
+
+    @property
+    def common(self) -> bool:
+        """Whether the rule says the same for all pod classes, before any normalising."""
+        return not self.root.normalizes and not reads_pod(self.root.inputs)
+
+    def write(self, board: Board, index: int, rows: Rows, frame: RuleFrame) -> None:
+        """Write what the rule says of some rows."""
+        values = rule_values(self.rule, frame)
+        board.values[index, rows] = values
+        board.parts[index, rows] = self.rule.weight * clipped(self.rule, values)
+
+
+Line = FilterLine | ScoreLine
+
+
+class Block:
+    """Lines that are written at the same time. It is a source: what it reaches, its readers have to read again."""
+
+    __slots__ = ("_board", "_held", "_position", "_reach", "_reads", "_shared", "_stamps", "batch", "lines", "stamp")
+
+    def __init__(self, board: Board, shared: Shared, lines: Sequence[tuple[int, Line]], sources: list[Source]) -> None:
+        roots = [line.root for _, line in lines]
+        self.lines = lines
+        self.batch = Batch(roots)
+        self._board = board
+        self._shared = shared
+        self._reads = Reads(roots, shared.nobody, shared)
+        self._held = shared.hold(roots, shared.nobody)
+        self._reach = Reach(sources)
+        self._position = -1
+        self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.stamp = 0
+
+    def refresh(self) -> None:
+        """Bring the board up to date."""
+        self._board.refresh()
+
+    def moved(self, since: int) -> Rows:
+        """Give the rows that sources reached after a stamp."""
+        return after(self._stamps[: self._shared.cluster.nodes.size], since)
+
+    def due(self) -> Rows:
+        """Give the rows that have to be written again."""
+        cluster = self._shared.cluster
+        changed: Rows | None = None
+        counted = self._reads.counted()
+        if self._stamps.size == cluster.nodes.columns.capacity:
+            aspects = self._reads.aspects | (Aspect.PODS if counted else Aspect.NONE)
+            changed = self._shared.changed(self._position, aspects)
+        else:
+            self._stamps = np.zeros(cluster.nodes.columns.capacity, np.int64)
+        self._position = cluster.journal.position
+        if changed is None:
+            self._reach.extend(NO_ROWS)
+            return slice(0, cluster.nodes.size)
+        reached = self._reach.extend(changed)
+        if reached is not changed:
+            self.stamp += 1
+            self._stamps[reached] = self.stamp
+        return reached
+
+
+class Board:
+    """The lines of some policies' rules."""
+
+    def __init__(self, shared: Shared, filters: Sequence[FilterLine], scores: Sequence[ScoreLine]) -> None:
+        self._shared = shared
+        self._version: object = None
+        placed: list[tuple[int, Line]] = [*enumerate(filters), *enumerate(scores)]
+        self.index = {line: index for index, line in placed}
+        """The place of each line among those of its kind."""
+        self.codes: NDArray[np.int32] = np.zeros((len(filters), 0), np.int32)
+        """Codes of filter rules, FINE where they hold. Shapes: (F, C)."""
+        self.values: NDArray[np.float64] = np.zeros((len(scores), 0))
+        """Values of score rules, NaN where they have none. Shapes: (S, C)."""
+        self.parts: NDArray[np.float64] = np.zeros((len(scores), 0))
+        """Values of score rules, clipped and weighted. Shapes: (S, C)."""
+        shared.seed(shared.nobody, [line.root for _, line in placed])
+        self._blocks = self._grouped(placed)
+        self._block_of = {line: block for block in self._blocks for _, line in block.lines}
+
+    def sources(self, lines: Sequence[Line]) -> list[Source]:
+        """Give what tells when lines have to be read again on rows that did not change."""
+        return list(dict.fromkeys(self._block_of[line] for line in lines))
+
+    def refresh(self) -> None:
+        """Write the lines again where something changed."""
+        version = self._shared.version
+        if version == self._version:
+            return
+        self._version = version
+        capacity = self._shared.cluster.nodes.columns.capacity
+        if self.codes.shape[1] != capacity:
+            self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
+            self.values, self.parts = np.zeros((2, len(self.values), capacity))
+        for block in self._blocks:
+            rows = block.due()
+            if isinstance(rows, slice) or rows.size:
+                self._write(block, rows)
+
+    def _write(self, block: Block, rows: Rows) -> None:
+        frame = self._shared.frame(self._shared.nobody, rows)
+        block.batch.evaluate(frame)
+        for index, line in block.lines:
+            line.write(self, index, rows, frame)
+
+    def _grouped(self, lines: Sequence[tuple[int, Line]]) -> list[Block]:
+        """Put lines together that read alike; one that looks beyond its row stands for itself."""
+        alike: dict[Hashable, list[tuple[int, Line]]] = {}
+        alone: list[Block] = []
+        for index, line in lines:
+            sources = self._shared.sources([line.root], self._shared.nobody)
+            if sources:
+                alone.append(Block(self, self._shared, [(index, line)], sources))
+                continue
+            reads = Reads([line.root], self._shared.nobody, self._shared)
+            alike.setdefault((reads.aspects, reads.counts), []).append((index, line))
+        return [*(Block(self, self._shared, group, []) for group in alike.values()), *alone]

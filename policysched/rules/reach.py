@@ -1,0 +1,48 @@
+"""Which rows see something else because of what many rows look at together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Rows
+from policysched.language.typed import Input
+from policysched.rules.sources import Source
+
+
+class Reach:
+    """What some answers depend on beyond their rows, and what of it was seen last."""
+
+    __slots__ = ("_seen", "sources")
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources = sources
+        for source in sources:
+            source.refresh()
+        self._seen = [source.stamp for source in sources]
+
+    def extend(self, rows: Rows) -> Rows:
+        """Add the rows that sources reach to those that changed; the same object where there are none."""
+        found = [rows]
+        for index, source in enumerate(self.sources):
+            source.refresh()
+            if source.stamp != self._seen[index]:
+                found.append(source.moved(self._seen[index]))
+                self._seen[index] = source.stamp
+        return rows if len(found) == 1 else together(found)
+
+
+def together(found: Sequence[Rows]) -> Rows:
+    """Join selections; one that is a slice is of all rows."""
+    whole = next((rows for rows in found if isinstance(rows, slice)), None)
+    if whole is not None:
+        return whole
+    joined: NDArray[np.int32] = np.concatenate([rows for rows in found if isinstance(rows, np.ndarray)])
+    return joined
+
+
+def reads_pod(inputs: Iterable[Input]) -> bool:
+    """Tell whether what is made of these inputs may differ between pods."""
+    return any(item.root == "pod" or item.path[0] == "cached_image_bytes" for item in inputs)
