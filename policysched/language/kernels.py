@@ -29,7 +29,7 @@ Number: TypeAlias = Floats | float
 Text: TypeAlias = Codes | str | None
 LIMIT: Final = math.ldexp(1.0, LIMIT_BITS)
 _LARGEST_METRIC: Final = math.ldexp(1.0, INPUT_BITS)
-_FEW_ITEMS: Final = 3
+_FEW_ITEMS: Final = 8
 # Neither a code nor the mark of a missing string.
 _UNKNOWN_TEXT: Final = -2
 

@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from policysched.framework import Aspect, Rows
 from policysched.language.program import Batch
 from policysched.language.typed import Input, Typed
+from policysched.language.types import Shape
 from policysched.rules.compiled import CompiledFilter, CompiledScore
 from policysched.rules.frame import NO_ROWS, RuleFrame
+from policysched.rules.node_inputs import aspects_read
 from policysched.rules.reach import Reach, reads_pod
 from policysched.rules.reads import Reads
 from policysched.rules.scoring import clipped, rule_values
 from policysched.rules.shared import Shared
-from policysched.rules.sources import Source, after
+from policysched.rules.sources import Source, after, boundaries
 from policysched.rules.verdicts import FINE, rule_codes
 from policysched.state.interner import Interner
 
@@ -71,11 +73,36 @@ class ScoreLine:
     def write(self, board: Board, index: int, rows: Rows, frame: RuleFrame) -> None:
         """Write what the rule says of some rows."""
         values = rule_values(self.rule, frame)
+        board.stamps[index] += 1
         board.values[index, rows] = values
         board.parts[index, rows] = self.rule.weight * clipped(self.rule, values)
 
 
 Line = FilterLine | ScoreLine
+LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
+"""What changes all the time."""
+
+
+class CommonLine:
+    """A score rule's line, for policies that normalise."""
+
+    __slots__ = ("_board", "_index")
+
+    def __init__(self, board: Board, line: ScoreLine) -> None:
+        self._board = board
+        self._index = board.index[line]
+
+    @property
+    def stamp(self) -> int:
+        """How often it was written."""
+        self._board.refresh()
+        return self._board.stamps[self._index]
+
+    def values(self, size: int) -> NDArray[np.float64]:
+        """Give the values. Shapes: (N,)."""
+        self._board.refresh()
+        values: NDArray[np.float64] = self._board.values[self._index, :size]
+        return values
 
 
 class Block:
@@ -83,7 +110,7 @@ class Block:
 
     __slots__ = ("_board", "_held", "_position", "_reach", "_reads", "_shared", "_stamps", "batch", "lines", "stamp")
 
-    def __init__(self, board: Board, shared: Shared, lines: Sequence[tuple[int, Line]], sources: list[Source]) -> None:
+    def __init__(self, board: Board, shared: Shared, lines: Sequence[tuple[int, Line]]) -> None:
         roots = [line.root for _, line in lines]
         self.lines = lines
         self.batch = Batch(roots)
@@ -91,7 +118,7 @@ class Block:
         self._shared = shared
         self._reads = Reads(roots, shared.nobody, shared)
         self._held = shared.hold(roots, shared.nobody)
-        self._reach = Reach(sources)
+        self._reach = Reach(shared.sources(roots, shared.nobody))
         self._position = -1
         self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
         self.stamp = 0
@@ -140,6 +167,8 @@ class Board:
         """Values of score rules, NaN where they have none. Shapes: (S, C)."""
         self.parts: NDArray[np.float64] = np.zeros((len(scores), 0))
         """Values of score rules, clipped and weighted. Shapes: (S, C)."""
+        self.stamps = [0] * len(scores)
+        """How often each score rule was written."""
         shared.seed(shared.nobody, [line.root for _, line in placed])
         self._blocks = self._grouped(placed)
         self._block_of = {line: block for block in self._blocks for _, line in block.lines}
@@ -170,14 +199,17 @@ class Board:
             line.write(self, index, rows, frame)
 
     def _grouped(self, lines: Sequence[tuple[int, Line]]) -> list[Block]:
-        """Put lines together that read alike; one that looks beyond its row stands for itself."""
+        """Put lines together that read alike; one that placements may move on rows of others stands for itself."""
         alike: dict[Hashable, list[tuple[int, Line]]] = {}
-        alone: list[Block] = []
         for index, line in lines:
-            sources = self._shared.sources([line.root], self._shared.nobody)
-            if sources:
-                alone.append(Block(self, self._shared, [(index, line)], sources))
-                continue
             reads = Reads([line.root], self._shared.nobody, self._shared)
-            alike.setdefault((reads.aspects, reads.counts), []).append((index, line))
-        return [*(Block(self, self._shared, group, []) for group in alike.values()), *alone]
+            key: Hashable = (reads.aspects, reads.counts)
+            if any(_is_lively(node) for node in boundaries([line.root], timed=True)):
+                key = line
+            alike.setdefault(key, []).append((index, line))
+        return [Block(self, self._shared, group) for group in alike.values()]
+
+
+def _is_lively(node: Typed) -> bool:
+    """Tell whether something that many rows look at differs between rows and moves with placements."""
+    return node.type.shape is Shape.NODES and bool(aspects_read(node.inputs) & LIVELY)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from policysched.framework import SKIP, Cluster, Codes, Hint, Mask, Rows, Scores, Status
 from policysched.model.objects import Pod
-from policysched.rules.board import Board, FilterLine, ScoreLine
+from policysched.rules.board import Board, CommonLine, FilterLine, ScoreLine
 from policysched.rules.plugin import PolicyPlugin
 from policysched.rules.reach import Reach
-from policysched.rules.scoring import ScoreState, Values, combine
+from policysched.rules.scoring import Finals
 from policysched.rules.shared import Shared
 from policysched.rules.sheet import FilterSheet, LineT, ScoreSheet, Sheet
 from policysched.rules.subject import Subject
@@ -158,20 +158,21 @@ class Member:
             return store.scores(pod).get(self.plugin, SKIP)
         lines = self._group.score_lines[self.plugin]
         free = [line for line in lines if line.common]
-        common = {line.rule.name: partial(_values, store, line) for line in free}
-        return self.plugin.score_state(pod, store.shared, common, store.board.sources(free))
+        common = {line.rule.name: CommonLine(store.board, line) for line in free}
+        state = self.plugin.score_state(pod, store.shared, common, store.board.sources(free))
+        return state if state is SKIP else Finals(state)
 
-    def score_reach(self, state: Lane[ScoreLine] | ScoreState, rows: NDArray[np.int32]) -> Rows:
+    def score_reach(self, state: Lane[ScoreLine] | Finals, rows: NDArray[np.int32]) -> Rows:
         """Add the rows that see another aggregate, or another value for all rows."""
         return state.reached(rows)
 
-    def score(self, state: Lane[ScoreLine] | ScoreState, rows: Rows) -> Scores:
+    def score(self, state: Lane[ScoreLine] | Finals, rows: Rows) -> Scores:
         """Score rows; where a rule normalises, the final scores come with `normalize` alone."""
         return state.answers(rows)
 
-    def normalize(self, state: ScoreState, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`
+    def normalize(self, state: Finals, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`
         """Normalise each rule's values over the feasible rows and combine them."""
-        return combine(state.normalized(feasible))
+        return state.of(feasible)
 
     def events(self) -> Sequence[Hint]:
         """Name the changes of what the filters read."""
@@ -191,9 +192,3 @@ class Member:
 
     def _store(self, cluster: Cluster) -> Store:
         return self._group.store(self.plugin.shared(cluster))
-
-
-def _values(store: Store, line: ScoreLine, rows: slice) -> Values:
-    store.board.refresh()
-    values: Values = store.board.values[store.board.index[line], rows]
-    return values

@@ -8,9 +8,11 @@ Shapes: R rows asked for, N rows in use, C the capacity of the columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +25,17 @@ from policysched.rules.shared import Shared
 from policysched.rules.subject import Subject
 
 Values = NDArray[np.float64]
-Common = Callable[[slice], Values]
-NOTHING_COMMON: Mapping[str, Common] = MappingProxyType({})
+
+
+class Common(Protocol):
+    """The values of a rule that is the same for all pod classes."""
+
+    @property
+    def stamp(self) -> int:
+        """A number that grows whenever a value changes; values are up to date when it was asked for."""
+
+    def values(self, size: int) -> Values:
+        """Give the values. Shapes: (N,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +49,11 @@ class ScoreState:
     reach: Reach
     held: object
     common: Mapping[str, Common]
-    """What has the values of rules that are the same for all pod classes, by rule; asked where some rule normalises."""
-    values: dict[str, Values] = field(default_factory=dict)
+    """The rules that are the same for all pod classes, where some rule normalises."""
+    own: dict[str, Values] = field(default_factory=dict)
     """Values of the other rules, where some rule normalises. Shapes: (C,)."""
+    stamps: Counter[str] = field(default_factory=Counter)
+    """How often those were written."""
 
     def answers(self, rows: Rows) -> Scores:
         """Give the final scores of rows; where some rule normalises, keep the values for it instead.
@@ -52,7 +65,7 @@ class ScoreState:
             return combine([(rule, rule_values(rule, frame)) for rule in self.rules])
         for rule in self.rules:
             if rule.name not in self.common and not rule.value.root.normalizes:
-                self._values(rule)[rows] = rule_values(rule, frame)
+                self._write(rule, rows, frame)
         return np.ones(frame.rows, np.int64)
 
     def reached(self, rows: Rows) -> Rows:
@@ -64,28 +77,100 @@ class ScoreState:
 
         Shapes: (N,) each, NaN where a rule has no value.
         """
+        values = ((rule, self.raw(rule, feasible)) for rule in self.rules)
+        return [
+            (rule, by_maximum(value, highest(value, feasible)) if rule.takes_maximum else value)
+            for rule, value in values
+        ]
+
+    def raw(self, rule: CompiledScore, feasible: Mask) -> Values:
+        """Give a rule's values on all rows before its own normalising. Shapes: (N,)."""
+        common, own = self.common.get(rule.name), self.own.get(rule.name)
+        if common is not None:
+            return common.values(feasible.size)
+        if own is not None:
+            return own[: feasible.size]
         rows = slice(0, feasible.size)
-        frame = RuleFrame(self.shared.cluster, self.subject, self.shared, rows, feasible)
-        values = ((rule, self._raw(rule, rows, frame)) for rule in self.rules)
-        return [(rule, _by_maximum(value, feasible) if rule.takes_maximum else value) for rule, value in values]
+        return rule_values(rule, RuleFrame(self.shared.cluster, self.subject, self.shared, rows, feasible))
+
+    def stamp(self, rule: CompiledScore) -> int | None:
+        """Give a number that grows whenever a value of the rule changes, None where they are not kept."""
+        common = self.common.get(rule.name)
+        return common.stamp if common is not None else self.stamps.get(rule.name)
 
     @property
     def nbytes(self) -> int:
         """The memory of what belongs to this pod class alone. Units: bytes."""
-        return sum(values.nbytes for values in self.values.values())
+        return sum(values.nbytes for values in self.own.values())
 
-    def _raw(self, rule: CompiledScore, rows: slice, frame: RuleFrame) -> Values:
-        common = self.common.get(rule.name)
-        if common is not None:
-            return common(rows)
-        values = self.values.get(rule.name)
-        return values[rows] if values is not None else rule_values(rule, frame)
-
-    def _values(self, rule: CompiledScore) -> Values:
-        values = self.values.get(rule.name)
+    def _write(self, rule: CompiledScore, rows: Rows, frame: RuleFrame) -> None:
+        values = self.own.get(rule.name)
         if values is None:
-            values = self.values[rule.name] = np.zeros(self.shared.cluster.nodes.columns.capacity)
-        return values
+            values = self.own[rule.name] = np.zeros(self.shared.cluster.nodes.columns.capacity)
+        values[rows] = rule_values(rule, frame)
+        self.stamps[rule.name] += 1
+
+
+NOTHING_COMMON: Mapping[str, Common] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class Part:
+    """What one rule adds to the scores, and what it was made of."""
+
+    made_of: tuple[int | None, float, int]
+    """The stamp of the values, the largest of them, and how many rows there were."""
+    values: Values
+    """Clipped and weighted. Shapes: (N,)."""
+
+
+class Finals:
+    """The final scores of a policy that normalises, made anew where something that they are made of changed."""
+
+    __slots__ = ("_parts", "state")
+
+    def __init__(self, state: ScoreState) -> None:
+        self.state = state
+        self._parts: dict[str, Part] = {}
+
+    def answers(self, rows: Rows) -> Scores:
+        """Have the values of rows kept. Shapes: (R,)."""
+        return self.state.answers(rows)
+
+    def reached(self, rows: Rows) -> Rows:
+        """Add the rows that see something else of what many rows look at together."""
+        return self.state.reached(rows)
+
+    def of(self, feasible: Mask) -> Scores:
+        """Normalise over the feasible rows.
+
+        Shapes: (N,) -> (N,).
+        """
+        total: Values | None = None
+        for rule in self.state.rules:
+            part = self._part(rule, feasible).values
+            total = part if total is None else total + part
+        weights = sum(rule.weight for rule in self.state.rules)
+        if total is None or not weights:
+            return np.zeros(feasible.size, np.int64)
+        return np.floor(total / weights + 0.5).astype(np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of what belongs to this pod class alone. Units: bytes."""
+        return self.state.nbytes + sum(part.values.nbytes for part in self._parts.values())
+
+    def _part(self, rule: CompiledScore, feasible: Mask) -> Part:
+        state, stamp = self.state, self.state.stamp(rule)
+        values = state.raw(rule, feasible)
+        top = highest(values, feasible) if rule.takes_maximum else 0.0
+        known = self._parts.get(rule.name)
+        if known is not None and stamp is not None and known.made_of == (stamp, top, feasible.size):
+            return known
+        scaled = by_maximum(values, top) if rule.takes_maximum else values
+        part = Part((stamp, top, feasible.size), rule.weight * clipped(rule, scaled))
+        self._parts[rule.name] = part
+        return part
 
 
 def rule_values(rule: CompiledScore, frame: RuleFrame) -> Values:
@@ -119,10 +204,16 @@ def clipped(rule: CompiledScore, values: Values) -> Values:
     return np.minimum(np.maximum(filled, 0.0), 100.0)
 
 
-def _by_maximum(values: Values, feasible: Mask) -> Values:
-    present = feasible & ~np.isnan(values)
-    highest = values.max(initial=-np.inf, where=present)
-    if highest > 0:
-        scaled: Values = 100.0 * values / highest
+def highest(values: Values, feasible: Mask) -> float:
+    """Give the largest value of the feasible rows, minus infinity where none has one."""
+    chosen = values[feasible]
+    largest = float(np.fmax.reduce(chosen, initial=-np.inf))
+    return -np.inf if np.isnan(largest) else largest
+
+
+def by_maximum(values: Values, top: float) -> Values:
+    """Scale values to 100 for the largest. Shapes: (N,) -> (N,)."""
+    if top > 0:
+        scaled: Values = 100.0 * values / top
         return scaled
     return np.where(np.isnan(values), np.nan, np.float64(0))

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from policysched.framework import Cluster, Rows
 from policysched.language.program import evaluate_columns
 from policysched.language.typed import AGGREGATES, TALLIES, Typed
+from policysched.language.types import Shape
 from policysched.model.objects import Pod
 from policysched.rules.frame import RuleFrame
 from policysched.rules.metrics import MetricInput
 from policysched.rules.sources import (
     Aggregate,
+    Gathered,
     ImageSizes,
     Source,
     Watch,
@@ -92,10 +94,7 @@ class Shared:
     def sources(self, roots: Iterable[Typed], subject: Subject) -> list[Source]:
         """Give what rows of some graphs look at together."""
         roots = list(roots)
-        found: list[Source] = [
-            self._aggregate(node, subject) if node.op in AGGREGATES and node.args else Watch(node, subject, self)
-            for node in boundaries(roots, timed=subject is self.nobody)
-        ]
+        found: list[Source] = [self._source(node, subject) for node in boundaries(roots, timed=subject is self.nobody)]
         return [*found, ImageSizes(self.cluster)] if reads_image_sizes(roots) else found
 
     def hold(self, roots: Iterable[Typed], subject: Subject) -> tuple[object, ...]:
@@ -157,6 +156,14 @@ class Shared:
         """A value that differs whenever anything may have changed."""
         cluster = self.cluster
         return cluster.journal.position, cluster.moment.seconds, cluster.namespaces_epoch
+
+    def _source(self, node: Typed, subject: Subject) -> Source:
+        key = ("source", node, self.cluster.namespaces_epoch)
+        found: Source | None = subject.found.get(key)
+        if found is None:
+            make = Watch if node.type.shape is Shape.SCALAR else Gathered
+            found = subject.found[key] = make(node, subject, self)
+        return found
 
     def _aggregate(self, node: Typed, subject: Subject) -> Aggregate:
         epoch = self.cluster.namespaces_epoch

@@ -1,8 +1,7 @@
-"""What many rows look at together: aggregates over all nodes, and values that are one for all.
+"""What many rows look at together: what is made of aggregates over all nodes, and values that are one for all.
 
 A rule's answer on a row changes with the row, which the journal tells, and with these. A source is brought up to date
-once a version of the cluster and then says which rows see another value than at an earlier stamp: most placements move
-an average, few move whether it is above a limit.
+once a version of the cluster and then says which rows see another value than at an earlier stamp.
 
 Shapes: N rows in use.
 """
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from policysched.framework import Rows
 from policysched.language.program import evaluate_columns
 from policysched.language.reductions import aggregate_over
-from policysched.language.typed import AGGREGATES, TALLIES, TIME, Typed
+from policysched.language.typed import AGGREGATES, TALLIES, TIME, Op, Typed, steps
 from policysched.language.types import Shape
 from policysched.rules.frame import NO_ROWS, RuleFrame
 from policysched.rules.reads import Knowing, Version
@@ -59,7 +58,7 @@ def after(stamps: NDArray[np.int64], since: int) -> NDArray[np.int32]:
 class Aggregate:
     """An aggregate over all nodes, for the pods that agree in what it reads of them."""
 
-    __slots__ = ("__weakref__", "_frames", "_held", "_node", "_stamps", "_subject", "_values", "_version", "stamp")
+    __slots__ = ("__weakref__", "_frames", "_held", "_node", "_subject", "_values", "_version")
 
     def __init__(self, node: Typed, subject: Subject, frames: Frames, held: object) -> None:
         self._node = node
@@ -68,53 +67,30 @@ class Aggregate:
         self._held = held
         self._version = Version(node, subject, frames)
         self._values: NDArray[np.float64] = np.full(1, math.nan)
-        self._stamps: NDArray[np.int64] = np.zeros(1, np.int64)
-        self.stamp = 0
-
-    def refresh(self) -> None:
-        """Compute it anew where what it reads changed."""
-        if self._version.is_past():
-            self._compute()
 
     def at(self, rows: Rows) -> NDArray[np.float64] | float:
-        """Give its value on rows.
+        """Give its value on rows, computed anew where what it reads changed.
 
         Shapes: (R,) where it has a domain.
         """
-        self.refresh()
+        if self._version.is_past():
+            self._compute()
         return self._values[rows] if self._node.args else float(self._values[0])
-
-    def moved(self, since: int) -> Rows:
-        """Give the rows whose value moved after a stamp."""
-        size = self._frames.cluster.nodes.size
-        return after(self._stamps[:size], since) if self._node.args else slice(0, size)
 
     def _compute(self) -> None:
         rows = self._frames.everything()
         found = aggregate_over(self._node, self._frames.frame(self._subject, rows))
         if not self._node.args:
-            self._take(np.array([found]))
+            self._values = np.array([found])
             return
-        values = np.full(self._frames.cluster.nodes.columns.capacity, math.nan)
-        values[rows] = found
-        self._take(values)
-
-    def _take(self, values: NDArray[np.float64]) -> None:
-        if values.size != self._values.size:
-            self.stamp += 1
-            self._stamps = np.full(values.size, self.stamp, np.int64)
-        else:
-            differs = (values != self._values) & ~(np.isnan(values) & np.isnan(self._values))
-            if differs.any():
-                self.stamp += 1
-                self._stamps[differs] = self.stamp
-        self._values = values
+        self._values = np.full(self._frames.cluster.nodes.columns.capacity, math.nan)
+        self._values[rows] = found
 
 
 class Watch:
     """A value that is one for all rows and that something else than the pod decides."""
 
-    __slots__ = ("_frames", "_node", "_subject", "_value", "_version", "stamp")
+    __slots__ = ("__weakref__", "_frames", "_node", "_subject", "_value", "_version", "stamp")
 
     def __init__(self, node: Typed, subject: Subject, frames: Frames) -> None:
         self._node = node
@@ -136,6 +112,46 @@ class Watch:
     def moved(self, since: int) -> Rows:  # noqa: ARG002 - every row sees it
         """Give all rows."""
         return slice(0, self._frames.cluster.nodes.size)
+
+
+class Gathered:
+    """A column that is made of aggregates and of values for all rows alone, such as whether a domain is below a limit.
+
+    An aggregate moves with most placements; what a rule makes of it rarely does.
+    """
+
+    __slots__ = ("__weakref__", "_frames", "_node", "_stamps", "_subject", "_values", "_version", "stamp")
+
+    def __init__(self, node: Typed, subject: Subject, frames: Frames) -> None:
+        self._node = node
+        self._subject = subject
+        self._frames = frames
+        self._version = Version(node, subject, frames)
+        self._values: NDArray[Any] = np.zeros(0)
+        self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.stamp = 0
+
+    def refresh(self) -> None:
+        """Compute it anew where what it reads changed."""
+        if not self._version.is_past():
+            return
+        rows, nodes = self._frames.everything(), self._frames.cluster.nodes
+        found = _column(evaluate_columns(self._node, self._frames.frame(self._subject, rows)))
+        before = self._values[rows] if self._values.size == nodes.columns.capacity else None
+        if before is None:
+            self.stamp += 1
+            self._values = np.zeros(nodes.columns.capacity, found.dtype)
+            self._stamps = np.full(nodes.columns.capacity, self.stamp, np.int64)
+        else:
+            differs = (found != before) & ((found == found) | (before == before))  # noqa: PLR0124 NaN differs from itself
+            if differs.any():
+                self.stamp += 1
+                self._stamps[rows] = np.where(differs, self.stamp, self._stamps[rows])
+        self._values[rows] = found
+
+    def moved(self, since: int) -> Rows:
+        """Give the rows whose value moved after a stamp."""
+        return after(self._stamps[: self._frames.cluster.nodes.size], since)
 
 
 class ImageSizes:
@@ -166,16 +182,47 @@ def comparable(value: Any) -> Hashable:
     return ("missing",) if isinstance(value, float) and math.isnan(value) else (value,)
 
 
+def _column(value: Any) -> NDArray[Any]:
+    """Give a value of a graph over nodes as one array; a condition's is 0, 1, or 2 where it is unknown."""
+    if isinstance(value, tuple):
+        true, unknown = value
+        return np.asarray(true, np.int8) + 2 * np.asarray(unknown, np.int8)
+    return np.asarray(value)
+
+
 def boundaries(roots: Iterable[Typed], *, timed: bool) -> Iterator[Typed]:
-    """Find the parts of graphs that many rows look at together: aggregates with domains, and values for all rows.
+    """Find the parts of graphs that many rows look at together: the largest that read no row of their own.
 
     Args:
         roots: Graphs over nodes.
         timed: Whether time moves them; for a pod class its key holds what it makes of the time.
     """
-    for node in _largest_scalars(roots):
-        if node.type.shape is not Shape.SCALAR or is_volatile(node, timed=timed):
-            yield node
+    waiting, seen = list(roots), set()
+    rowless = {node: value for root in waiting for node, value in _rowless(root).items()}
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node not in rowless:
+            rowless |= _rowless(node)
+        if rowless[node]:
+            if node.type.shape is not Shape.SCALAR or is_volatile(node, timed=timed):
+                yield node
+            continue
+        waiting.extend((*node.args, *(node.inner if node.op in TALLIES else ())))
+
+
+def _rowless(root: Typed) -> dict[Typed, bool]:
+    """Tell of each node of a graph whether it is made of aggregates and of values for all rows alone."""
+    found: dict[Typed, bool] = {}
+    for node in steps(root):
+        if node.type.shape is Shape.SCALAR or node.op in AGGREGATES:
+            found[node] = True
+        else:
+            reads = not node.args or node.op is Op.KEYED or node.op in TALLIES
+            found[node] = not reads and all(found[arg] for arg in node.args)
+    return found
 
 
 def plain_scalars(root: Typed, *, timed: bool) -> Iterator[Typed]:
