@@ -1,9 +1,9 @@
 """How long a decision takes with a hundred rules in force: 20 policies of 5, each with constants of its own.
 
 Rules as people write them: labels, room, licences, peers of a team, spreading over zones, load, ages, images. 5,000
-nodes with 50,000 placed pods; pods of 200 classes. Four figures: a decision when nothing but the last placement changed,
-one in random order of classes, the first of a class, and how long the edit of a policy of ten rules takes to be in
-force. Times are those of the processor, so other processes do not count. Prints a table, or JSON with `--json`.
+nodes with 50,000 placed pods; pods of 200 classes. Four figures: a decision when nothing but the last placement
+changed, one in random order of classes, the first of a class, and how long the edit of a policy of ten rules takes to
+be in force. Times are those of the processor, so other processes do not count. Prints a table, or JSON with `--json`.
 """
 
 from __future__ import annotations
@@ -215,8 +215,16 @@ def _decide(engine: Engine, one: Pod) -> float:
 def show(rows: Sequence[dict[str, float]]) -> None:
     """Print the table."""
     table = Table(title="with policies of five rules, µs of processor time, all nodes evaluated")
-    named = {"nodes": "nodes", "pods": "placed pods", "policies": "policies", "last": "only the last placement",
-             "mixed": "classes in random order", "first": "first of a class", "edit": "edit in force", "memory": "peak MiB"}  # fmt: skip
+    named = {
+        "nodes": "nodes",
+        "pods": "placed pods",
+        "policies": "policies",
+        "last": "only the last placement",
+        "mixed": "classes in random order",
+        "first": "first of a class",
+        "edit": "edit in force",
+        "memory": "peak MiB",
+    }
     for title in named.values():
         table.add_column(title, justify="right")
     for row in rows:

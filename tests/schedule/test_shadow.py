@@ -7,7 +7,6 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
-from policysched.app.profiles import Choice
 from policysched.rules.compiled import CompiledPolicy
 from tests.build import node, pod
 from tests.rules.build import filtering, policy_set, scoring
@@ -24,8 +23,8 @@ def shadow(policy: CompiledPolicy) -> CompiledPolicy:
 def test_shadows_say_what_they_would_do_and_change_nothing(seed: int) -> None:
     world = World(seed, 15)
     every = policies()[-1]
-    none, enforced = Side(world.cluster, Choice()), Side(world.cluster, Choice()).use(every)
-    shadows = Side(world.cluster, Choice()).use([shadow(one) for one in every])
+    none, enforced = Side(world.cluster, ()), Side(world.cluster, ()).use(every)
+    shadows = Side(world.cluster, ()).use([shadow(one) for one in every])
     told = 0
     for number in range(80):
         world.step()
@@ -50,7 +49,7 @@ def test_a_shadow_tells_the_scores_it_would_give() -> None:
     for number in range(3):
         world.cluster.set_node(node(f"m{number}", labels={"k": str(number * 30)}))
     spec = {"mode": "Shadow", "scores": scoring('number(node.labels["k"])', weight=2), "weight": 7}
-    side = Side(world.cluster, Choice()).use([one.policy for one in policy_set(p=spec).plugins])
+    side = Side(world.cluster, ()).use([one.policy for one in policy_set(p=spec).plugins])
     record = side.record(pod())
     assert record["rules"]["p"] == {
         "activeGeneration": 1,
