@@ -147,6 +147,11 @@ def is_by_pod(plugin: Plugin) -> bool:
     return bool(getattr(plugin, "by_pod", False))
 
 
+def is_lasting(plugin: Plugin) -> bool:
+    """Tell whether a plugin has `lasting = True`: its epoch is always the same, and need not be asked for."""
+    return bool(getattr(plugin, "lasting", False))
+
+
 @runtime_checkable
 class FilterReaching(Protocol):
     """A filter whose answer on a row depends on other rows too."""

@@ -17,6 +17,7 @@ from policysched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
     is_by_pod,
+    is_lasting,
 )
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
@@ -84,8 +85,12 @@ class Profile:
 
     def epochs(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes prepared states stale."""
-        return (
-            tuple(plugin.epoch(cluster) for plugin in self.prepared),
-            tuple(plugin.epoch(cluster) for plugin, _ in self.scores),
-            tuple(plugin.epoch(cluster) for plugin in self.pre_scores),
-        )
+        return tuple([plugin.epoch(cluster) for plugin in self._moving])
+
+    @cached_property
+    def _moving(self) -> tuple[FilterPlugin | ScorePlugin, ...]:
+        """The plugins whose prepared states can go stale as a whole, each once."""
+        plugins: tuple[FilterPlugin | ScorePlugin, ...] = (
+            *self.prepared, *(plugin for plugin, _ in self.scores), *self.pre_scores
+        )  # fmt: skip
+        return tuple({id(plugin): plugin for plugin in plugins if not is_lasting(plugin)}.values())

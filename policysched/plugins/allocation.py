@@ -12,15 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from policysched.framework import Cluster, Rows, Scores
+from policysched.framework import Cluster, Mask, Rows, Scores
 from policysched.model.names import is_scalar_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amount
-from policysched.state.nodes import NodeTable
-
-Amounts = NDArray[np.int64]
+from policysched.state.amounts import Amounts, AmountTables, at
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,34 +31,34 @@ class ResourceWeight:
 CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
 
-@dataclass(frozen=True, slots=True)
-class WantedAmount:
-    """What the pod adds of one scored resource."""
-
-    name: str
-    weight: int
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Wanted:
-    """What the pod adds of the scored resources that matter to it."""
+    """What the pod adds of the scored resources that matter to it.
 
-    nodes: NodeTable
-    amounts: tuple[WantedAmount, ...]
+    Shapes: k resources; `amounts` are (k, 1), `weights` (k,), what is asked of rows (k, R).
+    """
+
+    tables: AmountTables
+    resources: tuple[str, ...]
+    amounts: Amounts
+    weights: Amounts
     nonzero: bool
 
-    def capacity(self, resource: str, rows: Rows) -> Amounts:
-        """Give what rows have, 0 where they do not know the resource."""
-        return self.nodes.allocatable(resource)[rows]
+    def capacity(self, rows: Rows) -> Amounts:
+        """Give what rows have, 0 where they do not know a resource."""
+        return at(self.tables.allocatable, self.tables.places(self.resources), rows)
 
-    def taken(self, resource: str, rows: Rows) -> Amounts:
+    def taken(self, rows: Rows) -> Amounts:
         """Give what is taken on rows without the pod."""
-        if self.nonzero and resource == "cpu":
-            return self.nodes.nonzero_cpu.data[rows]
-        if self.nonzero and resource == "memory":
-            return self.nodes.nonzero_memory.data[rows]
-        return self.nodes.requested(resource)[rows]
+        table = self.tables.counted if self.nonzero else self.tables.requested
+        return at(table, self.tables.places(self.resources), rows)
+
+    def weight_of(self, counted: Mask) -> Amounts | int:
+        """Give each row's sum of the weights of the resources that count there, at least 1."""
+        if np.count_nonzero(counted) == counted.size:
+            return max(int(self.weights.sum()), 1)
+        weights: Amounts = np.maximum(self.weights @ counted, 1)
+        return weights
 
 
 Strategy = Callable[[Wanted, Rows], Scores]
@@ -70,8 +67,12 @@ Strategy = Callable[[Wanted, Rows], Scores]
 
 def prepare_allocation(pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool) -> Wanted:
     """Work out the pod's amounts; extended resources that it does not request are left out."""
-    amounts = tuple(
-        WantedAmount(one.name, one.weight, incoming_amount(pod, one.name, nonzero=nonzero)) for one in resources
+    wanted = ((one, incoming_amount(pod, one.name, nonzero=nonzero)) for one in resources)
+    kept = [(one, amount) for one, amount in wanted if amount or not is_scalar_resource_name(one.name)]
+    return Wanted(
+        tables=cluster.nodes.amounts,
+        resources=tuple(one.name for one, _ in kept),
+        amounts=np.array([[amount] for _, amount in kept], np.int64).reshape(-1, 1),
+        weights=np.array([one.weight for one, _ in kept], np.int64),
+        nonzero=nonzero,
     )
-    kept = tuple(one for one in amounts if one.amount or not is_scalar_resource_name(one.name))
-    return Wanted(cluster.nodes, kept, nonzero)

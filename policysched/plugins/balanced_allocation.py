@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Cluster, Rows, Scores
 from policysched.model.objects import Pod
-from policysched.plugins.allocation import CPU_AND_MEMORY, Amounts, ResourceWeight, Wanted, prepare_allocation
+from policysched.plugins.allocation import CPU_AND_MEMORY, ResourceWeight, Wanted, prepare_allocation
 from policysched.plugins.bases import FinalScores, OwnRowOnly
 
 HALF = MAX_NODE_SCORE // 2
@@ -39,59 +39,53 @@ class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Work out the pod's amounts; a pod that requests none of the resources would crowd one node: skip it."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=False)
-        return wanted if any(one.amount for one in wanted.amounts) else SKIP
+        return wanted if wanted.amounts.any() else SKIP
 
     score_alone = prepare_score
 
     def score(self, state: Wanted, rows: Rows) -> Scores:
         """Score rows by how much the pod improves their balance: 75 where it changes nothing."""
-        capacities = [state.capacity(one.name, rows) for one in state.amounts]
-        absent = _absent(capacities)
-        without_pod: list[Floats] = []
-        with_pod: list[Floats] = []
-        for one, capacity in zip(state.amounts, capacities, strict=True):
-            taken = state.taken(one.name, rows)
-            whole = np.maximum(capacity, 1).astype(np.float64)
-            without_pod.append(_fraction(taken, whole))
-            with_pod.append(_fraction(taken + one.amount, whole))
-        change = _balance(with_pod, absent) - _balance(without_pod, absent)
+        capacity, taken = state.capacity(rows), state.taken(rows)
+        whole = np.maximum(capacity, 1)
+        fractions = np.empty((2, *whole.shape))
+        np.divide(taken, whole, out=fractions[0])
+        np.divide(taken + state.amounts, whole, out=fractions[1])
+        np.minimum(fractions, 1.0, out=fractions)
+        absent = None if np.count_nonzero(capacity) == capacity.size else capacity == 0
+        without_pod, with_pod = _balances(fractions, absent)
+        change: Scores = with_pod - without_pod
         change += HALF
         change >>= 1
-        return change + HALF
+        change += HALF
+        return change
 
 
-def _absent(capacities: Sequence[Amounts]) -> NDArray[np.bool_] | None:
-    """Tell which resources which rows do not have; None where all have all.
+def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
+    """Score the standard deviation of the fractions without and with the pod, 100 where they are all equal.
 
-    Shapes: K columns (R,) -> (K, R).
+    Shapes: (2, k, R), absent resources (k, R) -> (2, R).
     """
-    if all(capacity.all() for capacity in capacities):
-        return None
-    return np.array([capacity == 0 for capacity in capacities])
-
-
-def _fraction(taken: Amounts, whole: Floats) -> Floats:
-    """Divide what is taken by what there is, at most 1."""
-    fraction = taken.astype(np.float64)
-    fraction /= whole
-    return np.minimum(fraction, 1.0, out=fraction)
-
-
-def _balance(fractions: list[Floats], absent: NDArray[np.bool_] | None) -> Scores:
-    """Score the standard deviation of the fractions, 100 where they are all equal."""
-    if len(fractions) == 2:
-        deviation = np.abs((fractions[0] - fractions[1]) / 2)
+    if fractions.shape[1] == 2:
+        deviations = fractions[:, 0] - fractions[:, 1]
+        deviations /= 2
+        np.abs(deviations, out=deviations)
         if absent is not None:
-            deviation[absent.any(axis=0)] = 0.0
+            deviations[:, absent.any(axis=0)] = 0.0
     else:
-        deviation = _deviation(fractions, np.zeros((len(fractions), 1), np.bool_) if absent is None else absent)
-    return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
+        absent = np.zeros(fractions.shape[1:], np.bool_) if absent is None else absent
+        deviations = np.array([_deviation(one, absent) for one in fractions])
+    np.subtract(1, deviations, out=deviations)
+    deviations *= float(MAX_NODE_SCORE)
+    return deviations.astype(np.int64)
 
 
-def _deviation(fractions: list[Floats], absent: NDArray[np.bool_]) -> Floats:
-    """Take each row's deviation over the resources that it has; of fewer than two there is none."""
+def _deviation(fractions: Floats, absent: NDArray[np.bool_]) -> Floats:
+    """Take each row's deviation over the resources that it has; of fewer than two there is none.
+
+    Shapes: (k, R), (k, R) -> (R,).
+    """
     count = np.maximum(len(absent) - absent.sum(axis=0), 1)
-    total = np.zeros(len(fractions[0]))
+    total = np.zeros(fractions.shape[1])
     highest, lowest = np.zeros(len(total)), np.ones(len(total))
     for fraction, missing in zip(fractions, absent, strict=True):
         total += np.where(missing, 0.0, fraction)

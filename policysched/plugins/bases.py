@@ -18,6 +18,8 @@ from policysched.state.nodes import NodeTable
 class OwnRowOnly:
     """A plugin whose answers depend on their own row alone, so prepared states never go stale as a whole."""
 
+    lasting = True
+
     def epoch(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - the protocol's signature
         """Give the same value always."""
         return 0

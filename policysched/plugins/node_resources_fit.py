@@ -21,6 +21,7 @@ from policysched.framework import (
     Code,
     Codes,
     Hint,
+    Mask,
     Resource,
     Rows,
     Scores,
@@ -35,6 +36,7 @@ from policysched.plugins.bases import FinalScores
 from policysched.plugins.least_allocated import least_allocated
 from policysched.plugins.resource_hints import device_class_helps, node_helps, pod_helps
 from policysched.plugins.resource_names import by_name
+from policysched.state.amounts import Amounts, at
 from policysched.state.nodes import NodeTable
 
 PODS, UNRESOLVABLE = 1, 1 << 30
@@ -42,24 +44,19 @@ MOST_RESOURCES = 29
 """How many resources a reason code has bits for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One resource that the pod requests.
+@dataclass(frozen=True, slots=True, eq=False)
+class Requested:
+    """All that the pod requests.
 
-    A delegated one has a device class: nodes that do not have the resource themselves are not asked for it.
+    Delegated resources have a device class: nodes that do not have the resource themselves are not asked for it.
+    Shapes: k resources; `amounts` and `delegated` are (k, 1).
     """
 
-    resource: str
-    amount: int
-    delegated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Requested:
-    """All that the pod requests."""
-
     nodes: NodeTable
-    requests: tuple[Request, ...]
+    resources: tuple[str, ...]
+    amounts: Amounts
+    delegated: Mask | None
+    """None where no resource is."""
 
 
 class NodeResourcesFit(FinalScores):
@@ -91,35 +88,36 @@ class NodeResourcesFit(FinalScores):
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """List what the pod requests."""
-        requests = tuple(
-            Request(name, amount, name in cluster.mapped_resources)
-            for name, amount in by_name(incoming_requests(pod)).items()
-            if amount > 0 and not self._ignores(name)
-        )
-        if len(requests) > MOST_RESOURCES:
+        requests = by_name(incoming_requests(pod))
+        wanted = {name: amount for name, amount in requests.items() if amount > 0 and not self._ignores(name)}
+        if len(wanted) > MOST_RESOURCES:
             return unresolvable(f"policysched counts at most {MOST_RESOURCES} kinds of resources of one pod")
-        return Requested(cluster.nodes, requests)
+        amounts = np.array(list(wanted.values()), np.int64).reshape(-1, 1)
+        delegated = np.array([[name in cluster.mapped_resources] for name in wanted], np.bool_)
+        return Requested(cluster.nodes, tuple(wanted), amounts, delegated if delegated.any() else None)
 
     def filter(self, state: Requested, rows: Rows) -> Codes:
         """Reject rows where a resource or the number of pods is short."""
-        nodes = state.nodes
+        nodes, tables = state.nodes, state.nodes.amounts
         codes = (nodes.pods_count.data[rows] >= nodes.pods_allowed.data[rows]).astype(np.int32)
-        for position, request in enumerate(state.requests):
-            allocatable = nodes.allocatable(request.resource)[rows]
-            short = request.amount > allocatable - nodes.requested(request.resource)[rows]
-            if request.delegated:
-                short &= allocatable > 0
-            if short.any():
-                codes[short] |= PODS << (position + 1)
-                codes[short & (request.amount > allocatable)] |= UNRESOLVABLE
+        places = tables.places(state.resources)
+        allocatable = at(tables.allocatable, places, rows)
+        short = state.amounts > allocatable - at(tables.requested, places, rows)
+        if not np.count_nonzero(short):
+            return codes
+        if state.delegated is not None:
+            short &= ~(state.delegated & (allocatable <= 0))
+        for position, missing in enumerate(short):
+            codes[missing] |= PODS << (position + 1)
+        codes[(short & (state.amounts > allocatable)).any(axis=0)] |= UNRESOLVABLE
         return codes
 
     def reason(self, state: Requested, code: int) -> Status:
         """List everything that is short."""
         reasons = ["Too many pods"] if code & PODS else []
-        for position, request in enumerate(state.requests):
+        for position, resource in enumerate(state.resources):
             if code & PODS << (position + 1):
-                reasons.append(f"Insufficient {request.resource}")
+                reasons.append(f"Insufficient {resource}")
         kind = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if code & UNRESOLVABLE else Code.UNSCHEDULABLE
         return Status(kind, tuple(reasons))
 

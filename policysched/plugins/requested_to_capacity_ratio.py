@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Rows, Scores
-from policysched.plugins.allocation import Amounts, Wanted
-from policysched.plugins.bases import row_count
+from policysched.plugins.allocation import Wanted
 
 FULL: Final = 100
 HIGHEST_POINT: Final = 10
@@ -49,23 +48,16 @@ class RequestedToCapacityRatio:
         Missing: resources that a row does not have, and those that score 0, do not count there; with none at all
             the score is 0.
         """
-        total = np.zeros(row_count(wanted.nodes, rows), np.int64)
-        weights: Amounts | np.int64 = np.int64(sum(one.weight for one in wanted.amounts))
-        for one in wanted.amounts:
-            capacity = wanted.capacity(one.name, rows)
-            used = wanted.taken(one.name, rows) + one.amount
-            np.minimum(used, capacity, out=used)
-            used *= FULL
-            used //= np.maximum(capacity, 1)
-            scores = self._curve.take(used, mode="clip")
-            absent = capacity == 0
-            if absent.any():
-                scores[absent] = 0
-            total += scores if one.weight == 1 else scores * one.weight
-            if not scores.all():
-                weights = weights - one.weight * (scores == 0)
+        capacity = wanted.capacity(rows)
+        used = wanted.taken(rows) + wanted.amounts
+        np.minimum(used, capacity, out=used)
+        used *= FULL
+        used //= np.maximum(capacity, 1)
+        scores = self._curve.take(used, mode="clip")
+        scores[capacity == 0] = 0
+        total, weight = wanted.weights @ scores, wanted.weight_of(scores != 0)
         # halves go up; the quotients' denominators are small, so doubles keep them apart from whole numbers
-        mean: Scores = ((2 * total + weights) / np.maximum(2 * weights, 1)).astype(np.int64)
+        mean: Scores = ((2 * total + weight) / (2 * weight)).astype(np.int64)
         return mean
 
 

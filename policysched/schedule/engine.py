@@ -88,7 +88,7 @@ class Engine:
         highest = int(ranking.max(initial=infeasible))
         if highest == infeasible:
             return Decision(self.cluster, pod, evaluation)
-        tied = np.flatnonzero(ranking == highest)
+        [tied] = (ranking == highest).nonzero()
         feasible_count = int(np.count_nonzero(ranking != infeasible))
         if evaluation.score_failure is not None and feasible_count > 1:
             return Decision(self.cluster, pod, evaluation, failure=evaluation.score_failure)

@@ -23,6 +23,7 @@ from policysched.schedule.tracks import FilterTrack, ScoreTrack
 from policysched.state.cluster import Cluster
 from policysched.state.footprint import Footprint, footprint
 
+PRESENCE = int(Aspect.PRESENCE)
 FEASIBLE = 0
 ABSENT = -1
 NARROWED = 1
@@ -84,18 +85,18 @@ class Evaluation:
             return
         rows, aspects = changed
         self._seen = journal.position
-        touched = int(np.bitwise_or.reduce(aspects))
+        touched, common = int(np.bitwise_or.reduce(aspects)), int(np.bitwise_and.reduce(aspects))
         selected: dict[int, NDArray[np.int32]] = {}
-        moved = [rows[(aspects & Aspect.PRESENCE) != 0]]
+        moved = [rows[(aspects & PRESENCE) != 0]] if touched & PRESENCE else []
         for track in self._tracks():
             relevant = touched & track.reads
             if relevant:
                 if relevant not in selected:
-                    changed_in = (aspects & relevant) != 0
                     # One object where every row changed in this: what is found out about it is shared by plugins.
-                    selected[relevant] = rows if changed_in.all() else rows[changed_in]
+                    selected[relevant] = rows if common & relevant else rows[(aspects & relevant) != 0]
                 moved.append(track.update(selected[relevant]))
-        self._combine(np.concatenate(moved))
+        if moved:
+            self._combine(np.concatenate(moved))
 
     def feasible(self) -> Mask:
         """Tell which rows every filter lets pass.

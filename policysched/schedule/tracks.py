@@ -85,7 +85,7 @@ class FilterTrack:
     def _ask(self, rows: Rows) -> NDArray[np.int32]:
         codes = self.plugin.filter(self.state, rows)
         if not self.rejects_any:
-            if not codes.any():
+            if not np.count_nonzero(codes):
                 return NO_ROWS
             self.codes = np.zeros(self._capacity, np.int32)
             self.rejects_any = True
@@ -145,7 +145,7 @@ class ScoreTrack:
     def _ask(self, rows: Rows) -> NDArray[np.int32]:
         scores = self.plugin.score(self.state, rows)
         if self.flat:
-            if not scores.any():
+            if not np.count_nonzero(scores):
                 return NO_ROWS
             # final scores are at most 100 times a weight: half the width is nearly always enough
             wide = self.normalizes or abs(self.weight) > WIDEST_NARROW_WEIGHT

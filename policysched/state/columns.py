@@ -15,13 +15,26 @@ FIRST_CAPACITY = 64
 
 
 class Column:
-    """One growing array."""
+    """One growing array, or several of a kind, one above the other."""
 
     __slots__ = ("data", "fill")
 
-    def __init__(self, capacity: int, dtype: type[np.generic], fill: float) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: type[np.generic], fill: float) -> None:
         self.fill = fill
-        self.data: NDArray[Any] = np.full(capacity, fill, dtype)
+        self.data: NDArray[Any] = np.full(shape, fill, dtype)
+
+    def deepen(self, depth: int) -> None:
+        """Make sure that there are so many arrays, doubled when they run out; new ones have the fill value."""
+        have, capacity = self.data.shape
+        if depth > have:
+            more = np.full((max(have, depth - have), capacity), self.fill, self.data.dtype)
+            self.data = np.concatenate((self.data, more))
+
+    def widen(self, capacity: int) -> None:
+        """Make room for more elements; they have the fill value."""
+        data = np.full((*self.data.shape[:-1], capacity), self.fill, self.data.dtype)
+        data[..., : self.data.shape[-1]] = self.data
+        self.data = data
 
 
 class ColumnSet:
@@ -33,12 +46,12 @@ class ColumnSet:
         self.capacity = FIRST_CAPACITY
         self._columns: list[Column] = []
 
-    def new(self, dtype: type[np.generic], fill: float = 0) -> Column:
+    def new(self, dtype: type[np.generic], fill: float = 0, *, depth: int = 0) -> Column:
         """Add a column filled with one value.
 
-        Shapes: data (capacity,).
+        Shapes: data (capacity,), with a depth (depth, capacity).
         """
-        column = Column(self.capacity, dtype, fill)
+        column = Column((depth, self.capacity) if depth else (self.capacity,), dtype, fill)
         self._columns.append(column)
         return column
 
@@ -48,8 +61,6 @@ class ColumnSet:
 
     def grow(self) -> None:
         """Double the capacity; new elements have their column's fill value."""
-        old, self.capacity = self.capacity, self.capacity * 2
+        self.capacity *= 2
         for column in self._columns:
-            data = np.full(self.capacity, column.fill, column.data.dtype)
-            data[:old] = column.data
-            column.data = data
+            column.widen(self.capacity)

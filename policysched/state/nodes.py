@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from policysched.model.features import declared_features
 from policysched.model.objects import Node, Taint
 from policysched.model.requests import allocatable
-from policysched.state.columns import Column, ColumnSet
+from policysched.state.amounts import AmountTables
+from policysched.state.columns import ColumnSet
 from policysched.state.footprint import Footprint
 from policysched.state.interner import MISSING, Interner, Strings
 from policysched.state.texts import TextColumns
@@ -42,9 +43,7 @@ class NodeTable:
         self._annotations: list[Mapping[str, str]] = []
         self._label_columns = TextColumns(columns, strings)
         self._annotation_columns = TextColumns(columns, strings)
-        self._allocatable: dict[str, Column] = {}
-        self._requested: dict[str, Column] = {}
-        self._nothing = columns.new(np.int64)
+        self.amounts = AmountTables(columns)
         self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
         self.feature_sets: Interner[frozenset[str]] = Interner()
         self.taint_sets.code(())
@@ -57,8 +56,6 @@ class NodeTable:
         self.features = columns.new(np.int32)
         self.pods_allowed = columns.new(np.int64)
         self.pods_count = columns.new(np.int64)
-        self.nonzero_cpu = columns.new(np.int64)
-        self.nonzero_memory = columns.new(np.int64)
 
     def labels(self, key: str) -> NDArray[np.int32]:
         """Give the codes of a label's values, −1 where a row has none."""
@@ -70,12 +67,12 @@ class NodeTable:
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
         """Give what rows have of a resource, 0 where they do not know it."""
-        data: NDArray[np.int64] = self._allocatable.get(resource, self._nothing).data
+        data: NDArray[np.int64] = self.amounts.allocatable[self.amounts.place(resource)]
         return data
 
     def requested(self, resource: str) -> NDArray[np.int64]:
         """Give what placed and assumed pods request of a resource."""
-        data: NDArray[np.int64] = self._requested.get(resource, self._nothing).data
+        data: NDArray[np.int64] = self.amounts.requested[self.amounts.place(resource)]
         return data
 
     def row_for(self, name: str) -> int:
@@ -112,16 +109,12 @@ class NodeTable:
         self.nodes[row] = None
         self.present.data[row] = False
         self._store_texts(row, NO_TEXTS, NO_TEXTS)
-        for column in self._allocatable.values():
-            column.data[row] = 0
+        self.amounts.store(row, {})
         self.pods_allowed.data[row] = 0
 
     def take(self, row: int, footprint: Footprint, count: int = 1) -> None:
         """Add a pod's footprint to its row, or take it off with a count of -1."""
-        for resource, amount in footprint.amounts:
-            self._amounts(self._requested, resource).data[row] += count * amount
-        self.nonzero_cpu.data[row] += count * footprint.nonzero_cpu_millis
-        self.nonzero_memory.data[row] += count * footprint.nonzero_memory_bytes
+        self.amounts.take(row, footprint, count)
         self.pods_count.data[row] += count
 
     def _new_row(self) -> int:
@@ -149,12 +142,5 @@ class NodeTable:
             "ephemeral-storage": amounts.ephemeral_bytes,
             **dict(amounts.scalars),
         }
-        for resource in self._allocatable.keys() | named.keys():
-            self._amounts(self._allocatable, resource).data[row] = named.get(resource, 0)
+        self.amounts.store(row, named)
         self.pods_allowed.data[row] = amounts.pods
-
-    def _amounts(self, by_name: dict[str, Column], resource: str) -> Column:
-        column = by_name.get(resource)
-        if column is None:
-            column = by_name[resource] = self.columns.new(np.int64)
-        return column

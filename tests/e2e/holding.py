@@ -23,6 +23,7 @@ from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.kube.resources import PODS
 from policysched.model.decode import decode_node, decode_pod
+from policysched.state.amounts import CPU, MEMORY
 from tests.e2e.objects import NAME
 from tests.e2e.schedulers import Lines
 from tests.e2e.server import Server
@@ -109,10 +110,9 @@ def _counted(cluster: Cluster) -> dict[str, Any]:
 def _columns(cluster: Cluster, row: int) -> dict[str, Any]:
     """Give a row's counts, and what is said of its node unless that is gone."""
     nodes = cluster.nodes
-    counts = (nodes.pods_count, nodes.nonzero_cpu, nodes.nonzero_memory)
     found: dict[str, Any] = {
         "requested": [int(nodes.requested(name)[row]) for name in RESOURCES],
-        "counts": [int(column.data[row]) for column in counts],
+        "counts": [int(nodes.pods_count.data[row]), *nodes.amounts.counted[[CPU, MEMORY], row].tolist()],
         "pods": sorted(one.pod.metadata.uid for one in cluster.pods.on_row(row)),
         "present": bool(nodes.present.data[row]),
     }

@@ -34,6 +34,7 @@ from policysched.rules.policyset import PolicySet
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import Record, make_record
 from policysched.state import journal
+from policysched.state.amounts import CPU, MEMORY
 from tests.build import pod
 from tests.rules.build import compiled, filtering, scoring
 from tests.schedule.neighbours import neighbourly
@@ -246,7 +247,7 @@ def columns(cluster: Cluster) -> dict[str, Any]:
             resource: int(nodes.requested(resource)[row]) for resource in ("cpu", "memory", "ephemeral-storage", GPU)
         }
         held |= {"pods": int(nodes.pods_count.data[row]), "ports": [bool(port.data[row]) for port in ports]}
-        held |= {"nonzero": (int(nodes.nonzero_cpu.data[row]), int(nodes.nonzero_memory.data[row]))}
+        held |= {"nonzero": (int(nodes.amounts.counted[CPU, row]), int(nodes.amounts.counted[MEMORY, row]))}
         held |= {"on it": sorted(one.pod.key for one in cluster.pods.on_row(row))}
         if nodes.present.data[row]:
             held |= own_columns(cluster, row)

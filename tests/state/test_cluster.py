@@ -21,6 +21,7 @@ from policysched.model.objects import (
     Toleration,
 )
 from policysched.model.objects import Node as NodeObject
+from policysched.state.amounts import MEMORY
 from policysched.state.differences import pod_difference
 from tests.build import cluster, node, pod
 
@@ -116,7 +117,7 @@ def test_a_freed_row_is_used_again_without_traces() -> None:
     assert made.nodes.row_of == {"n2": 0}
     assert made.nodes.size == 1
     assert made.nodes.labels("a")[0] == -1
-    amounts = (made.nodes.allocatable("x.io/y"), made.nodes.requested("cpu"), made.nodes.nonzero_memory.data)
+    amounts = (made.nodes.allocatable("x.io/y"), made.nodes.requested("cpu"), made.nodes.amounts.counted[MEMORY])
     assert [int(amount[0]) for amount in amounts] == [0, 0, 0]
 
 
