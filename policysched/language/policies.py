@@ -13,6 +13,7 @@ from policysched.language.compile import Compiled, Want, compile_expression
 from policysched.language.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS, Cost, cost_of
 from policysched.language.diagnostics import Diagnostic, diagnose
 from policysched.language.environment import NAME, Environment, reserved_names
+from policysched.language.names import ROOTS
 from policysched.language.program import Program
 from policysched.language.syntax import Span
 from policysched.language.typed import Typed
@@ -44,7 +45,7 @@ def compile_lets(
 
     Returns:
         Each of them, and the environment for the texts below; a name with an error is known there, so that its
-        uses do not repeat the error.
+        uses do not repeat the error, but for `node` and the like, which keep their meaning.
     """
     compiled = []
     for one, known in each_let(lets, environment):
@@ -57,13 +58,13 @@ def each_let(lets: Sequence[tuple[str, str]], environment: Environment) -> Itera
     """Compile names and texts one by one; each comes with the environment for the texts below it."""
     known: dict[str, Typed | None] = dict(environment.lets)
     for index, (name, text) in enumerate(lets):
-        later = frozenset(other for other, _ in lets[index:]) - set(known)
+        later = frozenset(other for other, _ in lets[index:]) - set(known) - ROOTS
         around = dataclasses.replace(environment, phase="let", lets=dict(known), later=later)
         value = compile_expression(text, around, Want.ANY)
         problem = check_name(name)
         if problem is None and name in known:
             problem = diagnose("E0207", name, Span(0, len(name)), "twice", name=name)
-        else:
+        elif name not in ROOTS:
             known[name] = value.program.root if value.program and problem is None else None
         compiled = CompiledLet(name, (problem,) if problem else (), value)
         yield compiled, dataclasses.replace(environment, lets=dict(known))
