@@ -16,8 +16,6 @@ from policysched.language.types import Kind, Shape, Unit
 if TYPE_CHECKING:
     from policysched.language.check import Checker
 
-_LONGEST_SHOWN = 40
-
 
 def all_of(nodes: Sequence[Typed | None]) -> list[Typed] | None:
     """Return graphs if there are all of them."""
@@ -54,7 +52,7 @@ def one_type(checker: Checker, call: Call, nodes: Sequence[Typed]) -> bool:
 def no_list(checker: Checker, expr: Expr, node: Typed) -> bool:
     """Whether a graph is a value of its own and no list."""
     if node.type.kind is Kind.LIST:
-        checker.report("E0303", expr.span, type=node.type, hint="")
+        checker.report("E0303", expr.span, type=node.type, hint=hints.to_number(node))
         return False
     return True
 
@@ -71,8 +69,3 @@ def constant_text(checker: Checker, call: Call, index: int, node: Typed, *, must
     else:
         return True
     return False
-
-
-def shown(text: str) -> str:
-    """Return a text as messages quote it."""
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"

@@ -14,6 +14,7 @@ from policysched.language import hints, lookup
 from policysched.language.comparisons import check_comparison
 from policysched.language.diagnostics import Diagnostic, diagnose
 from policysched.language.functions import check_call
+from policysched.language.interpret import constant_value
 from policysched.language.literals import (
     EXACT,
     choose,
@@ -86,7 +87,7 @@ class Checker:
         """Return the graph of an expression that has to be a condition."""
         node = self.check(expr)
         if node is not None and node.type.kind is not Kind.BOOL:
-            return self.report("E0302", expr.span, type=node.type)
+            return self.report("E0302", expr.span, type=node.type, hint=hints.to_condition(node))
         return node
 
     def string(self, expr: Expr) -> Typed | None:
@@ -142,7 +143,7 @@ class Checker:
             if node.type.kind is Kind.BOOL:
                 return self.report("E0305", item.span)
             if not node.type.like(first):
-                return self.report("E0306", item.span, left=first, right=node.type)
+                return self.report("E0306", item.span, left=first, right=node.type, hint=hints.items(first, node.type))
         values = cast("Constant", tuple(node.data for node in nodes))
         return constant(values, list_of(first))
 
@@ -229,6 +230,8 @@ class Checker:
             return make(Op.MULTIPLY, (left, right), Type(Kind.QUANTITY, unit, shape.shape, shape.gap))
         if not right.type.is_number and left.type.unit is not right.type.unit:
             return self.report("E0310", span, "divide", left=left.type, right=right.type)
+        if constant_value(right) == 0:
+            self.report("W0703", span, "zero")
         unit = left.type.unit if right.type.is_number else Unit.NUMBER
         gap = shape.gap if right.op is Op.CONSTANT and right.data else max(shape.gap, Gap.OWN)
         return make(Op.DIVIDE, (left, right), Type(Kind.QUANTITY, unit, shape.shape, gap))

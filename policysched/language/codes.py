@@ -29,7 +29,7 @@ CODES: Mapping[str, Code] = {
             "mix": ("`{name}` cannot mix {left} and {right}", "{hint}"),
         },
     ),
-    "E0302": Code("condition expected", "condition expected, not {type}", "write a comparison", "node.name"),
+    "E0302": Code("condition expected", "condition expected, not {type}", "{hint}", "node.name"),
     "E0303": Code("number expected", "number expected, not {type}", "{hint}", "-node.name == 1"),
     "E0304": Code(
         "strings have no order",
@@ -43,13 +43,13 @@ CODES: Mapping[str, Code] = {
         "write `a and b`, `a or b` or `not a`",
         "node.ready == true",
     ),
-    "E0306": Code("list items differ", "list items differ: {left} and {right}", "", 'node.name in ["a", 1]'),
+    "E0306": Code("list items differ", "list items differ: {left} and {right}", "{hint}", 'node.name in ["a", 1]'),
     "E0307": Code(
         "key or pattern must be a string",
         "string expected, not {type}",
         "write it in double quotes",
         "has(node.labels[1])",
-        variants={"constant": ("`{name}` needs a constant here", 'write it out, as in "a"')},
+        variants={"constant": ("`{name}` needs a constant here", "write it out in double quotes")},
     ),
     "E0308": Code(
         "must be the same for every node",
@@ -85,11 +85,11 @@ CODES: Mapping[str, Code] = {
         "amounts are exact up to 2^53; in bytes that is 8Pi",
         "node.free.memory > 9Ei",
         variants={
-            "scale": ("`scale` runs from a value to the same value", "lo and hi differ"),
+            "scale": ("`scale` runs from a value to the same value", "lo and hi have to differ"),
             "clamp": ("the lower bound is above the upper one", "write clamp(x, lo, hi)"),
-            "empty": ("`{name}` needs a text that is not empty", ""),
+            "empty": ("`{name}` needs a text that is not empty", "write at least one character"),
             "time": ("`{found}` is no time of the day", 'times run from "00:00" to "23:59"'),
-            "clock": ("`clock` runs from a time to the same time", "the two times differ"),
+            "clock": ("`clock` runs from a time to the same time", "the two times have to differ"),
             "weekday": ("`{found}` is no day of the week", 'days are "mon" "tue" "wed" "thu" "fri" "sat" "sun"'),
             "zone": ("`{found}` is no time zone", "{suggestion}"),
             "version": ("`{found}` is no version", 'versions are written as "1.28", "v1.28.3" or "1.29.0-rc.1"'),
@@ -160,10 +160,10 @@ CODES: Mapping[str, Code] = {
     "E0503": Code(
         "`else` not last, or twice; `missing` twice",
         "`{word}` stands twice",
-        "",
+        "keep one of them",
         "else → 1\nelse → 2",
         "cases",
-        {"last": ("`else` is not the last case", "the first true guard wins")},
+        {"last": ("`else` is not the last case", "the first true guard wins: move it to the end")},
     ),
     "E0504": Code(
         "case can never be reached", "this case can never be reached", "{reason}", "true → 1\nnode.ready → 2", "cases"
@@ -185,7 +185,7 @@ CODES: Mapping[str, Code] = {
     "E0601": Code(
         "over the cost limit",
         "the policy costs {number} {kind} operations, more than {limit}",
-        "use fewer or simpler rules",
+        "use fewer or simpler rules; equal parts count once",
         "",
         "policy",
     ),
@@ -208,7 +208,15 @@ CODES: Mapping[str, Code] = {
         "else → 1\nmissing → 2",
         "cases",
     ),
-    "W0703": Code("condition is constant", "the condition is always {value}", "{hint}", "1 < 2"),
+    "W0703": Code(
+        "condition is constant",
+        "the condition is always {value}",
+        "{hint}",
+        "1 < 2",
+        variants={
+            "zero": ("a division by zero has no value", "it is always missing; divide by something else"),
+        },
+    ),
     "W0704": Code(
         "score written as a percentage",
         "the score is written as a percentage",

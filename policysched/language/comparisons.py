@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policysched.language import hints
-from policysched.language.arguments import shown
 from policysched.language.literals import units_of
+from policysched.language.suggest import shown
 from policysched.language.syntax import Comparison, Span
 from policysched.language.typed import Op, Typed, make
 from policysched.language.types import BOOL, Kind

@@ -77,7 +77,7 @@ def finish(checker: Checker, program: Program | None) -> Compiled:
 def accept(checker: Checker, expr: Expr, node: Typed, want: Want) -> bool:
     """Whether a graph has the wanted type; reports it if not."""
     if want is Want.CONDITION and node.type.kind is not Kind.BOOL:
-        checker.report("E0302", expr.span, type=node.type)
+        checker.report("E0302", expr.span, type=node.type, hint=hints.to_condition(node))
         return False
     return accept_score(checker, expr, node) if want is Want.NUMBER else True
 
@@ -105,13 +105,24 @@ def warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
     """Report what is allowed and hardly meant."""
     if want is Want.ANY:
         return
+    if want is Want.CONDITION and _warn_constant(checker, expr, program):
+        return
     if program.type.gap is Gap.INPUT:
         variant = "" if want is Want.CONDITION else "score"
         checker.report("W0701", expr.span, variant, input=doubtful(program.root))
     if want is Want.NUMBER:
         warn_percent(checker, expr)
-    elif isinstance(program.constant, bool):
-        checker.report("W0703", expr.span, value=str(program.constant).lower(), hint="")
+
+
+def _warn_constant(checker: Checker, expr: Expr, program: Program) -> bool:
+    """Report a condition that is the same for every node and pod, once for one cause; whether it is."""
+    if program.inputs or not program.is_local:
+        return False
+    value = "unknown" if program.constant is None else str(program.constant).lower()
+    if not any(item.code == "W0703" for item in checker.diagnostics):
+        hint = hints.constant(checker.environment.phase, value, expr)
+        checker.report("W0703", expr.span, value=value, hint=hint)
+    return True
 
 
 def warn_percent(checker: Checker, expr: Expr) -> None:

@@ -23,9 +23,10 @@ WARNING_EXPLANATIONS: Final[Mapping[str, Explanation]] = {
         'scores:\n- name: disk\n  cases:\n  - node.labels["disk"] == "ssd" → 80\n  - else → 20\n',
     ),
     "W0703": Explanation(
-        "A condition is true or false whatever the node or the pod is.",
-        "A filter that is always true does nothing, one that is always false keeps every node out. Mostly a name "
-        "stands in quotes and is therefore a text.",
+        "A condition is true, false or unknown whatever the node or the pod is; or something is divided by zero, "
+        "which has no value.",
+        "A filter that is always true does nothing, one that is always false or unknown keeps every node out. Mostly a "
+        "name stands in quotes and is therefore a text.",
         'filters:\n- name: one-node\n  require: \'"node.name" == "worker-1"\'\n',
         'filters:\n- name: one-node\n  require: node.name == "worker-1"\n',
     ),

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from policysched.language import lookup, number_rules, reduction_rules, string_rules, time_rules, value_rules
+from policysched.language import habits, lookup, number_rules, reduction_rules, string_rules, time_rules, value_rules
 from policysched.language.names import FIELDS
-from policysched.language.suggest import did_you_mean
 from policysched.language.syntax import Call
 from policysched.language.typed import Typed
 from policysched.language.types import Unit
@@ -25,11 +24,20 @@ Rule: TypeAlias = "Callable[[Checker, Call, Unit | None], Typed | None]"
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the language; without `most` it takes any number of arguments above `least`."""
+    """A function of the language.
+
+    Attributes:
+        rule: What checks a call and makes its graph.
+        least: The smallest number of arguments.
+        most: The largest number, None where there is none.
+        form: The arguments as the reference writes them.
+        help: The value in a sentence.
+    """
 
     rule: Rule
     least: int
     most: int | None
+    form: str
     help: str
 
     @property
@@ -49,40 +57,56 @@ def _arguments(number: int) -> str:
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
-    "has": Function(value_rules.has, 1, 1, "true where the value is present"),
-    "number": Function(string_rules.number, 1, 1, "a decimal number from a string, missing where it is none"),
-    "version": Function(string_rules.version, 1, 1, "a version from a string, missing where it is none"),
-    "starts_with": Function(string_rules.text_test, 2, 2, "whether a string starts with another"),
-    "ends_with": Function(string_rules.text_test, 2, 2, "whether a string ends with another"),
-    "contains": Function(string_rules.text_test, 2, 2, "whether a string contains another"),
-    "glob": Function(string_rules.glob, 2, 2, "whether a string matches a pattern of * and ?"),
-    "concat": Function(string_rules.concat, 1, None, "strings joined, missing if any part is"),
-    "split": Function(string_rules.split, 2, 2, "the list of a string's parts between separators"),
+    "has": Function(value_rules.has, 1, 1, "x", "true where the value is present"),
+    "number": Function(string_rules.number, 1, 1, "s", "a decimal number from a string, missing where it is none"),
+    "version": Function(string_rules.version, 1, 1, "s", "a version from a string, missing where it is none"),
+    "starts_with": Function(string_rules.text_test, 2, 2, "s, p", "whether a string starts with another"),
+    "ends_with": Function(string_rules.text_test, 2, 2, "s, p", "whether a string ends with another"),
+    "contains": Function(string_rules.text_test, 2, 2, "s, p", "whether a string contains another"),
+    "glob": Function(string_rules.glob, 2, 2, "s, p", "whether a string matches a pattern of * and ?"),
+    "concat": Function(string_rules.concat, 1, None, "a, …", "strings joined, missing if any part is"),
+    "split": Function(string_rules.split, 2, 2, "s, sep", "the list of a string's parts between separators"),
     "if": Function(
-        value_rules.chosen, 3, 3, "the second or the third argument, missing where the condition is unknown"
+        value_rules.chosen, 3, 3, "c, a, b", "the second or the third argument, missing where the condition is unknown"
     ),
-    "only": Function(value_rules.only, 2, 2, "a value where a condition is true, else missing"),
-    "abs": Function(number_rules.same_unit, 1, 1, "the magnitude of a quantity"),
-    "round": Function(number_rules.rounded, 1, 1, "the nearest whole number, halves up"),
-    "clamp": Function(number_rules.clamp, 3, 3, "a quantity held between two bounds"),
-    "scale": Function(number_rules.scale, 3, 3, "0 at the first bound, 100 at the second, linear between, clipped"),
-    "normalize": Function(number_rules.normalize, 1, 1, "100 times a quantity over its maximum of the feasible nodes"),
-    "least": Function(number_rules.same_unit, 1, None, "the smallest argument, missing if any is"),
-    "greatest": Function(number_rules.same_unit, 1, None, "the largest argument, missing if any is"),
-    "clock": Function(time_rules.clock, 2, 3, "whether a zone's clocks are between two times, which may pass midnight"),
-    "hour": Function(time_rules.hour, 0, 1, "the hour that a zone's clocks show, 0 to 23"),
-    "weekday": Function(time_rules.weekday, 0, 1, 'a zone\'s day of the week: "mon", "tue" … "sun"'),
-    "sum": Function(reduction_rules.aggregate, 1, 1, "the sum over all nodes; nodes without a value are left out"),
-    "avg": Function(reduction_rules.aggregate, 1, 1, "the mean over all nodes that have a value, missing if none has"),
-    "min": Function(reduction_rules.aggregate, 1, 1, "the smallest value of all nodes, missing if none has one"),
-    "max": Function(reduction_rules.aggregate, 1, 1, "the largest value of all nodes, missing if none has one"),
-    "count": Function(reduction_rules.aggregate, 1, 1, "the number of nodes where a condition is true"),
+    "only": Function(value_rules.only, 2, 2, "c, x", "a value where a condition is true, else missing"),
+    "abs": Function(number_rules.same_unit, 1, 1, "x", "the magnitude of a quantity"),
+    "round": Function(number_rules.rounded, 1, 1, "x", "the nearest whole number, halves up"),
+    "clamp": Function(number_rules.clamp, 3, 3, "x, lo, hi", "a quantity held between two bounds"),
+    "scale": Function(
+        number_rules.scale, 3, 3, "x, lo, hi", "0 at the first bound, 100 at the second, linear between, clipped"
+    ),
+    "normalize": Function(
+        number_rules.normalize, 1, 1, "x", "100 times a quantity over its maximum of the feasible nodes"
+    ),
+    "least": Function(number_rules.same_unit, 1, None, "a, …", "the smallest argument, missing if any is"),
+    "greatest": Function(number_rules.same_unit, 1, None, "a, …", "the largest argument, missing if any is"),
+    "clock": Function(
+        time_rules.clock,
+        2,
+        3,
+        "from, to[, zone]",
+        "whether a zone's clocks are between two times, which may pass midnight",
+    ),
+    "hour": Function(time_rules.hour, 0, 1, "[zone]", "the hour that a zone's clocks show, 0 to 23"),
+    "weekday": Function(time_rules.weekday, 0, 1, "[zone]", 'a zone\'s day of the week: "mon", "tue" … "sun"'),
+    "sum": Function(reduction_rules.aggregate, 1, 1, "x", "the sum over all nodes; nodes without a value are left out"),
+    "avg": Function(
+        reduction_rules.aggregate, 1, 1, "x", "the mean over all nodes that have a value, missing if none has"
+    ),
+    "min": Function(reduction_rules.aggregate, 1, 1, "x", "the smallest value of all nodes, missing if none has one"),
+    "max": Function(reduction_rules.aggregate, 1, 1, "x", "the largest value of all nodes, missing if none has one"),
+    "count": Function(reduction_rules.aggregate, 1, 1, "c", "the number of nodes where a condition is true"),
     "node.pods.count": Function(
-        reduction_rules.count_pods, 1, 1, "the number of pods on the node for which a condition is true"
+        reduction_rules.count_pods, 1, 1, "c", "the number of pods on the node for which a condition is true"
     ),
-    "node.pods.any": Function(reduction_rules.any_pod, 1, 1, "whether a condition is true for a pod on the node"),
+    "node.pods.any": Function(reduction_rules.any_pod, 1, 1, "c", "whether a condition is true for a pod on the node"),
     "node.pods.sum": Function(
-        reduction_rules.sum_pods, 1, 2, "the sum over the pods on the node, or over those where a condition is true"
+        reduction_rules.sum_pods,
+        1,
+        2,
+        "x[, c]",
+        "the sum over the pods on the node, or over those where a condition is true",
     ),
 }
 AGGREGATES: Final = frozenset({"sum", "avg", "min", "max", "count"})
@@ -104,7 +128,8 @@ def check_call(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 def _method(checker: Checker, call: Call) -> Typed | None:
     name, number = call.function.dotted, len(call.arguments)
     if number != 1:
-        return checker.report("E0206", call.span, name=name, expected=_arguments(1), number=number)
+        form = habits.written(call.function.names)
+        return checker.report("E0206", call.span, name=name, expected=_arguments(1), number=number, form=form)
     key = checker.check(call.arguments[0])
     if key is None or not lookup.check_key(checker, call.arguments[0].span, key):
         return None
@@ -115,9 +140,12 @@ def _function(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     name, number = call.function.dotted, len(call.arguments)
     function = FUNCTIONS.get(name)
     if function is None:
-        known = (*FUNCTIONS, "node.taints.has")
-        return checker.report("E0205", call.function.span, name=name, suggestion=did_you_mean(name, known))
+        suggestion = habits.call(call.function.names, (*FUNCTIONS, "node.taints.has"))
+        return checker.report("E0205", call.function.span, name=name, suggestion=suggestion)
     if number < function.least or (function.most is not None and number > function.most):
         variant = "pair" if name in {"min", "max"} and number > 1 else ""
-        return checker.report("E0206", call.span, variant, name=name, expected=function.expected, number=number)
+        form = f"{name}({function.form})"
+        return checker.report(
+            "E0206", call.span, variant, name=name, expected=function.expected, number=number, form=form
+        )
     return function.rule(checker, call, unit)

@@ -5,14 +5,29 @@ Reads types and inputs only. One sentence each; where nothing sure can be said i
 
 from __future__ import annotations
 
+from policysched.language.names import FIELDS
+from policysched.language.syntax import Expr, Literal, LiteralKind, walk
 from policysched.language.typed import Op, Typed
-from policysched.language.types import Kind, Unit
+from policysched.language.types import Gap, Kind, Type, Unit
 
 _DIVIDE = {
-    Unit.CPU: "divide by 1000m to get cores as a number",
+    Unit.CPU: "write cores, as in 2 or 500m, or divide by 1000m to get a number",
     Unit.BYTES: "write a unit, as in 4Gi, or divide by one",
-    Unit.DURATION: "write a unit, as in 5min, or divide by one",
+    Unit.DURATION: "write a unit, as in 30s, 5min or 2h, or divide by one",
 }
+_CONDITIONS = {
+    Kind.STRING: 'write a comparison, as in `... == "text"`',
+    Kind.QUANTITY: "write a comparison, as in `... > 0`",
+    Kind.VERSION: 'write a comparison, as in `... >= version("1.28")`',
+    Kind.LIST: "write `x in ...`",
+}
+_NUMBERS = {
+    Kind.BOOL: "write if(..., 1, 0) to get a number",
+    Kind.STRING: "write number(...) to convert",
+    Kind.VERSION: "versions are only compared",
+    Kind.LIST: "a list stands behind `in`",
+}
+_FOR_PODS = {"true": "leave it out", "false": "it holds for no pod", "unknown": "it is known for no pod"}
 _LABELS = frozenset({"labels", "annotations", "namespace_labels"})
 
 
@@ -38,16 +53,43 @@ def _string(node: Typed) -> str:
     return to_number(node)
 
 
+def to_condition(node: Typed) -> str:
+    """Say how a value becomes a condition."""
+    said = _CONDITIONS.get(node.type.kind, "")
+    return f"{said}, or has(...)" if node.type.gap is Gap.INPUT and node.type.kind is not Kind.LIST else said
+
+
+def items(left: Type, right: Type) -> str:
+    """Say how the items of a list come to have one type."""
+    if Kind.STRING in {left.kind, right.kind}:
+        return "quote all items or none"
+    return "write all items in one unit"
+
+
+def constant(phase: str, value: str, expr: Expr) -> str:
+    """Say what comes of a condition that is the same for every node and pod, and why it may be."""
+    quoted = next((text for text in map(_quoted_name, walk(expr)) if text), "")
+    if quoted:
+        return f"write `{quoted}` without quotes"
+    if phase == "pod":
+        return _FOR_PODS[value]
+    return "it turns no node away" if value == "true" else "it turns every node away"
+
+
+def _quoted_name(expr: Expr) -> str:
+    if not isinstance(expr, Literal) or expr.kind is not LiteralKind.STRING:
+        return ""
+    return expr.text if tuple(expr.text.split(".")) in FIELDS else ""
+
+
 def to_number(node: Typed) -> str:
     """Say how a value becomes a number."""
-    if node.type.kind is Kind.BOOL:
-        return "write if(..., 1, 0) to get a number"
-    if node.type.kind is not Kind.STRING:
-        return ""
+    if node.op is Op.WEEKDAY:
+        return 'days are texts: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
     read = node.inputs[-1] if node.op in {Op.INPUT, Op.KEYED} else None
-    if read is not None and read.path[0] in _LABELS:
+    if read is not None and node.type.kind is Kind.STRING and read.path[0] in _LABELS:
         return f"{read.path[0].removeprefix('namespace_')} are strings; write number(...) to convert"
-    return "write number(...) to convert"
+    return _NUMBERS.get(node.type.kind, "")
 
 
 def addition(operator: str, node: Typed) -> str:

@@ -6,20 +6,17 @@ constant key is an input like any other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from policysched.language import habits
 from policysched.language.names import FIELDS, GROUPS, RESOURCE_NAMES, ROOTS, TALLIED, Field, Names
-from policysched.language.suggest import did_you_mean
+from policysched.language.suggest import did_you_mean, shown
 from policysched.language.syntax import Path, Span
 from policysched.language.typed import ANY_KEY, Input, Op, Typed, make
 from policysched.language.types import Gap, Kind, Shape, Type
 
 if TYPE_CHECKING:
     from policysched.language.check import Checker
-
-
-# What other languages call a missing value.
-_NOTHING: Final = frozenset({"null", "none", "nil", "undefined"})
 
 
 def check_path(checker: Checker, path: Path) -> Typed | None:
@@ -83,7 +80,10 @@ def _unknown(checker: Checker, path: Path) -> Typed | None:
     if name in FUNCTIONS:
         return checker.report("E0201", path.name_spans[0], "function", name=name)
     known = (*ROOTS, *checker.environment.lets, "true", "false")
-    suggestion = "write has(x) or not has(x)" if name in _NOTHING else did_you_mean(name, known)
+    roots = ("peer", "node", "pod", "cluster") if checker.peers else ("node", "pod", "cluster")
+    suggestion = habits.name(name, known, checker.environment.metrics, roots)
+    if not suggestion and len(path.names) == 1 and path.key is None:
+        suggestion = f'write `"{shown(name)}"` if it is a text'
     return checker.report("E0201", path.name_spans[0], name=name, suggestion=suggestion)
 
 
@@ -91,13 +91,13 @@ def _metric(checker: Checker, path: Path) -> Typed | None:
     metrics = checker.environment.metrics
     if len(path.names) == 1:
         fields = ", ".join(metrics) or "that spec.metrics declares"
-        return checker.report("E0202", path.span, "group", path="metrics", fields=fields)
+        return checker.report("E0202", path.span, "group", path="metrics", instead=f"it has the fields {fields}")
     name = path.names[1]
     if name not in metrics:
         meant = did_you_mean(name, metrics)
         return checker.report("E0203", path.name_spans[1], name=name, suggestion=meant and f"; {meant}")
     if len(path.names) > 2:
-        return checker.report("E0202", path.name_spans[2], parent=f"metrics.{name}", field=path.names[2], suggestion="")
+        return _no_such(checker, path, 3, f"write `metrics.{name}`")
     return _read(checker, path, Field(Type(Kind.QUANTITY, metrics[name], Shape.NODES, Gap.INPUT)))
 
 
@@ -105,31 +105,19 @@ def _field(checker: Checker, path: Path) -> Field | None:
     names = path.names
     for size in range(2, len(names) + 1):
         if names[:size] not in FIELDS and names[:size] not in GROUPS and names[:size] not in TALLIED:
-            _no_such(checker, path, size)
+            _no_such(checker, path, size, habits.field(names, size))
             return None
     found = FIELDS.get(names)
     if found is None and names in TALLIED:
         checker.report("E0202", path.span, "tally", path=path.dotted)
     elif found is None:
-        fields = ", ".join(GROUPS[names])
-        checker.report("E0202", path.span, "group", path=path.dotted, fields=fields)
+        checker.report("E0202", path.span, "group", path=path.dotted, instead=habits.group(names))
     return found
 
 
-def _no_such(checker: Checker, path: Path, size: int) -> None:
-    parent, name = path.names[: size - 1], path.names[size - 1]
-    suggestion = _suggested(parent, name)
-    checker.report("E0202", path.name_spans[size - 1], parent=".".join(parent), field=name, suggestion=suggestion)
-
-
-def _suggested(parent: Names, name: str) -> str:
-    found = FIELDS.get(parent)
-    if parent == ("peer",) and ("pod", name) in (*FIELDS, *GROUPS):
-        return "placed pods have neither age nor annotations here"
-    if name == "gpu" and found is not None and found.keyed:
-        return f'write `{".".join(parent)}["nvidia.com/gpu"]`, or what your devices are called'
-    meant = did_you_mean(name, GROUPS.get(parent, ()))
-    return meant or (f'write `{".".join(parent)}["{name}"]`' if found is not None and found.keyed else "")
+def _no_such(checker: Checker, path: Path, size: int, suggestion: str) -> Typed | None:
+    parent, name = ".".join(path.names[: size - 1]), path.names[size - 1]
+    return checker.report("E0202", path.name_spans[size - 1], parent=parent, field=name, suggestion=suggestion)
 
 
 def _closed(checker: Checker, path: Path) -> bool:
@@ -144,7 +132,8 @@ def _read(checker: Checker, path: Path, found: Field) -> Typed | None:
         return None
     if path.key is None:
         if found.keyed:
-            return checker.report("E0202", path.span, "key", path=path.dotted)
+            variant = "resource" if path.names in GROUPS else "key"
+            return checker.report("E0202", path.span, variant, path=path.dotted)
         return make(Op.INPUT, (), found.type, Input(path.names[0], path.names[1:]))
     if not found.keyed:
         return checker.report("E0202", path.span, "no key", path=path.dotted)

@@ -8,13 +8,17 @@ what those write who are used to other languages.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from lark import Token
 
 from policysched.language.diagnostics import Diagnostic, diagnose
+from policysched.language.habits import LISTS, NOTHING, SIGNS, WORDS
 from policysched.language.limits import OPERAND_ENDS
+from policysched.language.names import FIELDS, ROOTS
+from policysched.language.suggest import shown
 from policysched.language.syntax import Span
 from policysched.language.terminals import COMPARISONS, OPERATORS, TERMINALS, VALUES, expectation
 from policysched.language.tree import span_of
@@ -41,33 +45,10 @@ _QUOTES: Final = {
     **{quote: quote for quote in "\u00b4\u2032\u2033\u02ba\u301d\u301e\uff02\uff07"},
 }
 _SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
-_INSTEAD: Final[Mapping[str, str]] = {
-    "=": "write `==` to compare",
-    "===": "write `==` to compare",
-    "=<": "write `<=`",
-    "<>": "write `!=`",
-    "!==": "write `!=`",
-    "=>": "write `>=` to compare, `→` in a case",
-    "=~": "write glob(...), starts_with(...), ends_with(...) or contains(...)",
-    "!~": "write not glob(...)",
-    "&": "write `and`",
-    "|": "write `or`",
-    "?": "write if(condition, a, b), or `??` for a default",
-    ":": "write if(condition, a, b)",
-    "%": "there is no remainder; percentages are written 80%",
-}
 _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
-_OTHERWISE: Final[Mapping[str, str]] = {
-    "is": "write `==`, or has(x) to ask whether a value is there",
-    "if": "write if(condition, a, b)",
-    "then": "write if(condition, a, b)",
-    "like": "write glob(...)",
-    "matches": "write glob(...), starts_with(...), ends_with(...) or contains(...)",
-}
-_LISTS: Final = 'lists are written ["a", "b"]'
-_NOTHING: Final = frozenset({"none", "null", "nil"})
 _WORDS: Final = {"and", "or", "not", "in", "by", "true", "false", "else", "missing"}
+_KNOWN: Final = {*_WORDS, *ROOTS, *(name for names in FIELDS for name in names)}
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -94,11 +75,43 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
     token = tokens[index]
     if token.type == "BY" or (index and tokens[index - 1].type == "BY"):
         return "write `by` behind the brackets with a path behind it, as in sum(x) by node.zone"
-    if token.type == "COMMA" and _in_brackets_of_in(tokens[:index]):
-        return _LISTS
+    listing = _in_list(tokens, index)
+    if listing:
+        return listing
+    if index and (numbers := _number(tokens[index - 1], token, tokens[index + 1 : index + 2])):
+        return numbers
     # `if x` is a name with something behind it, as far as the grammar knows.
     names = [str(one) for one in (token, *tokens[index - 1 : index]) if one.type == "NAME"]
-    return next((_OTHERWISE[name] for name in names if name in _OTHERWISE), "")
+    return next((WORDS[name] for name in names if name in WORDS), "")
+
+
+def _in_list(tokens: Sequence[Token], index: int) -> str:
+    """Say how a list is written, where one was meant."""
+    kind, before = tokens[index].type, [one.type for one in tokens[:index]]
+    if kind == "COMMA" and _in_brackets_of_in(tokens[:index]):
+        return LISTS
+    if before[-2:] == ["IN", "LSQB"] and kind == "RSQB":
+        return "a list has at least one item"
+    opened = max((place for place, one in enumerate(before) if one == "LSQB"), default=0)
+    inside = before[opened - 1 : opened] == ["IN"] and "RSQB" not in before[opened:]
+    return f'items are constants: `"{tokens[index]}"` if it is a text' if inside and kind == "NAME" else ""
+
+
+def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
+    """Say how a number is written, where one was meant."""
+    joined = behind and behind[0].type == "NUMBER" and _touch(token, behind[0])
+    if token.type == "DOT" and joined:
+        return f"write `0.{behind[0]}`"
+    if token.type == "PLUS" and joined:
+        return f"write `{behind[0]}`"
+    if before.type != "NUMBER" or not _touch(before, token):
+        return ""
+    if token.type == "DOT":
+        return f"write `{before}`"
+    if token.type == "COMMA" and joined:
+        return f"write `{before}.{behind[0]}`"
+    digits = str(token).replace("_", "")
+    return f"write `{before}{digits}`" if token.type == "NAME" and digits.isdigit() else ""
 
 
 def _in_brackets_of_in(tokens: Sequence[Token]) -> bool:
@@ -117,14 +130,19 @@ def unexpected_character(text: str, tokens: Sequence[Token], position: int) -> D
     if character == '"':
         return _open_string(text, position)
     if character in _QUOTES:
-        return diagnose("E0103", text, _quoted(text, position), found=f"`{character}`")
+        return _wrong_quotes(text, position)
     found = _bad_word(text, tokens, position)
     if found is not None:
         return found
     if _SYMBOLS.match(text, position):
         return _no_operator(text, position)
-    span, shown = Span(position, position + 1), _named(character)
-    return diagnose("E0100", text, span, "character", found=shown, instead=_replacement(character))
+    template = text.startswith(("{{", "}}"), position)
+    if template or character in "{}":
+        instead = "expressions are no templates; leave {{ and }} out" if template else LISTS
+    else:
+        instead = _replacement(character)
+    span = Span(position, position + 1 + template)
+    return diagnose("E0100", text, span, "character", found=_named(character), instead=instead)
 
 
 def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic | None:
@@ -145,15 +163,15 @@ def _named(character: str) -> str:
     """Show a character; what looks like another one, or like nothing, with its number."""
     if character.isascii() and character.isprintable():
         return f"`{character}`"
-    number = f"U+{ord(character):04X}"
+    number = ", ".join(filter(None, (f"U+{ord(character):04X}", unicodedata.name(character, "").lower())))
     return f"`{character}` ({number})" if character.isprintable() else number
 
 
 def _replacement(character: str) -> str:
-    if character in "{}":
-        return _LISTS
     if character.isspace():
         return "write a plain space"
+    if not character.isprintable():
+        return "it is invisible; leave it out"
     return "" if character.isascii() else "outside of strings there are only the letters a to z, digits and signs"
 
 
@@ -196,7 +214,7 @@ def _percent(text: str, before: Token | None, token: Token) -> Diagnostic | None
     if before is None or before.type != "PERCENT" or token.type not in _OPENS_VALUE:
         return None
     end = span_of(before).end
-    return diagnose("E0101", text, Span(end - 1, end), found="%", instead=_INSTEAD["%"])
+    return diagnose("E0101", text, Span(end - 1, end), found="%", instead=SIGNS["%"])
 
 
 def _no_operator(text: str, position: int) -> Diagnostic:
@@ -205,10 +223,10 @@ def _no_operator(text: str, position: int) -> Diagnostic:
         start -= 1
     found = _SYMBOLS.match(text, start)
     run = found.group() if found else text[position]
-    if run not in _INSTEAD and text[position] in _INSTEAD:
+    if run not in SIGNS and text[position] in SIGNS:
         start, run = position, text[position]
     end = start + len(run)
-    instead = _QUOTE_TIMES if run == ":" and _TIME.match(text, start - 1) else _INSTEAD.get(run, "")
+    instead = _QUOTE_TIMES if run == ":" and _TIME.match(text, start - 1) else SIGNS.get(run, "")
     return diagnose("E0101", text, Span(start, end), found=run, instead=instead)
 
 
@@ -229,10 +247,14 @@ def _open_string(text: str, start: int) -> Diagnostic:
     return diagnose("E0104", text, Span(start, start + len(text[start:end].rstrip())))
 
 
-def _quoted(text: str, start: int) -> Span:
+def _wrong_quotes(text: str, start: int) -> Diagnostic:
     line_end = text.find("\n", start)
     closing = text.find(_QUOTES[text[start]], start + 1, len(text) if line_end < 0 else line_end)
-    return Span(start, start + 1 if closing < 0 else closing + 1)
+    end = start + 1 if closing < 0 else closing + 1
+    inside = text[start + 1 : closing] if closing > 0 else ""
+    plain = inside.isprintable() and not set('"\\') & set(inside) and shown(inside) == inside
+    instead = f'write `"{inside}"`' if inside and plain else 'strings stand in double quotes, as in "a"'
+    return diagnose("E0103", text, Span(start, end), found=f"`{text[start]}`", instead=instead)
 
 
 def _upper_case(text: str, touching: Token | None, word: re.Match[str]) -> Diagnostic:
@@ -242,5 +264,9 @@ def _upper_case(text: str, touching: Token | None, word: re.Match[str]) -> Diagn
     found = text[start : word.end()]
     lower = found.lower()
     snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", found).lower()
-    instead = "not has(...)" if lower in _NOTHING else lower if lower in _WORDS else snake
+    instead = f"`{lower if lower in _WORDS else snake}`"
+    if lower in NOTHING:
+        instead = "`not has(...)`"
+    elif start == word.start() and snake not in _KNOWN and text[word.end() : word.end() + 1] not in {".", "(", "["}:
+        instead += f', or `"{found}"` if it is a text'
     return diagnose("E0105", text, Span(start, word.end()), found=found, instead=instead)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policysched.language.arguments import constant_text, shown, strings
+from policysched.language.arguments import constant_text, strings
+from policysched.language.suggest import shown
 from policysched.language.syntax import Call
 from policysched.language.typed import Op, Typed, constant, make
 from policysched.language.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Unit, list_of

@@ -8,7 +8,7 @@ of a tree is bounded by the nesting that its writer can see and not by the lengt
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -164,3 +164,12 @@ _CHILDREN: Final[Mapping[type, Callable[[Any], tuple[Expr | None, ...]]]] = {
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the trees directly under a tree, in the order of the text."""
     return tuple(child for child in _CHILDREN[type(expr)](expr) if child is not None)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Give a tree and all trees under it, in the order of the text."""
+    waiting = [expr]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        waiting.extend(reversed(children(one)))

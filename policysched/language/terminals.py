@@ -84,6 +84,9 @@ def expectation(accepted: Collection[str]) -> str:
     if "LPAR" in rest and "STRING" in rest:
         names["a value"] = None
         rest -= VALUES
+    elif "STRING" in rest:
+        names["a constant"] = None
+        rest -= VALUES
     if "OR" in rest:
         names["an operator"] = None
         rest -= OPERATORS | {"DOT", "LSQB", "LPAR", "BY"}

@@ -22,12 +22,12 @@ TEXT_CODES: Final[Mapping[str, Code]] = {
     ),
     "E0101": Code("not an operator", "`{found}` is not an operator", "{instead}", 'node.name = "a"'),
     "E0102": Code("unknown unit", "unknown unit `{unit}`", "{instead}", "node.free.memory > 4GB"),
-    "E0103": Code("wrong quotes", "{found} does not quote a string", 'strings are written "so"', "node.name == 'a'"),
+    "E0103": Code("wrong quotes", "{found} does not quote a string", "{instead}", "node.name == 'a'"),
     "E0104": Code(
-        "string not closed", "the string is not closed", 'a string ends with `"` on its own line', 'node.name == "a'
+        "string not closed", "the string is not closed", 'close it with `"` on the same line', 'node.name == "a'
     ),
     "E0105": Code(
-        "names are lower-case", "names are lower-case, `{found}` is not", "write `{instead}`", 'node.Name == "a"'
+        "names are lower-case", "names are lower-case, `{found}` is not", "write {instead}", 'node.Name == "a"'
     ),
     "E0106": Code(
         "comparisons do not chain", "comparisons do not chain", "write `a < b and b < c`", "1 < cluster.nodes < 5"
@@ -55,7 +55,7 @@ TEXT_CODES: Final[Mapping[str, Code]] = {
         'nod.name == "a"',
         variants={
             "function": ("`{name}` is a function", "write `{name}(...)`"),
-            "none": ("`{name}` has no fields", ""),
+            "none": ("`{name}` has no fields", "write `{name}`"),
         },
     ),
     "E0202": Code(
@@ -65,8 +65,9 @@ TEXT_CODES: Final[Mapping[str, Code]] = {
         'node.nam == "a"',
         variants={
             "key": ("`{path}` needs a key", 'write `{path}["..."]`'),
-            "no key": ("`{path}` takes no key", ""),
-            "group": ("`{path}` is no value", "it has the fields {fields}"),
+            "resource": ("`{path}` needs a key", 'write `{path}.cpu`, `{path}.memory` or `{path}["nvidia.com/gpu"]`'),
+            "no key": ("`{path}` takes no key", "write `{path}`"),
+            "group": ("`{path}` is no value", "{instead}"),
             "call": ("`{path}` is a function", 'write `{path}("...")`'),
             "tally": ("`{path}` is a function", "write `{path}(...)`"),
         },
@@ -87,7 +88,7 @@ TEXT_CODES: Final[Mapping[str, Code]] = {
     "E0206": Code(
         "wrong number of arguments",
         "`{name}` takes {expected}, not {number}",
-        "",
+        "write `{form}`",
         "has()",
         variants={"pair": ("`{name}` takes one argument, not {number}", "use least or greatest")},
     ),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from policysched.language.arguments import constant_text, shown, strings
-from policysched.language.suggest import did_you_mean
+from policysched.language.arguments import constant_text, strings
+from policysched.language.suggest import did_you_mean, shown
 from policysched.language.syntax import Call
 from policysched.language.typed import Op, Typed, make
 from policysched.language.types import BOOL, NUMBER, STRING, Unit

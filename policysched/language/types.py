@@ -93,9 +93,10 @@ class Type:
     @property
     def item(self) -> str:
         """What a list's items are called."""
-        return "strings" if self.unit is None else self.unit.value
+        return _ITEMS[self.unit]
 
 
+_ITEMS = {None: "strings", Unit.NUMBER: "numbers", Unit.CPU: "cpu", Unit.BYTES: "bytes", Unit.DURATION: "durations"}
 BOOL = Type(Kind.BOOL)
 STRING = Type(Kind.STRING)
 VERSION = Type(Kind.VERSION)

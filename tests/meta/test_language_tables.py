@@ -43,8 +43,8 @@ def test_names_are_those_of_the_language_with_type_and_gap() -> None:
 
 
 def test_functions_are_those_of_the_language_in_its_words() -> None:
-    rows = {row[0].strip("`").partition("(")[0]: row[1] for row in table(LANGUAGE, "Functions")}
-    assert rows == {name: function.help for name, function in FUNCTIONS.items()}
+    rows = {row[0].strip("`").removesuffix(" [by key]"): row[1] for row in table(LANGUAGE, "Functions")}
+    assert rows == {f"{name}({function.form})": function.help for name, function in FUNCTIONS.items()}
 
 
 @pytest.mark.parametrize("row", table(LANGUAGE, "Functions"), ids=lambda row: str(row[0]))
