@@ -23,7 +23,7 @@ from policysched.rules.compiled import CompiledFilter, CompiledScore
 from policysched.rules.frame import NO_ROWS, RuleFrame
 from policysched.rules.node_inputs import aspects_read
 from policysched.rules.reach import Reach, reads_pod
-from policysched.rules.reads import Reads
+from policysched.rules.reads import PODS, Reads
 from policysched.rules.scoring import clipped, rule_values
 from policysched.rules.shared import Shared
 from policysched.rules.sources import Source, after, boundaries
@@ -137,8 +137,7 @@ class Block:
         changed: Rows | None = None
         counted = self._reads.counted()
         if self._stamps.size == cluster.nodes.columns.capacity:
-            aspects = self._reads.aspects | (Aspect.PODS if counted else Aspect.NONE)
-            changed = self._shared.changed(self._position, aspects)
+            changed, _ = self._shared.changed(self._position, self._reads.aspects | (PODS if counted else 0))
         else:
             self._stamps = np.zeros(cluster.nodes.columns.capacity, np.int64)
         self._position = cluster.journal.position

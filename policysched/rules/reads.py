@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from policysched.framework import Aspect
 from policysched.language.typed import TALLIES, TIME, Input, Typed
 from policysched.rules.node_inputs import aspects_read
@@ -16,14 +19,19 @@ from policysched.rules.subject import Subject
 from policysched.state.cluster import Cluster
 from policysched.state.tallies import Tally
 
+PODS = int(Aspect.PODS)
+
 
 class Knowing(Protocol):
     """Who knows what changed."""
 
     cluster: Cluster
 
-    def touched(self, since: int, reads: int) -> bool:
-        """Tell whether any row changed in some aspects after a position of the journal."""
+    def changed(self, since: int, reads: int) -> tuple[NDArray[np.int32] | None, int]:
+        """Give the rows that changed in some aspects after a position of the journal, each once, and these aspects.
+
+        Missing: None for rows where it is too long ago to tell.
+        """
 
     def counter(self, node: Typed, subject: Subject) -> Tally | None:
         """Give the counter that keeps a tally, None where it has to be counted when it is read."""
@@ -65,15 +73,19 @@ class Reads:
 
 
 class Version:
-    """Whether what a graph is made of may have changed."""
+    """Whether what a graph is made of may have changed, and on which rows."""
 
-    __slots__ = ("_knowing", "_reads", "_seen", "_timed")
+    __slots__ = ("_knowing", "_reads", "_seen", "_timed", "rows", "touched")
 
     def __init__(self, node: Typed, subject: Subject, knowing: Knowing) -> None:
         self._knowing = knowing
         self._reads = Reads((node,), subject, knowing)
         self._timed = TIME in node.inputs
         self._seen: tuple[int, float] | None = None
+        self.rows: NDArray[np.int32] | None = None
+        """The rows that changed between the last two questions; None where any may have."""
+        self.touched = 0
+        """The aspects in which any row changed then."""
 
     def is_past(self) -> bool:
         """Tell whether it may be another since this was last asked."""
@@ -83,9 +95,12 @@ class Version:
         if before == now:
             return False
         counted = self._reads.counted()
-        if before is None or counted or before[1] != now[1]:
+        self.rows = None
+        if before is None or before[1] != now[1]:
             return True
-        return self._knowing.touched(before[0], self._reads.aspects)
+        reads = self._reads.aspects | (PODS if counted else 0)
+        self.rows, self.touched = self._knowing.changed(before[0], reads)
+        return self.rows is None or self.rows.size > 0
 
 
 def _own_aspects(node: Typed) -> Aspect:

@@ -17,10 +17,11 @@ from policysched.language.program import evaluate_columns
 from policysched.language.typed import AGGREGATES, TALLIES, Typed
 from policysched.language.types import Shape
 from policysched.model.objects import Pod
+from policysched.rules.aggregates import Aggregate
+from policysched.rules.domains import Domains
 from policysched.rules.frame import RuleFrame
 from policysched.rules.metrics import MetricInput
 from policysched.rules.sources import (
-    Aggregate,
     Gathered,
     ImageSizes,
     Source,
@@ -45,7 +46,7 @@ class Shared:
         self._aggregates: weakref.WeakValueDictionary[Hashable, Aggregate] = weakref.WeakValueDictionary()
         self._subject: tuple[Pod, object, Subject] | None = None
         self._frames: dict[bool, tuple[object, Subject, dict[Hashable, RuleFrame]]] = {}
-        self._changes: tuple[int, dict[tuple[int, int], Rows | None]] = (-1, {})
+        self._changes: tuple[int, dict[tuple[int, int], tuple[NDArray[np.int32] | None, int]]] = (-1, {})
         self._everything: tuple[int, Rows] = (-1, slice(0, 0))
 
     def subject(self, pod: Pod) -> Subject:
@@ -126,21 +127,18 @@ class Shared:
             for node in plain_scalars(root, timed=subject is self.nobody):
                 evaluate_columns(node, frame)
 
-    def changed(self, since: int, reads: int) -> Rows | None:
-        """Give the rows that changed in some aspects after a position of the journal, None if that is too long ago."""
+    def changed(self, since: int, reads: int) -> tuple[NDArray[np.int32] | None, int]:
+        """Give the rows that changed in some aspects after a position of the journal, each once, and these aspects.
+
+        Missing: None for rows where it is too long ago to tell.
+        """
         journal = self.cluster.journal
         if self._changes[0] != journal.position:
             self._changes = (journal.position, {})
-        known = self._changes[1]
-        if (since, reads) not in known:
-            entries = journal.since(since)
-            known[since, reads] = None if entries is None else entries[0][(entries[1] & reads) != 0]
-        return known[since, reads]
-
-    def touched(self, since: int, reads: int) -> bool:
-        """Tell whether any row changed in some aspects."""
-        rows = self.changed(since, reads)
-        return not isinstance(rows, np.ndarray) or rows.size > 0
+        known = self._changes[1].get((since, reads))
+        if known is None:
+            known = self._changes[1][since, reads] = _selected(journal.since(since), reads)
+        return known
 
     def everything(self) -> Rows:
         """Give the rows of all nodes."""
@@ -156,6 +154,15 @@ class Shared:
         """A value that differs whenever anything may have changed."""
         cluster = self.cluster
         return cluster.journal.position, cluster.moment.seconds, cluster.namespaces_epoch
+
+    def domains(self, key: Typed, subject: Subject) -> Domains:
+        """Give the domains of a key."""
+        about = subject if subject.key(key.inputs) else self.nobody
+        place = ("domains", key, self.cluster.namespaces_epoch)
+        found: Domains | None = about.found.get(place)
+        if found is None:
+            found = about.found[place] = Domains(key, about, self)
+        return found
 
     def _source(self, node: Typed, subject: Subject) -> Source:
         key = ("source", node, self.cluster.namespaces_epoch)
@@ -180,6 +187,17 @@ class Shared:
             held = self.hold((*node.args, *node.inner), about)
             found = self._aggregates[node, own, epoch] = Aggregate(node, about, self, held)
         return found
+
+
+def _selected(
+    entries: tuple[NDArray[np.int32], NDArray[np.int32]] | None, reads: int
+) -> tuple[NDArray[np.int32] | None, int]:
+    if entries is None:
+        return None, reads
+    rows, aspects = entries
+    relevant = aspects & reads
+    chosen = rows[relevant != 0]
+    return np.unique(chosen) if chosen.size > 1 else chosen, int(np.bitwise_or.reduce(relevant))
 
 
 def _all_nodes(roots: Iterable[Typed]) -> Iterator[Typed]:

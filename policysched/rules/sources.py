@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from policysched.framework import Rows
 from policysched.language.program import evaluate_columns
-from policysched.language.reductions import aggregate_over
-from policysched.language.typed import AGGREGATES, TALLIES, TIME, Op, Typed, steps
+from policysched.language.typed import AGGREGATES, TALLIES, TIME, Typed
 from policysched.language.types import Shape
-from policysched.rules.frame import NO_ROWS, RuleFrame
-from policysched.rules.reads import Knowing, Version
+from policysched.rules.frame import NO_ROWS
+from policysched.rules.frames import Frames
+from policysched.rules.reads import Version
+from policysched.rules.rowless import key_of, rowless
 from policysched.rules.subject import VOLATILE, Subject
 from policysched.state.cluster import Cluster
 
@@ -40,51 +41,9 @@ class Source(Protocol):
         """Give the rows that see another value than they did at an earlier stamp."""
 
 
-class Frames(Knowing, Protocol):
-    """Who makes frames, and knows what changed."""
-
-    def frame(self, subject: Subject, rows: Rows) -> RuleFrame:
-        """Give the frame of some rows."""
-
-    def everything(self) -> Rows:
-        """Give the rows of all nodes."""
-
-
 def after(stamps: NDArray[np.int64], since: int) -> NDArray[np.int32]:
     """Give the rows that got a stamp after an earlier one."""
     return np.flatnonzero(stamps > since).astype(np.int32)
-
-
-class Aggregate:
-    """An aggregate over all nodes, for the pods that agree in what it reads of them."""
-
-    __slots__ = ("__weakref__", "_frames", "_held", "_node", "_subject", "_values", "_version")
-
-    def __init__(self, node: Typed, subject: Subject, frames: Frames, held: object) -> None:
-        self._node = node
-        self._subject = subject
-        self._frames = frames
-        self._held = held
-        self._version = Version(node, subject, frames)
-        self._values: NDArray[np.float64] = np.full(1, math.nan)
-
-    def at(self, rows: Rows) -> NDArray[np.float64] | float:
-        """Give its value on rows, computed anew where what it reads changed.
-
-        Shapes: (R,) where it has a domain.
-        """
-        if self._version.is_past():
-            self._compute()
-        return self._values[rows] if self._node.args else float(self._values[0])
-
-    def _compute(self) -> None:
-        rows = self._frames.everything()
-        found = aggregate_over(self._node, self._frames.frame(self._subject, rows))
-        if not self._node.args:
-            self._values = np.array([found])
-            return
-        self._values = np.full(self._frames.cluster.nodes.columns.capacity, math.nan)
-        self._values[rows] = found
 
 
 class Watch:
@@ -120,38 +79,61 @@ class Gathered:
     An aggregate moves with most placements; what a rule makes of it rarely does.
     """
 
-    __slots__ = ("__weakref__", "_frames", "_node", "_stamps", "_subject", "_values", "_version", "stamp")
+    __slots__ = ("__weakref__", "_domains", "_frames", "_ids", "_node", "_stamps", "_subject", "_values", "_version",
+                 "stamp")  # fmt: skip
 
     def __init__(self, node: Typed, subject: Subject, frames: Frames) -> None:
         self._node = node
         self._subject = subject
         self._frames = frames
         self._version = Version(node, subject, frames)
+        key = key_of(node)
+        self._domains = frames.domains(key, subject) if key is not None else None
+        self._ids: NDArray[np.int64] | None = None
         self._values: NDArray[Any] = np.zeros(0)
+        """One a domain where all aggregates go by the same key, else one a row."""
         self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
         self.stamp = 0
 
     def refresh(self) -> None:
         """Compute it anew where what it reads changed."""
-        if not self._version.is_past():
+        if self._domains is not None:
+            self._domains.refresh()
+        ids = self._domains.ids if self._domains is not None else None
+        if not self._version.is_past() and ids is self._ids:
             return
-        rows, nodes = self._frames.everything(), self._frames.cluster.nodes
-        found = _column(evaluate_columns(self._node, self._frames.frame(self._subject, rows)))
-        before = self._values[rows] if self._values.size == nodes.columns.capacity else None
-        if before is None:
-            self.stamp += 1
-            self._values = np.zeros(nodes.columns.capacity, found.dtype)
-            self._stamps = np.full(nodes.columns.capacity, self.stamp, np.int64)
+        values, capacity = self._compute(), self._frames.cluster.nodes.columns.capacity
+        if self._stamps.size == capacity:
+            self._compare(values, ids)
         else:
-            differs = (found != before) & ((found == found) | (before == before))  # noqa: PLR0124 NaN differs from itself
-            if differs.any():
-                self.stamp += 1
-                self._stamps[rows] = np.where(differs, self.stamp, self._stamps[rows])
-        self._values[rows] = found
+            self.stamp += 1
+            self._stamps = np.full(capacity, self.stamp, np.int64)
+        self._values, self._ids = values, ids
 
     def moved(self, since: int) -> Rows:
         """Give the rows whose value moved after a stamp."""
         return after(self._stamps[: self._frames.cluster.nodes.size], since)
+
+    def _compute(self) -> NDArray[Any]:
+        nodes = self._frames.cluster.nodes
+        rows: Rows = self._domains.heads if self._domains is not None else self._frames.everything()
+        frame = self._frames.frame(self._subject, rows)
+        found = np.broadcast_to(_column(evaluate_columns(self._node, frame)), (frame.rows,))
+        if self._domains is not None:
+            return found
+        values = np.zeros(nodes.columns.capacity, found.dtype)
+        values[rows] = found
+        return values
+
+    def _compare(self, values: NDArray[Any], ids: NDArray[np.int64] | None) -> None:
+        """Stamp the rows that see another value."""
+        before = self._values
+        if self._ids is not None and ids is not self._ids:
+            before, values, ids = before[self._ids], values[ids], None
+        differs = (values != before) & ((values == values) | (before == before))  # noqa: PLR0124 NaN differs from itself
+        if np.count_nonzero(differs):
+            self.stamp += 1
+            self._stamps[differs if ids is None else differs[ids]] = self.stamp
 
 
 class ImageSizes:
@@ -198,31 +180,19 @@ def boundaries(roots: Iterable[Typed], *, timed: bool) -> Iterator[Typed]:
         timed: Whether time moves them; for a pod class its key holds what it makes of the time.
     """
     waiting, seen = list(roots), set()
-    rowless = {node: value for root in waiting for node, value in _rowless(root).items()}
+    known = {node: value for root in waiting for node, value in rowless(root).items()}
     while waiting:
         node = waiting.pop()
         if node in seen:
             continue
         seen.add(node)
-        if node not in rowless:
-            rowless |= _rowless(node)
-        if rowless[node]:
+        if node not in known:
+            known |= rowless(node)
+        if known[node]:
             if node.type.shape is not Shape.SCALAR or is_volatile(node, timed=timed):
                 yield node
             continue
         waiting.extend((*node.args, *(node.inner if node.op in TALLIES else ())))
-
-
-def _rowless(root: Typed) -> dict[Typed, bool]:
-    """Tell of each node of a graph whether it is made of aggregates and of values for all rows alone."""
-    found: dict[Typed, bool] = {}
-    for node in steps(root):
-        if node.type.shape is Shape.SCALAR or node.op in AGGREGATES:
-            found[node] = True
-        else:
-            reads = not node.args or node.op is Op.KEYED or node.op in TALLIES
-            found[node] = not reads and all(found[arg] for arg in node.args)
-    return found
 
 
 def plain_scalars(root: Typed, *, timed: bool) -> Iterator[Typed]:

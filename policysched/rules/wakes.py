@@ -85,7 +85,9 @@ class Watch:
 
     def _gained(self, verdicts: Verdicts) -> bool:
         nodes, journal = self._shared.cluster.nodes, self._shared.cluster.journal
-        changed = self._shared.changed(self._position, self._reads) if self._position >= 0 else None
+        changed: Rows | None = None
+        if self._position >= 0:
+            changed, _ = self._shared.changed(self._position, self._reads)
         if changed is None or self._held.size != nodes.columns.capacity:
             changed = slice(0, nodes.size)
             self._held = np.resize(

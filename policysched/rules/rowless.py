@@ -1,0 +1,34 @@
+"""Parts of graphs that read nothing of a row but which domain it is in: made of aggregates and values for all rows."""
+
+from __future__ import annotations
+
+from policysched.language.typed import AGGREGATES, TALLIES, Op, Typed, steps
+from policysched.language.types import Shape
+
+
+def rowless(root: Typed) -> dict[Typed, bool]:
+    """Tell of each node of a graph whether it is made of aggregates and of values for all rows alone."""
+    found: dict[Typed, bool] = {}
+    for node in steps(root):
+        if node.type.shape is Shape.SCALAR or node.op in AGGREGATES:
+            found[node] = True
+        else:
+            reads = not node.args or node.op is Op.KEYED or node.op in TALLIES
+            found[node] = not reads and all(found[arg] for arg in node.args)
+    return found
+
+
+def key_of(root: Typed) -> Typed | None:
+    """Give the key that all aggregates of a rowless graph go by, None where they go by several."""
+    waiting, seen = [root], set[Typed]()
+    keys: set[Typed] = set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op in AGGREGATES:
+            keys.update(node.args)
+        else:
+            waiting.extend(node.args)
+    return keys.pop() if len(keys) == 1 else None
