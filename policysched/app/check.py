@@ -64,8 +64,12 @@ def findings(policy: Object, document: Document | None = None, cluster: Cluster 
     """
     if not isinstance(policy, Mapping) or policy.get("kind") != KIND:
         raise UsageError(f"expected an object of kind {KIND}")
-    for one in _diagnostics(policy, cluster):
-        yield Finding(policy_name(policy), explained(one, document), document)
+    name = policy_name(policy)
+    found = [
+        Finding(name, explained(one, document), document, one.message.startswith(shape.UNKNOWN))
+        for one in _diagnostics(policy, cluster)
+    ]
+    yield from sorted(found, key=lambda one: one.place() or (0, 0))
 
 
 def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic]:
@@ -77,8 +81,12 @@ def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic
         if not misshapen:
             yield Diagnostic("error", shape.CODE, error.reason, 1, 1, 1, None, error.field)
         return
-    seen = {one.field for one in misshapen}
     result = compile_policy(decoded)
-    yield from (one for one in result.diagnostics if one.field not in seen)
+    yield from (one for one in result.diagnostics if not _is_inside(one.field, misshapen))
     if result.policy is not None and cluster is not None:
         yield from (one for one in absent(result.policy, cluster) if not one.message.startswith(_METRIC))
+
+
+def _is_inside(field: str, misshapen: Iterable[Diagnostic]) -> bool:
+    """Whether a field is one of those that have the wrong shape, or is in one."""
+    return any(field == one.field or field.startswith((f"{one.field}.", f"{one.field}[")) for one in misshapen)

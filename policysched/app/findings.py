@@ -25,6 +25,8 @@ class Finding:
     policy: str
     diagnostic: Diagnostic
     document: Document | None = None
+    at_key: bool = False
+    """Whether it is about a field's name and not about its value."""
 
     @property
     def is_error(self) -> bool:
@@ -33,8 +35,11 @@ class Finding:
 
     def place(self) -> Place | None:
         """Give the place in the file."""
-        found = self.diagnostic
-        return self.document.place(found.field, found.line, found.column) if self.document else None
+        found, document = self.diagnostic, self.document
+        if document is None:
+            return None
+        key = places.key(document.source.root, document.inside(found.field)) if self.at_key else None
+        return places.start(key) if key else document.place(found.field, found.line, found.column)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the finding as docs/dry-run.md shows it."""
@@ -69,6 +74,8 @@ class Finding:
         found, document = self.diagnostic, self.document
         if document is None or found.end_column <= found.column:
             return begin.column
+        if self.at_key:
+            return begin.column + found.end_column - found.column
         last = document.place(found.field, found.line, found.end_column - 1)
         if last.line != begin.line:
             return len(document.source.lines[begin.line - 1]) + 1

@@ -40,6 +40,15 @@ def find(node: Node, field: str) -> tuple[Node, bool]:
     return node, True
 
 
+def key(root: Node, field: str) -> Node | None:
+    """Find the key of a field, where the field is one of an object."""
+    parent, _, name = field.rpartition(".")
+    node, found = find(root, parent)
+    if not found or not isinstance(node, MappingNode):
+        return None
+    return next((one for one, _ in node.value if isinstance(one, ScalarNode) and one.value == name), None)
+
+
 def start(node: Node) -> Place:
     """Give the place where a value begins."""
     return Place(node.start_mark.line + 1, node.start_mark.column + 1)

@@ -8,6 +8,7 @@ from policysched import check
 from policysched.app.check import check_documents
 from policysched.app.files import read
 from policysched.app.findings import Finding
+from policysched.app.places import Place
 from policysched.errors import UsageError
 
 HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
@@ -113,8 +114,24 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         "quote it",
     ),
     (_policy(filters=[{"name": "a"}]), "spec.filters[0].require", "`require` is missing", None),
-    (_policy(filters=[{"require": "true"}]), "spec.filters[0].name", "`name` is missing", None),
-    (_policy(filters={}), "spec.filters", "expected a list, got an object", None),
+    (
+        _policy(scores=[{"name": "a", "cases": [{"node.ready": 80}]}]),
+        "spec.scores[0].cases[0]",
+        "expected text, got an object",
+        'write `→` in place of ":"; YAML reads a key before it',
+    ),
+    (_policy(filters=[{"require": "node.ready"}]), "spec.filters[0].name", "`name` is missing", None),
+    (_policy(filters={}), "spec.filters", "expected a list, got an object", "write `- ` before each item"),
+    (_policy(filters=["node.ready"]), "spec.filters[0]", "expected an object, got a text", None),
+    (_policy(scores=[5]), "spec.scores[0]", "expected an object, got a whole number", None),
+    (_policy(metrics=["up"]), "spec.metrics[0]", "expected an object, got a text", None),
+    (_policy(let=[{"name": "a"}]), "spec.let[0].value", "`value` is missing", None),
+    (
+        _policy(podSelector={"app": "web"}),
+        "spec.podSelector.app",
+        'unknown field "app"',
+        "labels stand under `matchLabels`",
+    ),
     (_policy(weigth=1), "spec.weigth", 'unknown field "weigth"', 'did you mean "weight"?'),
     (_policy(xyz=1), "spec.xyz", 'unknown field "xyz"', None),
     (
@@ -134,7 +151,7 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         _policy(filters=[{"name": "A", "require": "node.ready"}]),
         "spec.filters[0].name",
         "invalid value: \"A\": should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
-        None,
+        "a name has lower-case letters, digits and -, at most 63",
     ),
     ({**_policy(), "apiVersion": "policysched.io/v1"}, "apiVersion", "expected policysched.io/v1alpha1", None),
     ({**_policy(), "metadata": {}}, "metadata.name", "`name` is missing", None),
@@ -165,6 +182,42 @@ def test_policy_without_a_spec_is_told_so() -> None:
 def test_misshapen_field_does_not_hide_mistakes_in_others() -> None:
     policy = _policy(weight=200, filters=[{"name": "a", "require": True}, {"name": "b", "require": "nod.name"}])
     assert [one["code"] for one in check([policy])] == ["E0001", "E0001", "E0201"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"filters": [{"name": "a", "requires": "x"}, {"name": "b", "require": "nod.name"}]},
+        {"filters": [{"require": "node.ready"}, {"name": "b", "require": "nod.name"}]},
+        {"filters": ["node.ready", {"name": "b", "require": "nod.name"}]},
+        {"scores": [{"name": "a", "cases": [{"node.ready": 80}, "nod.name → 1"]}]},
+        {"scores": ["5"], "appliesTo": "nod.name"},
+        {"let": [{"name": "a"}, {"value": "nod.name"}]},
+        {"metrics": [{"name": "a"}], "appliesTo": "nod.name"},
+    ],
+)
+def test_an_item_that_lacks_something_does_not_hide_mistakes_in_others(spec: dict[str, Any]) -> None:
+    found = [one["code"] for one in check([_policy(**spec)])]
+    assert found.count("E0201") == 1
+    assert set(found) == {"E0001", "E0201"}
+
+
+def test_findings_of_a_file_are_in_its_order_and_show_names_that_are_unknown() -> None:
+    found = _found(
+        "  lets:\n  - x\n  filters:\n  - name: a\n    require: nod.name\n    when: nod.name\n  weight: 200\n"
+    )
+    places = [(one.diagnostic.field, one.place(), one.end(one.place() or Place(0, 0))) for one in found]
+    assert [(field, place and place[1], end) for field, place, end in places] == [
+        ("spec.lets", 3, 7),
+        ("spec.filters[0].require", 14, 17),
+        ("spec.filters[0].when", 11, 14),
+        ("spec.weight", 11, 14),
+    ]
+
+
+def test_name_of_two_rules_is_one_finding() -> None:
+    rule = {"name": "a", "require": "node.ready"}
+    assert [one["code"] for one in check([_policy(filters=[rule, rule])])] == ["E0208"]
 
 
 def test_field_is_not_reported_twice() -> None:
