@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import sys
 
 from .biting import Survey
 from .compare import differences
 from .generate import singles
 from .judge import ours
 from .oracle import Oracle
+
+EVERY = 1000
+"""After how many cases the run says how far it is."""
 
 
 def main() -> None:
@@ -29,7 +33,9 @@ def main() -> None:
             survey.add(case, theirs)
             if differences(ours(case), theirs):
                 failing.append(case["id"])
-    print(f"seed {options.seed}: {len(failing)} differences {failing[:10]}")  # noqa: T201 - a command's output
+            if survey.total % EVERY == 0:
+                print(f"{survey.total}: {len(failing)} differences", file=sys.stderr)  # noqa: T201 - a command's output
+    print(f"seed {options.seed}: {len(failing)} differences {failing[:10]}")  # noqa: T201 - as above
     print(survey.text())  # noqa: T201 - as above
 
 
