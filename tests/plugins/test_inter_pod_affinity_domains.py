@@ -107,6 +107,42 @@ SEVERAL: dict[str, tuple[Pod, list[Node], list[Pod], dict[str, Status]]] = {
         [pod("e", namespace="x", on="a", affinity=away(term(FOO)))],
         {},
     ),
+    "of two terms each is met on its own, over the key of its own": (
+        pod(affinity=away(term(FOO), term(BAR, "region"))),
+        ZONES[:2],
+        [other("a", foo=""), other("b", bar="")],
+        {"a": AWAY, "b": AWAY},
+    ),
+    "one pod meets both terms, over a wide key and a narrow one": (
+        pod(affinity=away(term(FOO, "region"), term(BAR))),
+        ZONES[:2],
+        [other("a", foo="", bar="")],
+        {"a": AWAY, "b": AWAY},
+    ),
+    "a pod of another namespace is not kept away from": (
+        pod(affinity=away(term(FOO, "region"))),
+        nodes(n1=CHINA, n2=AZ, n3=INDIA),
+        [other("n1", foo=""), pod("e", namespace="x", on="n3", labels={"foo": ""})],
+        {"n1": AWAY, "n2": AWAY},
+    ),
+    "placed pods' terms reach as far as the key of each": (
+        pod(labels={"foo": "", "bar": ""}),
+        ZONES[:2],
+        [other("a", away(term(FOO)), x=""), other("a", away(term(BAR, "region")), y="")],
+        {"a": REPELLED, "b": REPELLED},
+    ),
+    "both terms of a placed pod mean this one": (
+        pod(labels={"foo": "", "bar": ""}),
+        ZONES[:2],
+        [other("a", away(term(FOO, "region"), term(BAR)), x="")],
+        {"a": REPELLED, "b": REPELLED},
+    ),
+    "of the terms of placed pods one each means this pod": (
+        pod(labels={"foo": "", "bar": ""}),
+        ZONES,
+        [other("a", away(term(FOO), term(label("x1"))), x=""), other("b", away(term(BAR), term(label("x2"))), x="")],
+        {"a": REPELLED, "b": REPELLED},
+    ),
     "two nodes of one host name are one domain": (
         pod(affinity=away(term(FOO, "host"))),
         nodes(a={"host": "h"}, b={"host": "h"}, c={"host": "i"}),

@@ -107,6 +107,21 @@ ONE_NODE: dict[str, tuple[Pod, list[Pod], Status | None]] = {
         [scan(labels={"b": "", "c": ""}, affinity=away(term(label("a")), term(label("b"))))],
         AWAY,
     ),
+    "and so it is where the other one of the two is met": (
+        pod(labels={"b": "", "c": ""}, affinity=away(term(label("a")), term(label("b")))),
+        [scan(labels={"a": "", "c": ""}, affinity=away(term(label("a")), term(label("b"))))],
+        AWAY,
+    ),
+    "affinity that leaves out the pod's own like": (
+        pod(labels=SCAN, affinity=near(term(label("service", "scan", operator="NotIn"), "region"))),
+        [scan()],
+        NEAR,
+    ),
+    "the placed pod's anti-affinity leaves out the pod's like": (
+        pod(labels=SCAN),
+        [scan(affinity=away(term(label("service", "scan", operator="NotIn"))))],
+        None,
+    ),
     "anti-affinity without the label on the node": (
         pod(affinity=away(term(SERVICE, "rack"))),
         [scan(affinity=away(term(None, "rack")))],

@@ -9,13 +9,23 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import Cluster, unresolvable, unschedulable
-from policysched.model.objects import LabelSelector, Pod, Taint, Toleration
+from policysched.model.objects import (
+    Affinity,
+    LabelSelector,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    Requirement,
+    Taint,
+    Toleration,
+)
 from policysched.plugins.pod_topology_spread import PodTopologySpread
 from policysched.plugins.pod_topology_spread_filter import HardState
 from policysched.state import domains
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, rejected, scored
-from tests.plugins.spread_build import BAR, HOST, UNEVEN, around, crowd, hard, incoming, soft
+from tests.plugins.spread_build import BAR, HOST, UNEVEN, ZONES, around, crowd, hard, incoming, soft
 
 SPOT = Taint(key="spot", effect="NoSchedule")
 
@@ -81,6 +91,28 @@ def test_nodes_without_the_label_are_rejected_for_good_and_their_pods_do_not_cou
     }
 
 
+def test_a_label_that_no_node_has_rejects_all_for_good() -> None:
+    missing = unresolvable(f"{UNEVEN} (missing required label)")
+    answer = filtered(PodTopologySpread(), incoming(hard("rack")), cluster(*around("ax")))
+    assert answer == {"a": missing, "x": missing}
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "pods", "fits"),
+    [
+        ("node", "In", ("a", "y"), crowd(a=2, b=1, y=3), "abx"),
+        ("zone", "NotIn", ("b",), crowd(b=2, y=1), "ab"),
+    ],
+)
+def test_nodes_that_the_pods_affinity_leaves_out_count_for_nothing(
+    key: str, operator: str, values: tuple[str, ...], pods: Any, fits: str
+) -> None:
+    chosen = Requirement(key="node", operator=operator, values=values)
+    terms = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[chosen])])
+    affinity = Affinity(node_affinity=NodeAffinity(required=terms))
+    assert fitting(incoming(hard(key), affinity=affinity), *around(), *pods) == fits
+
+
 def test_without_any_eligible_node_the_least_is_0_unless_no_domain_is_asked_for() -> None:
     unlikely = {"node_selector": {"absent": ""}}
     assert fitting(incoming(hard("node", 1), **unlikely), *around(), *crowd(a=1)) == "abxy"
@@ -115,6 +147,26 @@ def test_inclusion_policies_say_which_nodes_count(
     nodes = [node(name, labels=own, taints=[SPOT] * (name == "y")) for name, own in zip("abxy", SELECTED, strict=True)]
     tolerations = [Toleration(key="spot", operator="Exists")] * tolerated
     of = incoming(hard("node", **wanted), node_selector=selector, tolerations=tolerations)
+    assert fitting(of, *nodes, *crowd(a=1, b=1, y=1)) == fits
+
+
+@pytest.mark.parametrize(
+    ("by_zone", "by_node", "tainted", "unselected", "fits"),
+    [
+        (policies("Honor", "Ignore"), policies("Ignore", "Ignore"), "", "y", "x"),
+        (policies("Honor", "Honor"), policies("Honor", "Ignore"), "y", "", "x"),
+        (policies("Honor", "Ignore"), policies("Honor", "Ignore"), "y", "b", "bx"),
+        (policies("Honor", "Honor"), policies("Ignore", "Ignore"), "y", "b", "x"),
+    ],
+)
+def test_each_constraint_has_policies_of_its_own(
+    by_zone: dict[str, Any], by_node: dict[str, Any], tainted: str, unselected: str, fits: str
+) -> None:
+    labels = {
+        name: {"zone": ZONES[name], "node": name} | ({} if name in unselected else {"foo": ""}) for name in "abxy"
+    }
+    nodes = [node(name, labels=own, taints=[SPOT] * (name in tainted)) for name, own in labels.items()]
+    of = incoming(hard("zone", **by_zone), hard("node", **by_node), node_selector={"foo": ""})
     assert fitting(of, *nodes, *crowd(a=1, b=1, y=1)) == fits
 
 

@@ -7,10 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from policysched.model.objects import LabelSelector
+from policysched.model.objects import (
+    Affinity,
+    LabelSelector,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+    Taint,
+)
 from policysched.plugins.pod_topology_spread_score import natural_log
-from tests.build import cluster
+from tests.build import cluster, node, pod
 from tests.plugins.spread_build import BAR, HOST, around, crowd, hard, incoming, scores, soft
 
 
@@ -58,6 +67,63 @@ def test_feasible_nodes_are_scored_by_how_few_pods_there_are(
 ) -> None:
     of = incoming(*constraints, labels="foo bar")
     assert scores(of, cluster(*around(), *pods), expected) == expected
+
+
+def test_pods_of_other_namespaces_and_terminating_pods_do_not_count() -> None:
+    others = [pod("other", namespace="other", on="a", labels={"foo": ""}), *crowd(a=1, b=2)]
+    assert scores(incoming(soft()), cluster(*around("ab"), *others), "ab") == {"a": 100, "b": 33}
+    leaving, staying = crowd(a=1, b=1)
+    leaving = replace(leaving, metadata=replace(leaving.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+    assert scores(incoming(soft()), cluster(*around("ab"), leaving, staying), "ab") == {"a": 100, "b": 0}
+
+
+SELECTED = NodeSelector(
+    node_selector_terms=[NodeSelectorTerm(match_expressions=[Requirement(key="foo", operator="In", values=("",))])]
+)
+BY_SELECTOR = {"node_selector": {"foo": ""}}
+BY_AFFINITY = {"affinity": Affinity(node_affinity=NodeAffinity(required=SELECTED))}
+COUNTED, PASSED_OVER = {"a": 66, "b": 100, "x": 100}, {"a": 0, "b": 33, "x": 100}
+
+
+@pytest.mark.parametrize(
+    ("spec", "policies", "expected"),
+    [
+        (BY_SELECTOR, {}, PASSED_OVER),
+        (BY_SELECTOR, {"node_affinity_policy": "Ignore"}, COUNTED),
+        (BY_AFFINITY, {}, PASSED_OVER),
+        (BY_AFFINITY, {"node_affinity_policy": "Ignore"}, COUNTED),
+        ({}, {"node_taints_policy": "Honor"}, PASSED_OVER),
+        ({}, {}, COUNTED),
+    ],
+)
+def test_inclusion_policies_say_whose_pods_count(
+    spec: dict[str, Any], policies: dict[str, Any], expected: Mapping[str, int]
+) -> None:
+    """Node x is tainted and lacks the label foo; where it does not count, its pod does not either."""
+    labels = {name: {"node": name} | ({} if name == "x" else {"foo": ""}) for name in "abx"}
+    spot = Taint(key="spot", effect="NoSchedule")
+    nodes = [node(name, labels=own, taints=[spot] * (name == "x")) for name, own in labels.items()]
+    made = cluster(*nodes, *crowd(a=2, b=1, x=1))
+    assert scores(incoming(soft("node", **policies), **spec), made, "abx") == expected
+
+
+@pytest.mark.parametrize(
+    ("constraints", "pods"),
+    [
+        (
+            [soft("zone", 1, LabelSelector(), match_label_keys=["foo"]),
+             soft(HOST, 1, LabelSelector(), match_label_keys=["bar"])],
+            [*crowd(a=1, x=1), *crowd("foo bar", b=1), *crowd("bar", x=1)],
+        ),
+        (
+            [soft("zone"), soft(HOST, 1, BAR, match_label_keys=["baz"])],
+            [*crowd(a=1, x=1), *crowd("foo bar baz", b=1), *crowd("bar", x=1), *crowd("bar baz", x=1)],
+        ),
+    ],
+)  # fmt: skip
+def test_label_keys_narrow_each_constraint_on_its_own(constraints: Any, pods: Any) -> None:
+    found = scores(incoming(*constraints, labels="foo bar baz"), cluster(*around(), *pods), "abxy")
+    assert found == {"a": 60, "b": 20, "x": 60, "y": 100}
 
 
 def test_nodes_that_lack_a_label_of_the_pods_own_constraints_score_0() -> None:
