@@ -12,7 +12,7 @@ import sys
 
 from .biting import Survey
 from .compare import differences
-from .generate import singles
+from .generate import RELATED, singles
 from .judge import ours
 from .oracle import Oracle
 
@@ -25,16 +25,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--seed", type=int, default=secrets.randbits(32))
     parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--related", type=float, default=RELATED, help="share of cases whose pods look at each other")
     options = parser.parse_args()
     survey, failing = Survey(), []
     with Oracle() as oracle:
-        for case in singles(options.seed, range(options.count)):
+        for case in singles(options.seed, range(options.count), related=options.related):
             theirs = oracle.decide(case)
             survey.add(case, theirs)
             if differences(ours(case), theirs):
                 failing.append(case["id"])
             if survey.total % EVERY == 0:
-                print(f"{survey.total}: {len(failing)} differences", file=sys.stderr)  # noqa: T201 - a command's output
+                told = f"seed {options.seed}: {len(failing)} differences in {survey.total}"
+                print(told, file=sys.stderr)  # noqa: T201 - a command's output
     print(f"seed {options.seed}: {len(failing)} differences {failing[:10]}")  # noqa: T201 - as above
     print(survey.text())  # noqa: T201 - as above
 
