@@ -125,7 +125,7 @@ def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
     _fill_spreading(spec)
     for volume in spec.get("volumes", ()):
         _fill_disk(volume)
-    _merge_label_keys(spec, metadata.get("labels", {}))
+    merge_label_keys(spec, metadata.get("labels", {}))
     return pod
 
 
@@ -258,7 +258,7 @@ def _fill_spreading(spec: Object) -> None:
         constraint.setdefault("nodeTaintsPolicy", "Ignore")
 
 
-def _merge_label_keys(spec: Object, labels: Mapping[str, str]) -> None:
+def merge_label_keys(spec: Object, labels: Mapping[str, str]) -> None:
     """Write what matchLabelKeys and mismatchLabelKeys stand for into the selectors beside them.
 
     A selector that asks for such a key already comes from an API server: nobody may write both. What it asks for is

@@ -1,13 +1,15 @@
 """What the API server does to a new object with a look at the rest of the cluster.
 
-Priority from its class, the default service account, the usual tolerations, the first status of a pod. It
-reads the store and changes only the object at hand. Objects that are loaded keep the status they come with.
+Priority from its class, the default service account, the usual tolerations, what matchLabelKeys stand for, the first
+status of a pod. It reads the store and changes only the object at hand. Objects that are loaded keep the status they
+come with.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from policysched.model.defaults import merge_label_keys
 from policysched.sandbox.defaults import all_containers, fill
 from policysched.sandbox.failures import ApiError, forbidden
 
@@ -57,6 +59,7 @@ _FIRST_STATUS: dict[str, Json] = {
 
 def _admit_pod(store: Store, pod: Json, now: str, *, loaded: bool) -> None:
     spec = pod["spec"]
+    merge_label_keys(spec, pod["metadata"].get("labels", {}))
     _service_account(store, pod, loaded=loaded)
     _priority(store, pod, loaded=loaded)
     for key in (_NOT_READY, _UNREACHABLE):

@@ -94,3 +94,17 @@ async def test_preferences_of_the_pod_and_of_placed_pods_choose_the_node(server:
     await server.delete("Pod", "web")
     await server.load(pod("other", labels=WEB))
     assert await server.placed("other") == {"other": "n2"}
+
+
+async def test_match_label_keys_keep_apart_only_pods_of_the_same_revision(server: Server, scheduler: InProcess) -> None:
+    def revision(name: str, number: str) -> Json:
+        apart = away(term(WEB, matchLabelKeys=["revision"]))
+        return pod(name, labels=WEB | {"revision": number}, affinity=apart)
+
+    await server.load(node("n1"))
+    await server.load(revision("old", "1"))
+    await server.placed("old")
+    await server.load(revision("new", "2"))
+    await server.placed("new")
+    await server.load(revision("newer", "2"))
+    await server.turned_away("newer", unfit(1, f"1 {AWAY}"))

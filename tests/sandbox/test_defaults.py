@@ -34,6 +34,23 @@ async def test_pods_get_what_the_api_server_fills_in(quiet_api: Api) -> None:
     assert found["status"] == {"phase": "Pending", "qosClass": "Guaranteed"}
 
 
+async def test_label_keys_become_demands_of_the_selectors_beside_them(quiet_api: Api) -> None:
+    keys = {"labelSelector": {"matchLabels": {"app": "web"}}, "matchLabelKeys": ["revision", "absent"]}
+    apart = {"topologyKey": "zone", **keys, "mismatchLabelKeys": ["team"]}
+    spread = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **keys}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    web = pod("web", affinity=affinity, topologySpreadConstraints=[spread])
+    web["metadata"]["labels"] = {"revision": "2", "team": "a"}
+    _, found = await quiet_api.post(PODS, web)
+    spec = found["spec"]
+    (term,) = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    same = {"key": "revision", "operator": "In", "values": ["2"]}
+    other = {"key": "team", "operator": "NotIn", "values": ["a"]}
+    assert term["labelSelector"] == {"matchLabels": {"app": "web"}, "matchExpressions": [same, other]}
+    (constraint,) = spec["topologySpreadConstraints"]
+    assert constraint["labelSelector"] == {"matchLabels": {"app": "web"}, "matchExpressions": [same]}
+
+
 async def test_a_toleration_of_everything_is_enough(quiet_api: Api) -> None:
     _, found = await quiet_api.post(PODS, pod("web", tolerations=[{"operator": "Exists"}]))
     assert found["spec"]["tolerations"] == [{"operator": "Exists"}]
