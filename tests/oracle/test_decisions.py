@@ -1,7 +1,8 @@
 """Our decisions against kube-scheduler's own, on random cases with a fresh seed.
 
-POLICYSCHED_SEED repeats a run, POLICYSCHED_CASES sets how many single decisions it makes. What
-differs is made small and written to files, together with the command that shows our side of it.
+POLICYSCHED_SEED repeats a run, POLICYSCHED_CASES sets how many decisions it makes about pods that look at each
+other; those about pods on their own are half as many. What differs is made small and written to files, together
+with the command that shows our side of it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .judge import disagreement, ours, places
 from .shrink import shrink
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from .oracle import Case, Oracle
@@ -43,14 +45,24 @@ def report(oracle: Oracle, failing: list[Case], folder: Path) -> str:
     return "\n".join([*lines, "shrunk:", *disagreement(oracle, small), command])
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_single_decisions_equal_those_of_kube_scheduler(oracle: Oracle, part: int, tmp_path: Path) -> None:
+def compare(oracle: Oracle, cases: Iterable[Case], folder: Path) -> None:
+    """Compare both sides on each case."""
     print(f"POLICYSCHED_SEED={SEED}")  # noqa: T201 - shown with a failure
     survey, failing = Survey(), []
-    for case in singles(SEED, range(part, CASES, PARTS)):
+    for case in cases:
         theirs = oracle.decide(case)
         survey.add(case, theirs)
         if differences(ours(case), theirs):
             failing.append(case)
     print(survey.text())  # noqa: T201 - shown with a failure, or with -rP
-    assert not failing, report(oracle, failing, tmp_path)
+    assert not failing, report(oracle, failing, folder)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_decisions_about_pods_on_their_own(oracle: Oracle, part: int, tmp_path: Path) -> None:
+    compare(oracle, singles(SEED, range(part, CASES // 2, PARTS), related=0.0), tmp_path)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_decisions_about_pods_that_look_at_each_other(oracle: Oracle, part: int, tmp_path: Path) -> None:
+    compare(oracle, singles(SEED, range(part, CASES, PARTS), related=1.0), tmp_path)

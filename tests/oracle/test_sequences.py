@@ -35,6 +35,7 @@ MARATHONS = range(max(1, CASES // 750))
 def check(oracle: Oracle, cases: Iterable[Case], folder: Path) -> None:
     """Compare both sides on each sequence, up to the first one that differs."""
     print(f"POLICYSCHED_SEED={SEED}")  # noqa: T201 - shown with a failure
+    pods = placed = 0
     for case in cases:
         decided, theirs = both(oracle, case)
         number, found = first_difference(decided, theirs)
@@ -42,6 +43,8 @@ def check(oracle: Oracle, cases: Iterable[Case], folder: Path) -> None:
             choices = [record.get("selected", "") for record in decided]
             alone = step(case, number, theirs, choices)
             pytest.fail(report(oracle, case, alone, folder))
+        pods, placed = pods + len(theirs), placed + sum("best" in record for record in theirs)
+    print(f"{pods} pods, {placed} of them placed")  # noqa: T201 - shown with -rP
 
 
 def report(oracle: Oracle, case: Case, alone: Case, folder: Path) -> str:
@@ -62,5 +65,6 @@ def test_sequences_in_changing_clusters(oracle: Oracle, tmp_path: Path) -> None:
     check(oracle, stories(SEED, STORIES), tmp_path)
 
 
-def test_five_hundred_pods_one_after_another(oracle: Oracle, tmp_path: Path) -> None:
-    check(oracle, marathons(SEED, MARATHONS), tmp_path)
+@pytest.mark.parametrize("related", [1.0, 0.0], ids=["looking at each other", "alone"])
+def test_five_hundred_pods_one_after_another(oracle: Oracle, related: float, tmp_path: Path) -> None:
+    check(oracle, marathons(SEED, MARATHONS, related=related), tmp_path)
