@@ -9,6 +9,7 @@ Source: plugins/interpodaffinity, v1.36.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
@@ -56,6 +57,8 @@ STATUSES = {
 }
 READS = Aspect.PODS | Aspect.LABELS
 DEFAULT_HARD_WEIGHT = 1
+WIDEST_SPREAD = 4096
+"""Up to which difference of sums what they are stretched to is looked up."""
 
 
 class InterPodAffinity:
@@ -133,18 +136,18 @@ class InterPodAffinity:
 
     def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
         """Stretch the sums, which may be negative, to 0..100."""
-        chosen = scores if feasible.all() else scores[feasible]
+        chosen = scores if np.count_nonzero(feasible) == feasible.size else scores[feasible]
         if not chosen.size:
             return np.zeros_like(scores)
         lowest = chosen.min()
-        spread = chosen.max() - lowest
+        spread = int(chosen.max() - lowest)
         if not spread:
             return np.zeros_like(scores)
-        stretched = np.subtract(scores, lowest, dtype=np.float64)
-        stretched /= spread
-        stretched *= MAX_NODE_SCORE
-        final: Scores = stretched.astype(np.int64)
-        return final
+        above = scores - lowest
+        if spread <= WIDEST_SPREAD:
+            final: Scores = _stretched_to(spread).take(above, mode="clip")
+            return final
+        return _stretched(above, spread)
 
     def leaves_out(self, state: Wishes) -> bool:
         """Tell whether no placed pod has anything to do with the class."""
@@ -183,6 +186,20 @@ class InterPodAffinity:
         stated = [term for _, term in weighted]
         parts = _keyed(around, stated, self._meant(stated, cluster))
         return [(key, Part(part.tally, weight)) for (key, part), (weight, _) in zip(parts, weighted, strict=True)]
+
+
+def _stretched(above: Scores, spread: int) -> Scores:
+    """Stretch 0..spread to 0..100, in kube-scheduler's order of operations."""
+    stretched = above / spread
+    stretched *= MAX_NODE_SCORE
+    final: Scores = stretched.astype(np.int64)
+    return final
+
+
+@functools.lru_cache(maxsize=256)
+def _stretched_to(spread: int) -> Scores:
+    """Give what each number from 0 to the spread is stretched to: there are fewer of them than nodes, as a rule."""
+    return _stretched(np.arange(spread + 1), spread)
 
 
 def _keyed(around: Surroundings, terms: Iterable[AffinityTerm], meant: Iterable[Meant]) -> list[KeyedPart]:

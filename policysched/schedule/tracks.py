@@ -119,10 +119,9 @@ class ScoreTrack:
             self._ask(slice(0, size))
 
     def update(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Ask for the rows that changed and those they reach; give those that have another final score now."""
+        """Ask for the rows that changed and those they reach; give those whose final score is known and another."""
         reached = rows if self._reach is None else self._reach(self.state, rows)
-        moved = self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
-        return NO_ROWS if self.normalizes else moved
+        return self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
 
     @property
     def left_out(self) -> bool:
@@ -151,7 +150,10 @@ class ScoreTrack:
             wide = self.normalizes or abs(self.weight) > WIDEST_NARROW_WEIGHT
             self.values = np.zeros(self._capacity, np.int64 if wide else np.int32)
             self.flat = False
-        values = scores if self.normalizes or self.weight == 1 else scores * self.weight
+        if self.normalizes:
+            self.values[rows] = scores
+            return NO_ROWS
+        values = scores if self.weight == 1 else scores * self.weight
         differs = values != self.values[rows]
         self.values[rows] = values
         return _where(differs, rows)
