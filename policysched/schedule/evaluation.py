@@ -15,15 +15,15 @@ from collections.abc import Hashable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Code, Mask, Rows, Scores, Status
+from policysched.framework import MAX_NODE_SCORE, SKIP, Code, Mask, Rows, Scores, Status
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
+from policysched.schedule.changes import PRESENCE, Changes, joined
 from policysched.schedule.preparing import Preparing
 from policysched.schedule.tracks import FilterTrack, ScoreTrack
 from policysched.state.cluster import Cluster
 from policysched.state.footprint import Footprint, footprint
 
-PRESENCE = int(Aspect.PRESENCE)
 FEASIBLE = 0
 ABSENT = -1
 NARROWED = 1
@@ -83,20 +83,14 @@ class Evaluation:
         if changed is None:
             self._recompute()
             return
-        rows, aspects = changed
         self._seen = journal.position
-        touched, common = int(np.bitwise_or.reduce(aspects)), int(np.bitwise_and.reduce(aspects))
-        selected: dict[int, NDArray[np.int32]] = {}
-        moved = [rows[(aspects & PRESENCE) != 0]] if touched & PRESENCE else []
-        for track in self._tracks():
-            relevant = touched & track.reads
-            if relevant:
-                if relevant not in selected:
-                    # One object where every row changed in this: what is found out about it is shared by plugins.
-                    selected[relevant] = rows if common & relevant else rows[(aspects & relevant) != 0]
-                moved.append(track.update(selected[relevant]))
-        if moved:
-            self._combine(np.concatenate(moved))
+        changes = Changes(*changed)
+        present = changes.of(PRESENCE)
+        judged = [track.update(rows) for track in self.filters if (rows := changes.of(track.reads)) is not None]
+        scored = [track.update(rows) for track in self.scores if (rows := changes.of(track.reads)) is not None]
+        if present is not None:
+            judged.append(present)
+        self._combine(joined(judged), joined(scored))
 
     def feasible(self) -> Mask:
         """Tell which rows every filter lets pass.
@@ -169,12 +163,19 @@ class Evaluation:
         self.ranked = np.full(nodes.columns.capacity, self.infeasible, self.ranked.dtype)
         for track in self._tracks():
             track.recompute(nodes.columns.capacity, nodes.size)
-        self._combine(slice(0, nodes.size))
+        self._judge(slice(0, nodes.size))
+        self._rank(slice(0, nodes.size))
 
-    def _combine(self, rows: Rows) -> None:
-        """Find rows' first rejecting filters, and their sums of scores that need no normalising."""
-        if isinstance(rows, np.ndarray) and not rows.size:
-            return
+    def _combine(self, judged: NDArray[np.int32], scored: NDArray[np.int32]) -> None:
+        """Take note of rows that a filter answers otherwise, and of rows with another score."""
+        if judged.size:
+            self._judge(judged)
+            scored = np.concatenate((judged, scored))
+        if scored.size:
+            self._rank(scored)
+
+    def _judge(self, rows: Rows) -> None:
+        """Find rows' first rejecting filters."""
         present = self.cluster.nodes.present.data[rows]
         first = np.zeros(present.size, np.int16)
         for position in range(len(self.filters), 0, -1):
@@ -183,14 +184,18 @@ class Evaluation:
                 first[track.codes[rows] != 0] = position
         first[~present] = ABSENT
         self.first[rows] = first
-        ranked = np.zeros(present.size, self.ranked.dtype)
+        if self._failing:
+            self.filter_failure = self.failure_of(self._failing)
+
+    def _rank(self, rows: Rows) -> None:
+        """Add up rows' scores that need no normalising."""
+        first = self.first[rows]
+        ranked = np.zeros(first.size, self.ranked.dtype)
         for score in self.scores:
             if not score.normalizes and not score.flat:
                 ranked += score.values[rows]
         ranked[first != FEASIBLE] = self.infeasible
         self.ranked[rows] = ranked
-        if self._failing:
-            self.filter_failure = self.failure_of(self._failing)
 
     def failure_of(self, tracks: Sequence[FilterTrack]) -> Status | None:
         """Give the status of one of these filters that failed on a node where it was the first to object."""
