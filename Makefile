@@ -26,6 +26,10 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench.engine
+	$(BIN)/python -m bench.rules
+	$(BIN)/python -m bench.affinity
+	$(BIN)/python -m bench.spreading
+	$(BIN)/python -m bench.volumes
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -12,7 +12,6 @@ import gc
 import random
 import resource
 import statistics
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from bench.workloads import decide
 from policysched.app.profiles import default_profile
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.objects import Pod
@@ -110,14 +110,14 @@ def measure(nodes: int, rules: int, decisions: int) -> dict[str, float]:
         cluster.set_node(decode_node(node(index)))
     rng = random.Random(7)
     engine = Engine(cluster, policies(rules).join(default_profile()), rng)
-    cold = [_decide(engine, pod(index, index)) for index in range(CLASSES)]
+    cold = [decide(engine, pod(index, index)) for index in range(CLASSES)]
     for identity in range(CLASSES, CLASSES + WARM_DECISIONS // 10):
-        _decide(engine, pod(rng.randrange(CLASSES), identity))
+        decide(engine, pod(rng.randrange(CLASSES), identity))
     gc.collect()
     gc.freeze()
     first = 10 * CLASSES
     pods = [pod(rng.randrange(CLASSES), identity) for identity in range(first, first + decisions)]
-    warm = [_decide(engine, one) for one in pods]
+    warm = [decide(engine, one) for one in pods]
     return {
         "nodes": nodes,
         "rules": rules,
@@ -126,16 +126,6 @@ def measure(nodes: int, rules: int, decisions: int) -> dict[str, float]:
         "first": statistics.median(cold),
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
-
-
-def _decide(engine: Engine, one: Pod) -> float:
-    started = time.perf_counter()
-    decision = engine.decide(one)
-    took = (time.perf_counter() - started) * 1e6
-    if decision.row < 0:
-        raise SystemExit(f"a pod of the benchmark found no node: {decision.fit_error()}")
-    engine.cluster.assume(one, decision.row, decision.evaluation.footprint)
-    return took
 
 
 def show(rows: Sequence[dict[str, float]]) -> None:

@@ -9,23 +9,14 @@ with `--json`.
 
 from __future__ import annotations
 
-import argparse
-import gc
 import random
-import statistics
-import time
 from typing import Any
 
-import msgspec
-
-from bench.affinity import HOST, ZONE, node, show
-from policysched.app.profiles import default_profile
+from bench.workloads import CLASSES, HOST, ZONE, node, run
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.objects import LabelsSpec, Metadata, Pod, Service
-from policysched.schedule.engine import Engine
 from policysched.state.cluster import Cluster
 
-CLASSES = 20
 NAMESPACE = "service-ns"
 BLUE = {"color": "blue"}
 
@@ -89,58 +80,5 @@ class Workload:
         return pod(self._serial, {"app": f"a{self._serial % CLASSES}"}, [])
 
 
-def measure(template: str, nodes: int, placed: int, decisions: int, zones: int) -> dict[str, Any]:
-    """Time decisions.
-
-    Units: microseconds.
-    """
-    work = Workload(template, nodes, placed, zones)
-    engine = Engine(work.cluster, default_profile(), work.rng)
-    warm = [work.of_template() if index % 5 else work.plain() for index in range(10 * CLASSES)]
-    cold = [_decide(engine, one) for one in warm]
-    pods = [work.of_template() for _ in range(decisions)]
-    plain = [work.plain() for _ in range(decisions // 10)]
-    gc.collect()
-    gc.freeze()
-    took = []
-    for index, one in enumerate(pods):
-        if index % 10 == 0 and plain:
-            _decide(engine, plain.pop())
-        took.append(_decide(engine, one))
-    return {
-        "template": template,
-        "nodes": nodes,
-        "zones": zones,
-        "placed": placed,
-        "median": statistics.median(took),
-        "p99": statistics.quantiles(took, n=100)[98],
-        "first": cold[1],
-    }
-
-
-def _decide(engine: Engine, one: Pod) -> float:
-    started = time.perf_counter()
-    decision = engine.decide(one)
-    took = (time.perf_counter() - started) * 1e6
-    if decision.row < 0:
-        raise SystemExit(f"a pod of the benchmark found no node: {decision.fit_error()}")
-    engine.cluster.assume(one, decision.row, decision.evaluation.footprint)
-    return took
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--placed", type=int, default=50000)
-    parser.add_argument("--decisions", type=int, default=1500)
-    parser.add_argument("--zones", type=int, default=3)
-    parser.add_argument("--template", choices=TEMPLATES, nargs="*", default=list(TEMPLATES))
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    given = parser.parse_args()
-    rows = [measure(name, given.nodes, given.placed, given.decisions, given.zones) for name in given.template]
-    print(msgspec.json.encode(rows).decode()) if given.json else show(rows)
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, TEMPLATES, 3, Workload)

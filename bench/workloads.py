@@ -1,0 +1,121 @@
+"""What benchmarks of the engine alone share: pods of templates, decided and placed one by one."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import statistics
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from policysched.app.profiles import default_profile
+from policysched.model.objects import Pod
+from policysched.schedule.engine import Engine
+from policysched.state.cluster import Cluster
+
+CLASSES = 20
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+
+
+class Workload(Protocol):
+    """Pods of one template and the cluster that they are placed on."""
+
+    cluster: Cluster
+    rng: random.Random
+
+    def of_template(self) -> Pod:
+        """Make a pod of one of the template's classes."""
+
+    def plain(self) -> Pod:
+        """Make a pod that the template's plugin has nothing to do with."""
+
+
+def node(index: int, zones: int) -> dict[str, Any]:
+    """Make a node as the API server prints it."""
+    labels = {HOST: f"node-{index}", ZONE: f"zone{index % zones + 1}"}
+    amounts = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    return {
+        "metadata": {"name": f"node-{index}", "labels": labels},
+        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def decide(engine: Engine, one: Pod) -> float:
+    """Decide for a pod and place it; give how long the decision took.
+
+    Units: microseconds.
+    """
+    started = time.perf_counter()
+    decision = engine.decide(one)
+    took = (time.perf_counter() - started) * 1e6
+    if decision.row < 0:
+        raise SystemExit(f"a pod of the benchmark found no node: {decision.fit_error()}")
+    engine.cluster.assume(one, decision.row, decision.evaluation.footprint)
+    return took
+
+
+def measure(template: str, work: Workload, decisions: int) -> dict[str, Any]:
+    """Time decisions about pods of a template, with a plain one now and then.
+
+    Units: microseconds.
+    """
+    engine = Engine(work.cluster, default_profile(), work.rng)
+    warm = [work.of_template() if index % 5 else work.plain() for index in range(10 * CLASSES)]
+    cold = [decide(engine, one) for one in warm]
+    pods = [work.of_template() for _ in range(decisions)]
+    plain = [work.plain() for _ in range(decisions // 10)]
+    gc.collect()
+    gc.freeze()
+    took = []
+    for index, one in enumerate(pods):
+        if index % 10 == 0 and plain:
+            decide(engine, plain.pop())
+        took.append(decide(engine, one))
+    return {
+        "template": template,
+        "median": statistics.median(took),
+        "p99": statistics.quantiles(took, n=100)[98],
+        "first": cold[1],
+    }
+
+
+def run(description: str | None, templates: Collection[str], zones: int, make: Callable[..., Workload]) -> None:
+    """Read the command line, measure each template, and print a table, or JSON with `--json`.
+
+    Args:
+        description: What the benchmark is about.
+        templates: All templates.
+        zones: How many zones there are unless the command line says so.
+        make: Makes the workload of (template, nodes, placed pods, zones).
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--placed", type=int, default=50000)
+    parser.add_argument("--decisions", type=int, default=1500)
+    parser.add_argument("--zones", type=int, default=zones)
+    parser.add_argument("--template", choices=templates, nargs="*", default=list(templates))
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    given = parser.parse_args()
+    rows = [
+        measure(name, make(name, given.nodes, given.placed, given.zones), given.decisions) for name in given.template
+    ]
+    if given.json:
+        print(msgspec.json.encode(rows).decode())
+        return
+    _show(rows, f"{given.nodes:,} nodes, {given.placed:,} placed pods, zones: {given.zones}; µs a decision")
+
+
+def _show(rows: Sequence[dict[str, Any]], title: str) -> None:
+    table = Table(title=title)
+    table.add_column("template")
+    for column in ("median", "p99", "first pod"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(row["template"], *(f"{row[name]:,.0f}" for name in ("median", "p99", "first")))
+    Console().print(table)
