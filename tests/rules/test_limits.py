@@ -1,0 +1,70 @@
+"""A policy of 64 rules, everything in it as large as it may be: an answer, and no field takes long."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from policysched.language import load_grammar
+from policysched.language.limits import MAX_CHARACTERS
+from policysched.rules.compile import MAX_RULES, compiling
+from policysched.rules.status import MAX_DIAGNOSTICS
+from tests.rules.build import filtering, policy, scoring
+
+LONGEST = 0.2
+"""Units: seconds of the processor."""
+DEEPEST = 29
+WORDS = 235
+load_grammar()
+
+
+def _condition(number: int) -> str:
+    """A condition of about as many words, levels and characters as a text may have, another one each time."""
+    deep = "(" * DEEPEST + f"node.free.cpu >= {number}" + ")" * DEEPEST
+    return " and ".join([deep, *["node.ready"] * WORDS])
+
+
+def _padded(text: str) -> str:
+    return text + " " * (MAX_CHARACTERS - len(text))
+
+
+def _result(**spec: Any) -> Any:
+    """Compile a policy field by field; all but one in a hundred fields stay under the limit of one."""
+    steps = compiling(policy(**spec))
+    slow = 0
+    while True:
+        begin = time.process_time()
+        try:
+            next(steps)
+        except StopIteration as end:
+            assert slow <= 1
+            return end.value
+        slow += time.process_time() - begin > LONGEST
+
+
+def test_a_policy_at_every_limit_is_told_its_cost() -> None:
+    half = MAX_RULES // 2
+    filters = [
+        rule for n in range(half) for rule in filtering(_padded(_condition(n)), f"f{n}", when="pod.priority > 1")
+    ]
+    scores = [rule for n in range(half) for rule in scoring(_padded(f"if({_condition(n)}, 1, 2)"), f"s{n}")]
+    result = _result(filters=filters, scores=scores)
+    assert [(one.code, one.field) for one in result.diagnostics] == [("E0601", "spec")]
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * MAX_CHARACTERS, "not " * 1000 + "true", '"\0\u202e' * 1000, "“a” " * 1000, "- " * 512]
+)
+def test_every_rule_that_makes_no_sense_gets_one_error(text: str) -> None:
+    filters = [rule for n in range(MAX_RULES) for rule in filtering(text, f"f{n}")]
+    result = _result(filters=filters)
+    assert [one.field for one in result.diagnostics] == [f"spec.filters[{n}].require" for n in range(MAX_RULES)]
+    assert {one.severity for one in result.diagnostics} == {"error"}
+
+
+def test_lets_in_a_circle_get_one_error_each() -> None:
+    lets = [{"name": f"a{n}", "value": f"a{(n + 1) % MAX_DIAGNOSTICS}"} for n in range(MAX_DIAGNOSTICS)]
+    result = _result(let=lets, filters=filtering("a0 > 1"))
+    assert [one.code for one in result.diagnostics] == ["E0207"] * (MAX_DIAGNOSTICS - 1)
