@@ -202,6 +202,8 @@ def _unit_apart(text: str, before: Token | None, token: Token) -> Diagnostic | N
 
 def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None:
     """Two operators without a space between them were meant as one."""
+    if token.type == "NOT_SIGN" and text.startswith("!~", span_of(token).start):
+        return _no_operator(text, span_of(token).start)
     if before is None or before.type not in OPERATORS or token.type not in OPERATORS | {"NOT_SIGN"}:
         return None
     if not _touch(before, token) or not _SYMBOLS.fullmatch(str(before)):
