@@ -19,7 +19,7 @@ from policysched.language.interpret import constant_value
 from policysched.language.parse import parse
 from policysched.language.program import Program
 from policysched.language.syntax import Call, Chain, Expr, Literal, LiteralKind, Span
-from policysched.language.typed import Constant, Typed
+from policysched.language.typed import Constant, Input, Typed
 from policysched.language.types import Gap, Kind, Unit
 
 
@@ -151,4 +151,6 @@ def doubtful(node: Typed) -> str:
     found = node
     while causes := [part for part in (*found.inner, *found.args) if part.type.gap is Gap.INPUT]:
         found = causes[0]
+    if isinstance(found.data, Input):
+        return found.data.text
     return found.inputs[0].text if found.inputs else "a value"
