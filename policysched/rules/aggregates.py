@@ -125,22 +125,26 @@ class Aggregate:
 class Sums:
     """Sums of whole numbers by domain, and counts for their mean, with what each row adds to them."""
 
-    __slots__ = ("_added", "_ids", "_node", "_totals")
+    __slots__ = ("_added", "_ids", "_node", "_size", "_totals")
 
     def __init__(self, node: Typed, ids: NDArray[np.int64], domains: int) -> None:
         self._node = node
         self._ids = ids
         kinds = 2 if node.op is Op.AVG_NODES else 1
         self._added: Floats = np.zeros((kinds, ids.size))
+        self._size = 0.0
+        """The sum of all magnitudes."""
         self._totals: Floats = np.zeros((kinds, domains))
 
     def fill(self, rows: Rows, frame: RuleFrame) -> bool:
         """Take what rows add now, each named once; tell whether all of it is whole and small enough to stay exact."""
         now = self._adding(frame)
-        more = now - self._added[:, rows]
-        self._added[:, rows] = now
-        if np.count_nonzero(now != np.rint(now)) or np.abs(self._added[0]).sum() >= EXACT:
+        before = self._added[:, rows]
+        more = now - before
+        self._size += float(np.abs(now[0]).sum() - np.abs(before[0]).sum())
+        if np.count_nonzero(now != np.rint(now)) or not self._size < EXACT:
             return False
+        self._added[:, rows] = now
         for totals, added in zip(self._totals, more, strict=True):
             np.add.at(totals, self._ids[rows], added)
         return True

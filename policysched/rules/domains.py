@@ -56,9 +56,10 @@ class Domains:
             self._take(ids, np.zeros(1, np.int32), np.ones(1, np.bool_))
 
     def _take(self, ids: NDArray[np.int64], heads: NDArray[np.int32], none: NDArray[np.bool_]) -> None:
-        made, known = (ids, heads, none), (self.ids, self.heads, self.none)
-        if not all(np.array_equal(now, before) for now, before in zip(made, known, strict=True)):
-            self.ids, self.heads, self.none = made
+        """Take what was found; what is the same stays the same arrays."""
+        same = np.array_equal(ids, self.ids) and np.array_equal(heads, self.heads) and np.array_equal(none, self.none)
+        if not same:
+            self.ids, self.heads, self.none = ids, heads, none
 
 
 def _codes(value: object) -> NDArray[np.integer]:
