@@ -127,10 +127,11 @@ class Part:
 class Finals:
     """The final scores of a policy that normalises, made anew where something that they are made of changed."""
 
-    __slots__ = ("_parts", "state")
+    __slots__ = ("_last", "_parts", "state")
 
     def __init__(self, state: ScoreState) -> None:
         self.state = state
+        self._last: tuple[list[int | None], Mask, Scores] | None = None
         self._parts: dict[str, Part] = {}
 
     def answers(self, rows: Rows) -> Scores:
@@ -142,10 +143,18 @@ class Finals:
         return self.state.reached(rows)
 
     def of(self, feasible: Mask) -> Scores:
-        """Normalise over the feasible rows.
+        """Normalise over the feasible rows; the answer is not to be changed, it may be given again.
 
         Shapes: (N,) -> (N,).
         """
+        stamps, last = [self.state.stamp(rule) for rule in self.state.rules], self._last
+        if last is not None and last[0] == stamps and np.array_equal(last[1], feasible):
+            return last[2]
+        scores = self._combined(feasible)
+        self._last = (stamps, feasible, scores) if None not in stamps else None
+        return scores
+
+    def _combined(self, feasible: Mask) -> Scores:
         total: Values | None = None
         for rule in self.state.rules:
             part = self._part(rule, feasible).values
@@ -158,7 +167,8 @@ class Finals:
     @property
     def nbytes(self) -> int:
         """The memory of what belongs to this pod class alone. Units: bytes."""
-        return self.state.nbytes + sum(part.values.nbytes for part in self._parts.values())
+        last = self._last[1].nbytes + self._last[2].nbytes if self._last is not None else 0
+        return self.state.nbytes + last + sum(part.values.nbytes for part in self._parts.values())
 
     def _part(self, rule: CompiledScore, feasible: Mask) -> Part:
         state, stamp = self.state, self.state.stamp(rule)
