@@ -22,7 +22,7 @@ from policysched.language.types import Shape
 from policysched.rules.compiled import CompiledFilter, CompiledScore
 from policysched.rules.frame import NO_ROWS, RuleFrame
 from policysched.rules.node_inputs import aspects_read
-from policysched.rules.reach import Reach, reads_pod
+from policysched.rules.reach import Reach, is_common
 from policysched.rules.reads import PODS, Reads
 from policysched.rules.scoring import clipped, rule_values
 from policysched.rules.shared import Shared
@@ -47,7 +47,7 @@ class FilterLine:
     @property
     def common(self) -> bool:
         """Whether the rule says the same for all pod classes."""
-        return not reads_pod(self.root.inputs)
+        return is_common(self.root)
 
     def write(self, board: Board, index: int, rows: Rows, frame: RuleFrame) -> None:
         """Write what the rule says of some rows."""
@@ -68,7 +68,7 @@ class ScoreLine:
     @property
     def common(self) -> bool:
         """Whether the rule says the same for all pod classes, before any normalising."""
-        return not self.root.normalizes and not reads_pod(self.root.inputs)
+        return is_common(self.root)
 
     def write(self, board: Board, index: int, rows: Rows, frame: RuleFrame) -> None:
         """Write what the rule says of some rows."""

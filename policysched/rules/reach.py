@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Rows
-from policysched.language.typed import Input
+from policysched.language.typed import Typed
+from policysched.rules.rowless import MOST_GRAPHS
 from policysched.rules.sources import Source
 
 
@@ -43,6 +45,8 @@ def together(found: Sequence[Rows]) -> Rows:
     return joined
 
 
-def reads_pod(inputs: Iterable[Input]) -> bool:
-    """Tell whether what is made of these inputs may differ between pods."""
-    return any(item.root == "pod" or item.path[0] == "cached_image_bytes" for item in inputs)
+@lru_cache(maxsize=MOST_GRAPHS)
+def is_common(root: Typed) -> bool:
+    """Tell whether a graph says the same for all pod classes, whichever nodes are feasible."""
+    read = any(item.root == "pod" or item.path[0] == "cached_image_bytes" for item in root.inputs)
+    return not read and not root.normalizes

@@ -56,7 +56,7 @@ class Reads:
             if counter is not None:
                 self._counters.append(counter)
                 continue
-            self.aspects |= _own_aspects(node)
+            self.aspects |= int(_own_aspects(node))
             waiting.extend((*node.args, *node.inner))
         self._versions = [-1] * len(self._counters)
 

@@ -7,20 +7,22 @@ policy set does; what belongs to a pod class goes with the last state that holds
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Rows
 from policysched.language.program import evaluate_columns
-from policysched.language.typed import AGGREGATES, TALLIES, Typed
+from policysched.language.typed import AGGREGATES, TALLIES, Input, Typed
 from policysched.language.types import Shape
 from policysched.model.objects import Pod
 from policysched.rules.aggregates import Aggregate
 from policysched.rules.domains import Domains
 from policysched.rules.frame import RuleFrame
 from policysched.rules.metrics import MetricInput
+from policysched.rules.rowless import MOST_GRAPHS
 from policysched.rules.sources import (
     Gathered,
     ImageSizes,
@@ -100,13 +102,14 @@ class Shared:
 
     def hold(self, roots: Iterable[Typed], subject: Subject) -> tuple[object, ...]:
         """Give what has to be held so that graphs find it kept: counters, aggregates, ages and metrics."""
-        nodes = list(_all_nodes(roots))
-        inputs = {item for node in nodes for item in node.inputs}
-        held: list[object] = [self.counter(node, subject) for node in nodes if node.op in TALLIES]
-        held += [self._aggregate(node, subject) for node in nodes if node.op in AGGREGATES]
-        held += [self.cluster.ages.held() for item in inputs if (item.root, item.path[0]) == ("node", "age")]
-        metrics = (item for item in inputs if isinstance(item, MetricInput))
-        held += [self.cluster.metrics.gauge(item.metric, item.max_age) for item in metrics]
+        kept = [_kept(root) for root in roots]
+        held: list[object] = [self.counter(node, subject) for nodes, _ in kept for node in nodes if node.op in TALLIES]
+        held += [self._aggregate(node, subject) for nodes, _ in kept for node in nodes if node.op in AGGREGATES]
+        for item in {item for _, items in kept for item in items}:
+            if isinstance(item, MetricInput):
+                held.append(self.cluster.metrics.gauge(item.metric, item.max_age))
+            else:
+                held.append(self.cluster.ages.held())
         return tuple(one for one in held if one is not None)
 
     def plain(self, subject: Subject) -> RuleFrame:
@@ -200,15 +203,20 @@ def _selected(
     return np.unique(chosen) if chosen.size > 1 else chosen, int(np.bitwise_or.reduce(relevant))
 
 
-def _all_nodes(roots: Iterable[Typed]) -> Iterator[Typed]:
-    """Give every node of some graphs, and of what stands in tallies; aggregates hold their own."""
-    waiting, seen = list(roots), set()
+@lru_cache(maxsize=MOST_GRAPHS)
+def _kept(root: Typed) -> tuple[tuple[Typed, ...], tuple[Input, ...]]:
+    """Give the tallies and aggregates of a graph, and what it reads that is kept while it is held.
+
+    What stands in tallies belongs to it; aggregates hold their own.
+    """
+    waiting, seen = [root], dict[Typed, None]()
     while waiting:
         node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        yield node
-        waiting.extend(node.args)
-        if node.op in TALLIES:
-            waiting.extend(node.inner)
+        if node not in seen:
+            seen[node] = None
+            waiting.extend((*node.args, *(node.inner if node.op in TALLIES else ())))
+    read = dict.fromkeys(item for node in seen for item in node.inputs)
+    return (
+        tuple(node for node in seen if node.op in TALLIES or node.op in AGGREGATES),
+        tuple(item for item in read if isinstance(item, MetricInput) or (item.root, item.path[0]) == ("node", "age")),
+    )

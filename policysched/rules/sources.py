@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ from policysched.language.types import Shape
 from policysched.rules.frame import NO_ROWS
 from policysched.rules.frames import Frames
 from policysched.rules.reads import Version
-from policysched.rules.rowless import key_of, rowless
+from policysched.rules.rowless import MOST_GRAPHS, key_of, rowless
 from policysched.rules.subject import VOLATILE, Subject
 from policysched.state.cluster import Cluster
 
@@ -172,15 +173,20 @@ def _column(value: Any) -> NDArray[Any]:
     return np.asarray(value)
 
 
-def boundaries(roots: Iterable[Typed], *, timed: bool) -> Iterator[Typed]:
+def boundaries(roots: Iterable[Typed], *, timed: bool) -> Iterable[Typed]:
     """Find the parts of graphs that many rows look at together: the largest that read no row of their own.
 
     Args:
         roots: Graphs over nodes.
         timed: Whether time moves them; for a pod class its key holds what it makes of the time.
     """
-    waiting, seen = list(roots), set()
-    known = {node: value for root in waiting for node, value in rowless(root).items()}
+    return dict.fromkeys(node for root in roots for node in _boundaries(root, timed=timed))
+
+
+@lru_cache(maxsize=MOST_GRAPHS)
+def _boundaries(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
+    found: dict[Typed, None] = {}
+    waiting, seen, known = [root], set(), rowless(root)
     while waiting:
         node = waiting.pop()
         if node in seen:
@@ -188,22 +194,25 @@ def boundaries(roots: Iterable[Typed], *, timed: bool) -> Iterator[Typed]:
         seen.add(node)
         if node not in known:
             known |= rowless(node)
-        if known[node]:
-            if node.type.shape is not Shape.SCALAR or is_volatile(node, timed=timed):
-                yield node
-            continue
-        waiting.extend((*node.args, *(node.inner if node.op in TALLIES else ())))
+        if not known[node]:
+            waiting.extend((*node.args, *(node.inner if node.op in TALLIES else ())))
+        elif node.type.shape is not Shape.SCALAR or is_volatile(node, timed=timed):
+            found[node] = None
+    return tuple(found)
 
 
-def plain_scalars(root: Typed, *, timed: bool) -> Iterator[Typed]:
+@lru_cache(maxsize=MOST_GRAPHS)
+def plain_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
     """Find the largest parts of a graph that are one value for all rows, which the pod alone decides."""
+    found: list[Typed] = []
     waiting = [node for node in _largest_scalars((root,)) if node.type.shape is Shape.SCALAR]
     while waiting:
         node = waiting.pop()
         if is_volatile(node, timed=timed):
             waiting.extend(node.args)
         else:
-            yield node
+            found.append(node)
+    return tuple(found)
 
 
 def _largest_scalars(roots: Iterable[Typed]) -> Iterator[Typed]:

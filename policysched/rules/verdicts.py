@@ -84,7 +84,7 @@ def done(codes: Codes) -> Codes:
 
     Shapes: any, the same.
     """
-    codes[codes == FINE] = 0
+    codes *= codes != FINE
     return codes
 
 
