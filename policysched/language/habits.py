@@ -126,7 +126,8 @@ def name(first: str, known: Collection[str], metrics: Collection[str], roots: Na
         return "write `else`"
     fields: list[Names] = [(root, first) for root in roots if (root, first) in FIELDS]
     found = fields or [names for root in roots for names in _deeper((root,), first)]
-    return _or(written(one) for one in found) or did_you_mean(first, known)
+    devices = [path for root in roots for path in _devices((root,), first)]
+    return _or(devices or [written(one) for one in found]) or did_you_mean(first, known)
 
 
 def field(path: Names, size: int) -> str:
@@ -144,7 +145,7 @@ def field(path: Names, size: int) -> str:
     return (
         _renamed(parent, name, behind)
         or _or(written(one) for one in _deeper(parent, name))
-        or _devices(parent, name)
+        or _or(_devices(parent, name))
         or did_you_mean(name, GROUPS.get(parent, ()))
         or _elsewhere(path[:size])
     )
@@ -206,9 +207,9 @@ def _deeper(parent: Names, name: str) -> list[Names]:
     return sorted((names for names in found if names[-2] in _ORDER), key=lambda names: _ORDER.index(names[-2]))
 
 
-def _devices(parent: Names, name: str) -> str:
+def _devices(parent: Names, name: str) -> list[str]:
     groups = [(*parent, one) for one in _ORDER if (*parent, one) in FIELDS]
-    return _or(written(one, _DEVICES[name]) for one in groups) if name in _DEVICES else ""
+    return [written(one, _DEVICES[name]) for one in groups] if name in _DEVICES else []
 
 
 def _elsewhere(names: Names) -> str:

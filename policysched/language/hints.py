@@ -55,6 +55,8 @@ def _string(node: Typed) -> str:
 
 def to_condition(node: Typed) -> str:
     """Say how a value becomes a condition."""
+    if node.op is Op.CONSTANT and _is_field(str(node.data)):
+        return f"write `{node.data}` without quotes"
     said = _CONDITIONS.get(node.type.kind, "")
     return f"{said}, or has(...)" if node.type.gap is Gap.INPUT and node.type.kind is not Kind.LIST else said
 
@@ -79,7 +81,11 @@ def constant(phase: str, value: str, expr: Expr) -> str:
 def _quoted_name(expr: Expr) -> str:
     if not isinstance(expr, Literal) or expr.kind is not LiteralKind.STRING:
         return ""
-    return expr.text if tuple(expr.text.split(".")) in FIELDS else ""
+    return expr.text if _is_field(expr.text) else ""
+
+
+def _is_field(text: str) -> bool:
+    return tuple(text.split(".")) in FIELDS
 
 
 def to_number(node: Typed) -> str:

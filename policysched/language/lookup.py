@@ -80,7 +80,8 @@ def _unknown(checker: Checker, path: Path) -> Typed | None:
     if name in FUNCTIONS:
         return checker.report("E0201", path.name_spans[0], "function", name=name)
     known = (*ROOTS, *checker.environment.lets, "true", "false")
-    roots = ("peer", "node", "pod", "cluster") if checker.peers else ("node", "pod", "cluster")
+    roots = ("pod",) if checker.environment.phase == "pod" else ("node", "pod", "cluster")
+    roots = ("peer", *roots) if checker.peers else roots
     suggestion = habits.name(name, known, checker.environment.metrics, roots)
     if not suggestion and len(path.names) == 1 and path.key is None:
         suggestion = f'write `"{shown(name)}"` if it is a text'
