@@ -1,9 +1,10 @@
 """How long a decision takes with a hundred rules in force: 20 policies of 5, each with constants of its own.
 
 Rules as people write them: labels, room, licences, peers of a team, spreading over zones, load, ages, images. 5,000
-nodes with 50,000 placed pods; pods of 200 classes. Four figures: a decision when nothing but the last placement
-changed, one in random order of classes, the first of a class, and how long the edit of a policy of ten rules takes to
-be in force. Times are those of the processor, so other processes do not count. Prints a table, or JSON with `--json`.
+nodes with 50,000 placed pods; pods of 200 classes. Six figures: a decision when nothing but the last placement
+changed, one in random order of classes, the first of a class, how long the edit of a policy of ten rules takes to be in
+force, what compiling takes a rule, and what `==` takes for a label of all nodes. Times are those of the processor, so
+other processes do not count. Prints a table, or JSON with `--json`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import cycle, islice
 from typing import Any
 
@@ -23,15 +25,22 @@ from rich.console import Console
 from rich.table import Table
 
 from policysched.app.profiles import default_profile
+from policysched.language.compile import compile_expression
+from policysched.language.environment import Environment
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.metrics import MetricAnswer, MetricKey, Sample
 from policysched.model.objects import Pod
 from policysched.model.policy import Policy, decode_policy
+from policysched.rules.compile import compile_policy
+from policysched.rules.frame import RuleFrame
 from policysched.rules.policyset import PolicySet
+from policysched.rules.shared import Shared
 from policysched.rules.store import PolicyStore
 from policysched.schedule.engine import Engine
 from policysched.state.cluster import Cluster
 
+RULES = 10
+"""How many rules the policies have that are compiled and edited."""
 NOW = 1_767_225_600.0
 """2026-01-01. Units: seconds since 1970."""
 CLASSES = 200
@@ -186,6 +195,8 @@ def measure(nodes: int, pods: int, count: int, decisions: int) -> dict[str, floa
         "mixed": statistics.median(mixed),
         "first": statistics.median(cold),
         "edit": statistics.median(edits),
+        "compile": statistics.median(_timed(partial(_compile, 1000 + number)) for number in range(20)) / RULES,
+        "equal": _equal(cluster),
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
@@ -194,6 +205,25 @@ def _edit(store: PolicyStore, number: int, engine: Engine, profile: Any) -> None
     """Put another version of a policy of ten rules in force."""
     edited = policy("edited", number, FILTERS[:6], SCORES[:4], number + 1)
     engine.use(apply(store, edited).join(profile))
+
+
+def _compile(number: int) -> None:
+    """Compile a policy with constants that no other one has."""
+    if compile_policy(policy("new", number, FILTERS[:6], SCORES[:4])).policy is None:
+        raise SystemExit("a policy of the benchmark does not compile")
+
+
+def _equal(cluster: Cluster) -> float:
+    """Time the comparison of a label with a text, nothing of it being remembered."""
+    program, shared = compile_expression('node.labels["pool"] == "spot"', Environment()).program, Shared(cluster)
+    if program is None:
+        raise SystemExit("a comparison of the benchmark does not compile")
+    rows = shared.everything()
+    taken = []
+    for _ in range(20):
+        frames = [RuleFrame(cluster, shared.nobody, shared, rows) for _ in range(100)]
+        taken.append(_timed(lambda frames=frames: [program.run(frame) for frame in frames]) / len(frames))
+    return statistics.median(taken)
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -223,12 +253,14 @@ def show(rows: Sequence[dict[str, float]]) -> None:
         "mixed": "classes in random order",
         "first": "first of a class",
         "edit": "edit in force",
+        "compile": "compiling a rule",
+        "equal": "label ==",
         "memory": "peak MiB",
     }
     for title in named.values():
         table.add_column(title, justify="right")
     for row in rows:
-        table.add_row(*(f"{row[name]:,.0f}" for name in named))
+        table.add_row(*(f"{row[name]:,.{1 if name == 'equal' else 0}f}" for name in named))
     Console().print(table)
 
 
