@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
+import weakref
 from collections.abc import Hashable, Iterable
 from typing import Any, Final, TypeAlias, cast
 
@@ -21,6 +22,8 @@ from policysched.language.types import Kind
 
 # What reads nothing asks no frame.
 _NO_FRAME: Final = cast("ScalarFrame", None)
+# What graphs that read nothing come to.
+_CONSTANTS: Final[weakref.WeakKeyDictionary[Typed, Scalar]] = weakref.WeakKeyDictionary()
 # What was made of other rows, by the operation and the domain.
 Kept: TypeAlias = dict[tuple[Typed, Hashable], Scalar]
 
@@ -52,10 +55,18 @@ def weigh(node: Typed, peer: ScalarFrame) -> float:
 
 
 def constant_value(node: Typed) -> Constant:
-    """Return the value of a graph that reads nothing."""
+    """Return the value of a graph that reads nothing; no part of it is evaluated twice, however many texts share it."""
     if node.inputs or not node.local:
         return None
-    return cast("Constant", evaluate(node, _NO_FRAME))
+    waiting = [node]
+    while waiting:
+        one = waiting[-1]
+        parts = [part for part in one.args if part not in _CONSTANTS]
+        waiting += parts
+        if not parts:
+            waiting.pop()
+            _CONSTANTS[one] = _operate(one, [_CONSTANTS[part] for part in one.args], _NO_FRAME, {})
+    return cast("Constant", _CONSTANTS[node])
 
 
 def evaluate(root: Typed, frame: ScalarFrame) -> Scalar:

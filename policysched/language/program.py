@@ -113,9 +113,16 @@ class Program:
     _evaluates: Callable[[Frame, Steps], Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        plan = _steps(self.root)
-        object.__setattr__(self, "_steps", plan)
-        object.__setattr__(self, "_evaluates", _fill_quietly if any(n.op in ARITHMETIC for n, _ in plan) else _fill)
+        # Made when they are first wanted: a `let` is compiled and only what uses it runs.
+        object.__setattr__(self, "_steps", ())
+        object.__setattr__(self, "_evaluates", _fill)
+
+    def _plan(self) -> Steps:
+        if not self._steps:
+            object.__setattr__(self, "_steps", _steps(self.root))
+            if any(node.op in ARITHMETIC for node, _ in self._steps):
+                object.__setattr__(self, "_evaluates", _fill_quietly)
+        return self._steps
 
     @property
     def type(self) -> Type:
@@ -140,7 +147,7 @@ class Program:
     @property
     def nodes(self) -> tuple[Typed, ...]:
         """The graph's nodes that are evaluated on the rows themselves, arguments first."""
-        return tuple(node for node, _ in self._steps)
+        return tuple(node for node, _ in self._plan())
 
     def run(self, frame: Frame) -> Value:
         """Evaluate over the rows of a frame.
@@ -154,7 +161,10 @@ class Program:
 
     def _evaluate(self, frame: Frame) -> Any:
         root = self.root
-        return frame.memo[root] if root in frame.memo else self._evaluates(frame, self._steps)
+        if root in frame.memo:
+            return frame.memo[root]
+        plan = self._steps or self._plan()
+        return self._evaluates(frame, plan)
 
     def missing_input(self, frame: Frame, row: int) -> Input | None:
         """Return the input whose absence leaves the value missing or unknown at a row.
