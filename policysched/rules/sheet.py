@@ -10,14 +10,14 @@ Shapes: A lanes, R rows asked for, N rows in use.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Codes, Rows, Scores
+from policysched.framework import Codes, Mask, Rows, Scores
 from policysched.language.program import Batch
 from policysched.language.typed import Typed
 from policysched.rules.board import Board, FilterLine, ScoreLine
@@ -29,6 +29,8 @@ from policysched.rules.sources import Source
 from policysched.rules.subject import Subject
 from policysched.rules.verdicts import FINE, done, rule_codes
 
+FEW = 256
+"""Of how many rows lines are combined all at once: for more, the copies that this takes cost more than it saves."""
 LineT = TypeVar("LineT", FilterLine, ScoreLine)
 Matrix = NDArray[Any]
 
@@ -46,10 +48,13 @@ class Sheet(ABC, Generic[LineT]):
         self._shared, self._board, self._subject = shared, board, subject
         self._speaking: Sequence[Sequence[LineT]] = speaking
         self.lanes = len(speaking)
-        self._order: list[tuple[int, bool]] = [
-            (lane, line.common) for lane, lines in enumerate(speaking) for line in lines
-        ]
-        """The lane of each line, and whether it is one of the board."""
+        lines = [(lane, line.common) for lane, lines in enumerate(speaking) for line in lines]
+        self._lanes: list[int] = [lane for lane, _ in lines]
+        """The lane of each line."""
+        self._is_common: Mask = np.array([common for _, common in lines], np.bool_)
+        """Whether a line is one of the board."""
+        self._starts: NDArray[np.int64] = np.flatnonzero(np.diff(self._lanes, prepend=-1))
+        """The first line of each lane; every lane has one."""
         self._own: list[LineT] = [line for lines in speaking for line in lines if not line.common]
         common = [board.index[line] for lines in speaking for line in lines if line.common]
         self._of_board: NDArray[np.int64] = np.array(common, np.int64)
@@ -82,21 +87,27 @@ class Sheet(ABC, Generic[LineT]):
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Matrix:
         """Make the answers of lines, the pod's own having been evaluated."""
 
-    def _lines(self, matrix: Matrix, own: Iterable[Matrix], rows: Rows) -> Iterator[tuple[int, Matrix]]:
-        """Give what each line says of rows with its lane, in the order of lanes and of rules.
+    def _combine(self, combine: np.ufunc, into: Matrix, matrix: Matrix, own: Sequence[Matrix], rows: Rows) -> Matrix:
+        """Combine what the lines of each lane say, in the order of rules.
 
         Args:
+            combine: What makes one value of two.
+            into: What every lane begins with. Shapes: (A, R).
             matrix: The lines of the board. Shapes: (K, C).
             own: What the pod's own lines say. Shapes: (R,) each.
             rows: The rows.
         """
-        slots = self._of_board
-        common = iter(
-            [matrix[slot, rows] for slot in slots] if isinstance(rows, slice) else matrix[slots[:, None], rows]
-        )
-        rest = iter(own)
-        for lane, is_common in self._order:
-            yield lane, next(common if is_common else rest)
+        if isinstance(rows, np.ndarray) and rows.size <= FEW:
+            lines = np.empty((self._is_common.size, rows.size), into.dtype)
+            lines[self._is_common] = matrix[self._of_board[:, None], rows]
+            if own:
+                lines[~self._is_common] = own
+            combine(into, combine.reduceat(lines, self._starts, axis=0), out=into)
+            return into
+        common, rest = iter(self._of_board), iter(own)
+        for lane, is_common in zip(self._lanes, self._is_common, strict=True):
+            combine(into[lane], matrix[next(common), rows] if is_common else next(rest), out=into[lane])
+        return into
 
 
 class FilterSheet(Sheet[FilterLine]):
@@ -105,10 +116,7 @@ class FilterSheet(Sheet[FilterLine]):
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Codes:
         codes = np.full((self.lanes, frame.rows), FINE, np.int32)
         own = [rule_codes(line.place, line.rule, frame, line.missing) for line in self._own]
-        for lane, line in self._lines(self._board.codes, own, rows):
-            first = codes[lane]
-            np.minimum(first, line, out=first)
-        return done(codes)
+        return done(self._combine(np.minimum, codes, self._board.codes, own, rows))
 
 
 class ScoreSheet(Sheet[ScoreLine]):
@@ -117,9 +125,7 @@ class ScoreSheet(Sheet[ScoreLine]):
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Scores:
         total = np.zeros((self.lanes, frame.rows))
         own = [line.rule.weight * clipped(line.rule, rule_values(line.rule, frame)) for line in self._own]
-        for lane, part in self._lines(self._board.parts, own, rows):
-            sums = total[lane]
-            sums += part
+        self._combine(np.add, total, self._board.parts, own, rows)
         weights = [sum(line.rule.weight for line in lines) for lines in self._speaking]
         total /= np.maximum(np.array(weights, np.float64), 1.0)[:, None]
         total += 0.5

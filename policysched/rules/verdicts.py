@@ -71,6 +71,8 @@ def rule_codes(place: int, rule: CompiledFilter, frame: RuleFrame, missing: Inte
     """
     true, unknown = evaluate_columns(rule.require.root, frame)
     codes = np.where(_column(true, frame.rows), np.int32(FINE), np.int32(place * DETAILS + FALSE))
+    if unknown is False:
+        return codes
     lacking = _column(unknown, frame.rows)
     if lacking.any():
         codes[lacking] = place * DETAILS + UNKNOWN
