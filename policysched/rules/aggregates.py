@@ -23,6 +23,7 @@ from policysched.rules.frame import RuleFrame
 from policysched.rules.frames import Frames
 from policysched.rules.reads import Version
 from policysched.rules.rowless import key_of, rowless
+from policysched.rules.sources import spread
 from policysched.rules.subject import Subject
 
 Floats = NDArray[np.float64]
@@ -164,9 +165,9 @@ class Sums:
         """Give what rows add. Shapes: (K, R)."""
         value: Any = evaluate_columns(self._node.inner[0], frame)
         if self._node.op is Op.COUNT_NODES:
-            true: Floats = np.broadcast_to(np.asarray(value[0], np.float64), (1, frame.rows))
+            true: Floats = spread(np.asarray(value[0], np.float64), frame.rows)[None]
             return true
-        values: Floats = np.broadcast_to(np.asarray(value, np.float64), (1, frame.rows))
+        values: Floats = spread(np.asarray(value, np.float64), frame.rows)[None]
         there = ~np.isnan(values)
         summed: Floats = np.where(there, values, 0.0)
         return np.concatenate((summed, there)) if self._node.op is Op.AVG_NODES else summed

@@ -38,9 +38,15 @@ class Lane(Generic[LineT]):
     own_sheet: Sheet[LineT] | None = None
     own_rows: Rows | None = None
     """The rows that this policy was last found to be asked about by itself."""
+    moves: int = -1
+    """How often something had moved when this was last asked what it reaches."""
 
     def reached(self, rows: Rows) -> Rows:
         """Add the rows that see something else of what many rows look at together."""
+        moves, self.own_rows = self.sheet.moves(), None
+        if moves == self.moves:
+            return rows
+        self.moves = moves
         found = self.reach.extend(rows)
         self.own_rows = None if found is rows else found
         return found
@@ -131,6 +137,7 @@ class Member:
         self.plugin = plugin
         self.policy = plugin.policy
         self.name = plugin.name
+        self.lasting = plugin.lasting
         self.filter_reads = plugin.filter_reads
         self.score_reads = plugin.score_reads
         self.normalizes = plugin.normalizes

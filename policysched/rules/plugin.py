@@ -175,6 +175,11 @@ class PolicyPlugin:
             known = self._next[cluster] = (cluster.moment.seconds, next_time(self._timed, pod, cluster))
         return known[1]
 
+    @property
+    def lasting(self) -> bool:
+        """Whether the epoch is always the same."""
+        return not (self._reads_namespaces or self._depends_on_images)
+
     def epoch(self, cluster: Cluster) -> Hashable:
         """Move with what decides whether rules speak: labels of namespaces, sizes of images."""
         return (

@@ -62,6 +62,26 @@ class Sheet(ABC, Generic[LineT]):
         shared.seed(subject, roots)
         self._held = shared.hold(roots, subject)
         self._batch: Batch = batch_of(tuple(roots))
+        self._sources: list[Source] = list(
+            dict.fromkeys(one for lane in range(self.lanes) for one in self.reach(lane).sources)
+        )
+        self._stamps: list[int] = []
+        self._moves = 0
+        self._version: object = None
+        self._known: tuple[object, Rows, Matrix] | None = None
+        """What was last worked out for few rows, and when."""
+
+    def moves(self) -> int:
+        """Count how often something moved that a lane depends on beyond its rows."""
+        version = self._shared.version
+        if version != self._version:
+            self._version = version
+            for source in self._sources:
+                source.refresh()
+            stamps = [source.stamp for source in self._sources]
+            self._moves += stamps != self._stamps
+            self._stamps = stamps
+        return self._moves
 
     def reach(self, lane: int) -> Reach:
         """Give what a lane depends on beyond its rows."""
@@ -75,12 +95,17 @@ class Sheet(ABC, Generic[LineT]):
 
         Shapes: (A, R).
         """
+        version, last = self._shared.version, self._known
+        if last is not None and last[1] is rows and last[0] == version:
+            return last[2]
         frame = self._shared.frame(self._subject, rows)
         known: Matrix | None = frame.memo.get(self)
         if known is None:
             self._board.refresh()
             self._batch.evaluate(frame)
             known = frame.memo[self] = self._work_out(rows, frame)
+        if isinstance(rows, np.ndarray) and rows.size <= FEW:
+            self._known = (version, rows, known)
         return known
 
     @abstractmethod

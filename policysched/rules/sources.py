@@ -119,7 +119,7 @@ class Gathered:
         nodes = self._frames.cluster.nodes
         rows: Rows = self._domains.heads if self._domains is not None else self._frames.everything()
         frame = self._frames.frame(self._subject, rows)
-        found = np.broadcast_to(_column(evaluate_columns(self._node, frame)), (frame.rows,))
+        found = spread(_column(evaluate_columns(self._node, frame)), frame.rows)
         if self._domains is not None:
             return found
         values = np.zeros(nodes.columns.capacity, found.dtype)
@@ -171,6 +171,11 @@ def _column(value: Any) -> NDArray[Any]:
         true, unknown = value
         return np.asarray(true, np.int8) + 2 * np.asarray(unknown, np.int8)
     return np.asarray(value)
+
+
+def spread(value: NDArray[Any], rows: int) -> NDArray[Any]:
+    """Give a column or one value for all rows as a column. Shapes: (R,) or () -> (R,)."""
+    return value if value.shape == (rows,) else np.broadcast_to(value, (rows,))
 
 
 def boundaries(roots: Iterable[Typed], *, timed: bool) -> Iterable[Typed]:

@@ -26,6 +26,8 @@ from policysched.state.footprint import Footprint, footprint
 
 FEASIBLE = 0
 ABSENT = -1
+MANY = 8
+"""One in how many rows are so many that it is quicker to go through all rows, without picking any."""
 NARROWED = 1
 """The first rejecting filter of rows that narrowing leaves out, where anything narrows."""
 WIDEST_NARROW_TOTAL = 2**31 - 1
@@ -168,11 +170,12 @@ class Evaluation:
 
     def _combine(self, judged: NDArray[np.int32], scored: NDArray[np.int32]) -> None:
         """Take note of rows that a filter answers otherwise, and of rows with another score."""
+        size = self.cluster.nodes.size
         if judged.size:
-            self._judge(judged)
+            self._judge(judged if judged.size * MANY < size else slice(0, size))
             scored = np.concatenate((judged, scored))
         if scored.size:
-            self._rank(scored)
+            self._rank(scored if scored.size * MANY < size else slice(0, size))
 
     def _judge(self, rows: Rows) -> None:
         """Find rows' first rejecting filters."""
