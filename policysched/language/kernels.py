@@ -19,7 +19,7 @@ import numpy as np
 
 from policysched.language.frames import Codes, Floats, Frame, Mask, Strings
 from policysched.language.names import RESOURCE_NAMES
-from policysched.language.tables import Members, Tables
+from policysched.language.tables import Members, Tables, tables_of
 from policysched.language.typed import INPUT_BITS, LIMIT_BITS, Input, Op, Typed
 from policysched.language.types import Kind, Shape
 
@@ -36,12 +36,16 @@ _UNKNOWN_TEXT: Final = -2
 
 @dataclass(slots=True)
 class Run:
-    """One evaluation: the frame, what is known on it, and the interner's tables."""
+    """One evaluation: the frame, and what is known on it."""
 
     frame: Frame
     memo: dict[Any, Any]
     strings: Strings
-    tables: Tables
+
+    @property
+    def tables(self) -> Tables:
+        """The interner's tables."""
+        return tables_of(self.strings)
 
     def known(self, text: str) -> int:
         """Return the code to look for a text by: of one that no column holds, a code that no row has.

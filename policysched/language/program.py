@@ -12,7 +12,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from policysched.language.number_kernels import ARITHMETIC
 from policysched.language.ordering_kernels import ORDERINGS
 from policysched.language.row_kernels import OTHER_ROWS
 from policysched.language.string_kernels import TEXTUAL
-from policysched.language.tables import tables_of
 from policysched.language.time_kernels import TIMES
 from policysched.language.typed import AGGREGATES, Constant, Input, Op, Typed, steps
 from policysched.language.types import Kind, Shape, Type
@@ -66,8 +65,8 @@ def _steps(root: Typed) -> Steps:
 
 
 def _fill(frame: Frame, plan: Steps) -> Any:
-    memo, strings = frame.memo, frame.strings
-    run = Run(frame, memo, strings, tables_of(strings))
+    memo = frame.memo
+    run = Run(frame, memo, frame.strings)
     for node, kernel in plan:
         if node not in memo:
             memo[node] = kernel(run, node)
@@ -80,8 +79,7 @@ def _fill_quietly(frame: Frame, plan: Steps) -> Any:
         return _fill(frame, plan)
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(NamedTuple):
     """The value of a condition: never true and unknown at once.
 
     Shapes: (R,) each for a condition over nodes, else plain bools.
