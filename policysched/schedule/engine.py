@@ -20,7 +20,7 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.classes import class_key
 from policysched.schedule.decision import Decision
-from policysched.schedule.evaluation import FEASIBLE, Evaluation
+from policysched.schedule.evaluation import Evaluation
 from policysched.schedule.overlay import for_pod
 from policysched.state.cluster import Cluster
 from policysched.state.storage import has_volumes
@@ -108,7 +108,7 @@ class Engine:
     def _nominated_row(self, pod: Pod, evaluation: Evaluation) -> int | None:
         name = pod.status.nominated_node_name
         row = self.cluster.nodes.row_of.get(name) if name else None
-        return row if row is not None and evaluation.first[row] == FEASIBLE else None
+        return row if row is not None and evaluation.admits(row) else None
 
 
 def _size(evaluation: Evaluation) -> int:

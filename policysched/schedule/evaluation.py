@@ -120,6 +120,13 @@ class Evaluation:
         total[~feasible] = self.infeasible
         return total
 
+    def admits(self, row: int) -> bool:
+        """Tell whether every filter lets a row pass, be it among the nodes that narrowing leaves or not."""
+        first = int(self.first[row])
+        if not self.narrowing or first != NARROWED:
+            return first == FEASIBLE
+        return not any(track.rejects_any and track.codes[row] for track in self.filters[1:])
+
     def status(self, row: int) -> Status:
         """Say why a row is not feasible."""
         track = self.filters[int(self.first[row]) - 1]

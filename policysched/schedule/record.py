@@ -57,10 +57,10 @@ def _feasible(decision: Decision) -> Mask:
     size = decision.cluster.nodes.size
     if decision.rejection is not None:
         return np.zeros(size, np.bool_)
-    feasible = decision.evaluation.feasible()
     if decision.nominated:
-        feasible = feasible & (np.arange(size) == decision.row)
-    return feasible
+        chosen: Mask = np.arange(size) == decision.row
+        return chosen
+    return decision.evaluation.feasible()
 
 
 def _status(status: Status) -> dict[str, Any]:

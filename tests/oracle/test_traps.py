@@ -30,9 +30,9 @@ UNPARSABLE = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
 CONFLICT = {"matchFields": [*named("a")["matchFields"], *named("b")["matchFields"]]}
 
 
-def agreed(oracle: Oracle, objects: list[Any], wanted: Any) -> Record:
+def agreed(oracle: Oracle, objects: list[Any], wanted: Any, config: Any = ALL) -> Record:
     """Give kube-scheduler's answer, having seen that ours is the same."""
-    question = case(objects, wanted, ALL)
+    question = case(objects, wanted, config)
     assert disagreement(oracle, question) == []
     return oracle.decide(question)
 
@@ -165,6 +165,13 @@ def test_promised_node_is_tried_before_others_are_left_out(oracle: Oracle) -> No
         "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
         "1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
     )
+
+
+def test_promised_node_that_only_narrowing_leaves_out_is_taken(oracle: Oracle) -> None:
+    unfiltered = {"schedulerName": "policysched", "plugins": {"filter": {"disabled": [{"name": "*"}]}}}
+    wanted = pod(affinity=required(named("c")), status={"nominatedNodeName": "a"})
+    record = agreed(oracle, [node("a"), node("b")], wanted, ALL | {"profiles": [unfiltered]})
+    assert (record["best"], list(record["total"])) == (["a"], ["a"])
 
 
 def test_several_extended_resources_are_all_named(oracle: Oracle) -> None:

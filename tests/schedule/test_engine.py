@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import Cluster, Codes, Rows
+from policysched.framework import Cluster, Codes, Narrow, Rows
 from policysched.model.objects import Pod
 from policysched.schedule.engine import Engine
 from tests.build import cluster, node, pod
@@ -79,6 +79,13 @@ def test_the_nominated_node_comes_first_and_alone_where_it_fits(nominated: str, 
     decision = made.decide(of)
     assert (decision.node, decision.evaluated_count) == (node_, evaluated)
     assert decision.nominated is (evaluated == 1)
+
+
+@pytest.mark.parametrize(("nominated", "best"), [("a", "b"), ("b", "b"), ("c", "c")])
+def test_a_nominated_node_is_tried_though_narrowing_leaves_it_out(nominated: str, best: str) -> None:
+    filters = [FakeFilter("N", Narrow(None, frozenset("b"))), FakeFilter("A", {"a"})]
+    of = replace(pod(), status=replace(pod().status, nominated_node_name=nominated))
+    assert engine(nodes(), filters).decide(of).node == best
 
 
 def test_a_nomination_is_no_part_of_the_class() -> None:
