@@ -25,6 +25,7 @@ from policysched.language.policies import each_let
 from tests.language.frames import TableFrame, at_row
 
 load_grammar()
+pytestmark = pytest.mark.usefixtures("others_apart")
 LONGEST = 0.2
 """Units: seconds of the processor."""
 RULES = 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ from tests.laws.evaluating import METRICS
 from tests.laws.examples import examples
 from tests.strategies import expressions
 
+pytestmark = pytest.mark.usefixtures("others_apart")
 MANY = examples(120)
 LONGEST = 0.2
 """Units: seconds of the processor."""

@@ -13,6 +13,7 @@ from policysched.rules.compile import MAX_RULES, compiling
 from policysched.rules.status import MAX_DIAGNOSTICS
 from tests.rules.build import filtering, policy, scoring
 
+pytestmark = pytest.mark.usefixtures("others_apart")
 LONGEST = 0.2
 """Units: seconds of the processor."""
 DEEPEST = 29
