@@ -110,7 +110,7 @@ class ScoreOnly:
             return np.zeros(len(state.nodes.present.data[rows]), np.int64)
         return self.plugin.score(state, rows)
 
-    def normalize(self, state: Any, scores: Scores, feasible: Mask) -> Scores:
+    def normalize(self, state: Any, scores: Scores, feasible: Mask) -> Scores | None:
         """Ask the plugin, unless every node scores 0."""
         return scores if isinstance(state, Zeros) else self.plugin.normalize(state, scores, feasible)
 

@@ -127,8 +127,8 @@ class ScorePlugin(Plugin, Protocol):
         Shapes: (R,) int64.
         """
 
-    def normalize(self, state: Any, scores: Scores, feasible: Mask) -> Scores:
-        """Turn all rows' scores into final ones, 0 to 100, looking at the feasible rows only.
+    def normalize(self, state: Any, scores: Scores, feasible: Mask) -> Scores | None:
+        """Turn all rows' scores into final ones, 0 to 100, looking at the feasible rows only; None where all are 0.
 
         Scores that are 0 on every row must give the same final score everywhere.
 

@@ -134,15 +134,15 @@ class InterPodAffinity:
             state.renew(NO_ROWS)
         return state.score(rows)
 
-    def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
+    def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002 - not looked at
         """Stretch the sums, which may be negative, to 0..100."""
         chosen = scores if np.count_nonzero(feasible) == feasible.size else scores[feasible]
         if not chosen.size:
-            return np.zeros_like(scores)
+            return None
         lowest = chosen.min()
         spread = int(chosen.max() - lowest)
         if not spread:
-            return np.zeros_like(scores)
+            return None
         above = scores - lowest
         if spread <= WIDEST_SPREAD:
             final: Scores = _stretched_to(spread).take(above, mode="clip")

@@ -114,9 +114,12 @@ class Evaluation:
         if not uneven:
             return ranked
         feasible = ranked != self.infeasible
+        added = [scores for track in uneven if (scores := track.added(feasible)) is not None]
+        if not added:
+            return ranked
         total: Scores = ranked.astype(np.int64)
-        for track in uneven:
-            total += track.final(feasible)
+        for scores in added:
+            total += scores
         total[~feasible] = self.infeasible
         return total
 

@@ -133,13 +133,16 @@ class ScoreTrack:
 
         Shapes: (N,) -> (N,).
         """
-        if self.flat:
-            values: Scores = np.zeros(feasible.size, np.int64)
-        else:
-            values = self.values[: feasible.size].astype(np.int64, copy=False)
-        if not self.normalizes:
-            return values
-        return self.plugin.normalize(self.state, values, feasible) * self.weight
+        found = self.added(feasible) if self.normalizes else self._raw(feasible.size)
+        return np.zeros(feasible.size, np.int64) if found is None else found
+
+    def added(self, feasible: Mask) -> Scores | None:
+        """Give the same of a plugin that normalises, None where all are 0."""
+        normalized = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
+        return None if normalized is None else normalized * self.weight
+
+    def _raw(self, size: int) -> Scores:
+        return np.zeros(size, np.int64) if self.flat else self.values[:size].astype(np.int64, copy=False)
 
     def _ask(self, rows: Rows) -> NDArray[np.int32]:
         scores = self.plugin.score(self.state, rows)

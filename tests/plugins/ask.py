@@ -62,6 +62,8 @@ def scored(plugin: ScorePlugin, pod: Pod, cluster: Cluster) -> dict[str, int] | 
     rows = slice(0, cluster.nodes.size)
     feasible = cluster.nodes.present.data[rows]
     finals = plugin.normalize(state, plugin.score(state, rows), feasible)
+    if finals is None:
+        finals = np.zeros(feasible.size, np.int64)
     return {name: int(finals[row]) for name, row in cluster.nodes.row_of.items() if feasible[row]}
 
 

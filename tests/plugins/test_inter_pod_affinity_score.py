@@ -247,7 +247,8 @@ def test_sums_of_feasible_nodes_are_stretched(
 ) -> None:
     plugin, made = InterPodAffinity(), scene(*THREE, on("n1", affinity=TO_S1))
     state = plugin.prepare_score(pod(), made)
-    final = plugin.normalize(state, np.array(sums, np.int64), np.array(feasible)).tolist()
+    found = plugin.normalize(state, np.array(sums, np.int64), np.array(feasible))
+    final = [0] * len(sums) if found is None else found.tolist()
     assert [value if holds else None for value, holds in zip(final, feasible, strict=True)] == expected
 
 
