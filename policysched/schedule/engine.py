@@ -84,12 +84,11 @@ class Engine:
 
     def _choose(self, pod: Pod, evaluation: Evaluation) -> Decision:
         """Choose among the nodes that every filter lets pass."""
-        ranking, infeasible = evaluation.ranking(), evaluation.infeasible
-        highest = int(ranking.max(initial=infeasible))
-        if highest == infeasible:
+        feasible_count = evaluation.feasible_count
+        if not feasible_count:
             return Decision(self.cluster, pod, evaluation)
-        [tied] = (ranking == highest).nonzero()
-        feasible_count = int(np.count_nonzero(ranking != infeasible))
+        ranking = evaluation.ranking()
+        [tied] = (ranking == ranking.max()).nonzero()
         if evaluation.score_failure is not None and feasible_count > 1:
             return Decision(self.cluster, pod, evaluation, failure=evaluation.score_failure)
         return Decision(self.cluster, pod, evaluation, row=self._draw(tied), tied=tied, feasible_count=feasible_count)

@@ -43,6 +43,8 @@ class Evaluation:
     """The plugins that narrowed the nodes, sorted."""
     first: NDArray[np.int16]
     """Each row's first rejecting filter, counted from 1; FEASIBLE or ABSENT where there is none."""
+    feasible_count: int
+    """How many rows every filter lets pass."""
     rejection: Status | None
     """The status that rejected the pod outright."""
     rejected_at: int
@@ -65,6 +67,7 @@ class Evaluation:
         self.filters, self.narrowing = prepared.tracks, prepared.narrowing
         self._failing = [track for track in self.filters if track.fails]
         self.first = np.zeros(0, np.int16)
+        self.feasible_count = 0
         self.rejection, self.rejected_at = prepared.rejection, prepared.rejected_at
         self.filter_failure = None
         self.ranked = np.zeros(0, _width(profile))
@@ -120,7 +123,8 @@ class Evaluation:
         total: Scores = ranked.astype(np.int64)
         for scores in added:
             total += scores
-        total[~feasible] = self.infeasible
+        if self.feasible_count < total.size:
+            total[~feasible] = self.infeasible
         return total
 
     def admits(self, row: int) -> bool:
@@ -197,6 +201,7 @@ class Evaluation:
                 first[track.codes[rows] != 0] = position
         first[~present] = ABSENT
         self.first[rows] = first
+        self.feasible_count = int(np.count_nonzero(self.first == FEASIBLE))
         if self._failing:
             self.filter_failure = self.failure_of(self._failing)
 

@@ -74,5 +74,6 @@ def _lay_over(made: Evaluation, tracks: Sequence[FilterTrack]) -> None:
             rejected = (track.codes[:size] != 0) & ((first == FEASIBLE) | (first > place))
             first[rejected] = place
     made.first = first
+    made.feasible_count = int(np.count_nonzero(first == FEASIBLE))
     made.ranked = np.where(first == FEASIBLE, made.ranked[:size], made.ranked.dtype.type(made.infeasible))
     made.filter_failure = made.failure_of([track for track in made.filters if track.fails or track in tracks])
