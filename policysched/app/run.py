@@ -83,16 +83,21 @@ class Process:
         self.reloader.on_swap = self.feed.use
         self._policies = PolicyHandler(self.reloader)
         malformed = MalformedPods(client, clock, frozenset(profiles), log.error)
-        workloads, stored = workload_handler(self.scheduler), stored_handler(self.scheduler)
-        self.reflectors: Sequence[Reflector[Any]] = (
-            Reflector(transport, NODES, node_handler(self.scheduler), pacing),
-            Reflector(transport, NAMESPACES, namespace_handler(self.scheduler), pacing),
-            Reflector(transport, DEVICE_CLASSES, device_class_handler(self.scheduler), pacing),
+        self.reflectors: Sequence[Reflector[Any]] = self._reflectors(malformed)
+
+    def _reflectors(self, malformed: MalformedPods) -> list[Reflector[Any]]:
+        """Follow everything that decisions read."""
+        transport, pacing, scheduler = self._transport, self._pacing, self.scheduler
+        workloads, stored = workload_handler(scheduler), stored_handler(scheduler)
+        return [
+            Reflector(transport, NODES, node_handler(scheduler), pacing),
+            Reflector(transport, NAMESPACES, namespace_handler(scheduler), pacing),
+            Reflector(transport, DEVICE_CLASSES, device_class_handler(scheduler), pacing),
             Reflector(transport, POLICIES, self._policies, pacing),
             *(Reflector(transport, watched, workloads, pacing) for watched in WORKLOADS),
             *(Reflector(transport, watched, stored, pacing) for watched in STORED),
-            Reflector(transport, PODS, pod_handler(self.scheduler), pacing, on_broken=malformed),
-        )
+            Reflector(transport, PODS, pod_handler(scheduler), pacing, on_broken=malformed),
+        ]
 
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""

@@ -137,7 +137,7 @@ def _read(file: Path) -> Mapping[str, Any]:
 async def _load(loader: Any, configuration: Any) -> None:
     try:
         await loader.load_and_set(configuration)
-    except Exception as error:  # as above
+    except Exception as error:  # the loader lets through whatever a plugin or file makes it do
         raise ConnectionProblemError(f"the kubeconfig gives no credentials any more: {_one_line(error)}") from error
     _check_exec(loader, configuration, "the kubeconfig")
 

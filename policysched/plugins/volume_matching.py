@@ -94,15 +94,34 @@ def match(
         cluster: The rows.
         reach: What was found out about nodes that reach volumes.
     """
-    made, pool, name = Match(claim, cluster.nodes.size), cluster.storage.pool, class_of(claim)
-    undecided = made.open
-    for volume in pool.meant_for(name, claim.key):
+    made = Match(claim, cluster.nodes.size)
+    undecided = _choose_meant(made, others, cluster, reach)
+    if undecided.any():
+        _choose_free(made, undecided, selector, others, cluster, reach)
+    return made
+
+
+def _choose_meant(made: Match, others: Sequence[Match], cluster: Cluster, reach: Reach) -> Mask:
+    """Choose volumes that name the claim; give the rows for which any other will do.
+
+    A row that does not reach the first volume meant for the claim stays without.
+    """
+    claim, undecided = made.claim, made.open
+    for volume in cluster.storage.pool.meant_for(class_of(claim), claim.key):
         if is_meant_for(volume, claim) and _may_take(claim, volume):
             rows = undecided & _not_taken(volume, others)
             made.take(volume, rows & reach.holds(volume.spec.node_affinity))
             undecided &= ~rows
+    return undecided
+
+
+def _choose_free(
+    made: Match, undecided: Mask, selector: LabelMatcher, others: Sequence[Match], cluster: Cluster, reach: Reach
+) -> None:
+    """Choose the smallest volume that is free, on each of some rows; the mask is used up."""
+    claim = made.claim
     reached: set[bytes] = set()
-    for volume, affinity in pool.free(name, requested(claim)) if undecided.any() else ():
+    for volume, affinity in cluster.storage.pool.free(class_of(claim), requested(claim)):
         if affinity in reached or not (_may_take(claim, volume) and _fits(claim, volume, selector)):
             continue
         rows = undecided & reach.holds(volume.spec.node_affinity) & _not_taken(volume, others)
@@ -113,7 +132,6 @@ def match(
         if not others:
             # the nodes that reach it have a volume now, so another one that they reach as well cannot help
             reached.add(affinity)
-    return made
 
 
 def _not_taken(volume: PersistentVolume, others: Sequence[Match]) -> Mask | np.bool_:
