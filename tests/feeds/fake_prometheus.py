@@ -88,6 +88,10 @@ def given(body: Any, status: int = 200, content_type: str = "application/json", 
     return respond
 
 
+PAGE = given("<html><body>Sign in</body></html>", content_type="text/html")
+"""What a login in front of the server answers."""
+
+
 def after(seconds: float, answer: Answer) -> Answer:
     """Take that long to answer."""
 
