@@ -1,3 +1,5 @@
+"""One decision about objects that are given: what is made of them, what is drawn, and how mistakes in them are told."""
+
 from __future__ import annotations
 
 import copy
@@ -5,39 +7,9 @@ from typing import Any
 
 import pytest
 
-import policysched
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError
-from tests.app.test_configuration import HEAD
-from tests.app.test_profiles import disabled
-
-Object = dict[str, Any]
-
-
-def node(name: str = "n1", **fields: Any) -> Object:
-    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
-    metadata = {"name": name, "labels": fields.pop("labels", {})}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status, **fields}
-
-
-def pod(name: str = "web", cpu: Any = None, **spec: Any) -> Object:
-    requests = {"requests": {"cpu": cpu}} if cpu else {}
-    containers = [{"name": "c", "image": "i", "resources": requests}]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers, **spec}}
-
-
-def policy(name: str = "p", status: Object | None = None, **spec: Any) -> Object:
-    metadata = {"name": name, "generation": 2}
-    made = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": metadata, "spec": spec}
-    return made | ({"status": status} if status else {})
-
-
-def requiring(condition: str) -> Object:
-    return {"filters": [{"name": "r", "require": condition}]}
-
-
-def record(objects: list[Object], of: Object, *policies: Object, **options: Any) -> Object:
-    return policysched.dry_run(objects, of, policies, **options).to_dict()
+from tests.app.dry_runs import Object, node, pod, policy, record, requiring
 
 
 def test_a_pod_is_placed() -> None:
@@ -172,92 +144,6 @@ def test_a_malformed_workload_is_refused(kind: str, spec: Any, field: str) -> No
 def test_a_strange_template_of_a_replication_controller_is_not_looked_into(spec: Any) -> None:
     given = {"kind": "ReplicationController", "metadata": {"name": "w"}, "spec": spec}
     assert record([node(), given], pod())["selected"] == "n1"
-
-
-# Policies
-
-
-def test_policies_among_the_objects_apply_and_given_ones_replace_them() -> None:
-    standing = policy(**requiring("node.cordoned"))
-    assert record([node(), standing], pod())["rejected"]["n1"]["plugin"] == "SchedulingPolicy/p"
-    assert record([node(), standing], pod(), policy(**requiring("not node.cordoned")))["result"] == "Scheduled"
-    made = record([node(), standing], pod(), policy("q", **requiring("not node.cordoned")))
-    assert list(made["rules"]) == ["p", "q"]
-    assert made["result"] == "Unschedulable"
-
-
-def test_a_broken_policy_does_nothing_and_says_why() -> None:
-    report = policysched.dry_run([node()], pod(), [policy(**requiring("nod.ready"))])
-    assert (report.to_dict()["result"], "rules" in report.to_dict()) == ("Scheduled", False)
-    assert [(one.code, one.field) for one in report.diagnostics] == [("E0201", "spec.filters[0].require")]
-
-
-def test_a_broken_policy_of_the_cluster_acts_as_its_status_remembers() -> None:
-    status = {"activeGeneration": 1, "activeSpec": requiring("node.cordoned")}
-    made = record([node(), policy(status=status, **requiring("nod.ready"))], pod())
-    assert made["result"] == "Unschedulable"
-    assert made["rules"]["p"]["activeGeneration"] == 1
-
-
-def test_a_policy_in_the_shadow_is_told_and_does_not_decide() -> None:
-    made = record([node()], pod(), policy(mode="Shadow", **requiring("node.cordoned")))
-    assert made["result"] == "Scheduled"
-    assert made["rules"]["p"] == {"activeGeneration": 2, "mode": "Shadow", "filters": {"r": {"n1": "false"}}}
-
-
-# Profiles
-
-
-def config(*profiles: Object) -> Object:
-    return {**HEAD, "profiles": list(profiles)}
-
-
-@pytest.mark.parametrize(
-    ("stated", "configuration", "name"),
-    [
-        (None, None, "policysched"),
-        ("default-scheduler", None, "default-scheduler"),
-        ("any", None, "any"),
-        ("a", config({"schedulerName": "a"}, {"schedulerName": "b"}), "a"),
-        ("b", config({"schedulerName": "a"}, {"schedulerName": "b"}), "b"),
-        ("other", config({"schedulerName": "a"}), "a"),
-        (None, config({"schedulerName": "a"}), "a"),
-        (None, config({"schedulerName": "a"}, {"schedulerName": "default-scheduler"}), "default-scheduler"),
-        (None, config(), "default-scheduler"),
-    ],
-)
-def test_the_pod_or_the_configuration_chooses_the_profile(stated: str | None, configuration: Any, name: str) -> None:
-    of = pod(**({"schedulerName": stated} if stated else {}))
-    assert record([node()], of, config=configuration)["schedulerName"] == name
-
-
-@pytest.mark.parametrize("stated", ["other", None])
-def test_a_pod_has_to_name_one_of_several_profiles(stated: str | None) -> None:
-    of = pod(**({"schedulerName": stated} if stated else {}))
-    message = f'no profile is named "{stated or "default-scheduler"}": the pod has to name one of a, b'
-    with pytest.raises(UsageError, match=message):
-        record([node()], of, config=config({"schedulerName": "b"}, {"schedulerName": "a"}))
-
-
-def test_policies_see_the_name_of_the_chosen_profile() -> None:
-    of = policy(schedulerNames=["a"], **requiring("node.cordoned"))
-    assert record([node()], pod(), of, config=config({"schedulerName": "a"}))["result"] == "Unschedulable"
-    assert record([node()], pod(), of)["result"] == "Scheduled"
-
-
-@pytest.mark.parametrize(
-    ("point", "result", "scored", "told"),
-    [
-        ("multiPoint", "Scheduled", False, False),
-        ("filter", "Scheduled", True, True),
-        ("score", "Unschedulable", False, True),
-    ],
-)
-def test_a_configuration_takes_policies_away(point: str, result: str, scored: bool, told: bool) -> None:
-    of = policy(**requiring("node.cordoned"), scores=[{"name": "s", "value": 50}])
-    made = record([node()], pod(), of, config=config({"plugins": {point: disabled("SchedulingPolicy")}}))
-    scores = made.get("scores", {}).get("n1", {})
-    assert (made["result"], "SchedulingPolicy/p" in scores, "rules" in made) == (result, scored, told)
 
 
 # Draws

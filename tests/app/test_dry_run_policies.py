@@ -1,0 +1,96 @@
+"""Which policies and which profile a decision goes by when they are given beside the objects or among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import policysched
+from policysched.errors import UsageError
+from tests.app.dry_runs import Object, node, pod, policy, record, requiring
+from tests.app.test_configuration import HEAD
+from tests.app.test_profiles import disabled
+
+
+def test_policies_among_the_objects_apply_and_given_ones_replace_them() -> None:
+    standing = policy(**requiring("node.cordoned"))
+    assert record([node(), standing], pod())["rejected"]["n1"]["plugin"] == "SchedulingPolicy/p"
+    assert record([node(), standing], pod(), policy(**requiring("not node.cordoned")))["result"] == "Scheduled"
+    made = record([node(), standing], pod(), policy("q", **requiring("not node.cordoned")))
+    assert list(made["rules"]) == ["p", "q"]
+    assert made["result"] == "Unschedulable"
+
+
+def test_a_broken_policy_does_nothing_and_says_why() -> None:
+    report = policysched.dry_run([node()], pod(), [policy(**requiring("nod.ready"))])
+    assert (report.to_dict()["result"], "rules" in report.to_dict()) == ("Scheduled", False)
+    assert [(one.code, one.field) for one in report.diagnostics] == [("E0201", "spec.filters[0].require")]
+
+
+def test_a_broken_policy_of_the_cluster_acts_as_its_status_remembers() -> None:
+    status = {"activeGeneration": 1, "activeSpec": requiring("node.cordoned")}
+    made = record([node(), policy(status=status, **requiring("nod.ready"))], pod())
+    assert made["result"] == "Unschedulable"
+    assert made["rules"]["p"]["activeGeneration"] == 1
+
+
+def test_a_policy_in_the_shadow_is_told_and_does_not_decide() -> None:
+    made = record([node()], pod(), policy(mode="Shadow", **requiring("node.cordoned")))
+    assert made["result"] == "Scheduled"
+    assert made["rules"]["p"] == {"activeGeneration": 2, "mode": "Shadow", "filters": {"r": {"n1": "false"}}}
+
+
+# Profiles
+
+
+def config(*profiles: Object) -> Object:
+    return {**HEAD, "profiles": list(profiles)}
+
+
+@pytest.mark.parametrize(
+    ("stated", "configuration", "name"),
+    [
+        (None, None, "policysched"),
+        ("default-scheduler", None, "default-scheduler"),
+        ("any", None, "any"),
+        ("a", config({"schedulerName": "a"}, {"schedulerName": "b"}), "a"),
+        ("b", config({"schedulerName": "a"}, {"schedulerName": "b"}), "b"),
+        ("other", config({"schedulerName": "a"}), "a"),
+        (None, config({"schedulerName": "a"}), "a"),
+        (None, config({"schedulerName": "a"}, {"schedulerName": "default-scheduler"}), "default-scheduler"),
+        (None, config(), "default-scheduler"),
+    ],
+)
+def test_the_pod_or_the_configuration_chooses_the_profile(stated: str | None, configuration: Any, name: str) -> None:
+    of = pod(**({"schedulerName": stated} if stated else {}))
+    assert record([node()], of, config=configuration)["schedulerName"] == name
+
+
+@pytest.mark.parametrize("stated", ["other", None])
+def test_a_pod_has_to_name_one_of_several_profiles(stated: str | None) -> None:
+    of = pod(**({"schedulerName": stated} if stated else {}))
+    message = f'no profile is named "{stated or "default-scheduler"}": the pod has to name one of a, b'
+    with pytest.raises(UsageError, match=message):
+        record([node()], of, config=config({"schedulerName": "b"}, {"schedulerName": "a"}))
+
+
+def test_policies_see_the_name_of_the_chosen_profile() -> None:
+    of = policy(schedulerNames=["a"], **requiring("node.cordoned"))
+    assert record([node()], pod(), of, config=config({"schedulerName": "a"}))["result"] == "Unschedulable"
+    assert record([node()], pod(), of)["result"] == "Scheduled"
+
+
+@pytest.mark.parametrize(
+    ("point", "result", "scored", "told"),
+    [
+        ("multiPoint", "Scheduled", False, False),
+        ("filter", "Scheduled", True, True),
+        ("score", "Unschedulable", False, True),
+    ],
+)
+def test_a_configuration_takes_policies_away(point: str, result: str, scored: bool, told: bool) -> None:
+    of = policy(**requiring("node.cordoned"), scores=[{"name": "s", "value": 50}])
+    made = record([node()], pod(), of, config=config({"plugins": {point: disabled("SchedulingPolicy")}}))
+    scores = made.get("scores", {}).get("n1", {})
+    assert (made["result"], "SchedulingPolicy/p" in scores, "rules" in made) == (result, scored, told)
