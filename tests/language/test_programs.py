@@ -1,8 +1,8 @@
+"""What an expression compiles to: its cost, what it depends on, and the values it has on columns."""
+
 from __future__ import annotations
 
-import gc
 import warnings
-import weakref
 from typing import Any
 
 import numpy as np
@@ -11,27 +11,17 @@ import pytest
 from policysched.language import (
     Cost,
     Diagnostic,
-    Environment,
     Input,
-    Program,
     Truth,
-    Unit,
-    Want,
     check_cost,
-    compile_expression,
     interpret,
     load_grammar,
     parse,
     policy_cost,
     weigh,
 )
-from tests.language.frames import Interner, TableFrame, at_row
-
-
-def program(text: str, phase: Any = "score", want: Want = Want.ANY) -> Program:
-    compiled = compile_expression(text, Environment(phase), want)
-    assert compiled.program is not None, compiled.diagnostics
-    return compiled.program
+from tests.language.frames import TableFrame, at_row
+from tests.language.programs import program
 
 
 @pytest.mark.parametrize(
@@ -181,56 +171,6 @@ def test_normalize_takes_the_maximum_of_the_feasible(values: list[Any], feasible
     assert [interpret(compiled, frame.at(row)) for row in range(3)] == wanted
 
 
-@pytest.mark.parametrize(
-    ("text", "row", "wanted"),
-    [
-        ('number(node.labels["a"]) > 1', {}, 'node.labels["a"]'),
-        ('number(node.labels["a"]) > 1', {'node.labels["a"]': "x"}, None),
-        ('number(node.labels["a"]) > 1', {'node.labels["a"]': "2"}, None),
-        ('has(node.labels["a"]) or number(node.labels["b"]) > 1', {}, 'node.labels["b"]'),
-        ('(node.labels["a"] ?? "x") == "y" or number(node.labels["b"]) > 1', {}, 'node.labels["b"]'),
-        ('number(node.labels["a"]) + number(node.labels["b"]) > 1', {'node.labels["a"]': "1"}, 'node.labels["b"]'),
-        ('number(node.labels[concat("a", pod.name)]) > 1', {}, 'node.labels["a"]'),
-        ('number(node.labels[pod.labels["x"]]) > 1', {}, 'pod.labels["x"]'),
-        ('if(node.ready, number(node.labels["a"]), number(node.labels["b"])) > 1', {}, 'node.labels["b"]'),
-        ('if(number(node.labels["a"]) > 1, 1, 2) > 1', {}, 'node.labels["a"]'),
-        ("node.free.cpu / node.requested.cpu > 1", {}, None),
-        ('number(pod.labels["x"]) > 1', {}, 'pod.labels["x"]'),
-        ("only(node.ready, 1) > 0", {}, None),
-    ],
-)
-def test_missing_input_is_the_cause(text: str, row: dict[str, Any], wanted: str | None) -> None:
-    frame = TableFrame([{'node.labels["a"]': "5", 'node.labels["b"]': "5", "node.requested.cpu": 1}, row])
-    found = program(text).missing_input(frame, 1)
-    assert (found and found.text) == wanted
-
-
-@pytest.mark.parametrize(
-    ("text", "row", "wanted"),
-    [
-        ("avg(metrics.load) by node.zone < 1", {"node.zone": "a"}, "metrics.load"),
-        ("avg(metrics.load) by node.zone < 1", {}, "node.zone"),
-        ("avg(metrics.load) by node.zone < 1", {"node.zone": "b"}, None),
-        ("avg(metrics.load * node.free.cpu) by node.zone < 1000m", {"node.zone": "a"}, "metrics.load"),
-        ("count(node.ready) by node.zone < 1", {}, "node.zone"),
-        ('count(node.ready) by node.labels[pod.labels["topology"]] < 1', {}, 'pod.labels["topology"]'),
-        ("max(only(node.ready, node.free.cpu)) < 1", {}, None),
-        ('max(number(node.labels["none"])) < 1', {}, 'node.labels["none"]'),
-        ("max(avg(metrics.load) by node.zone) by node.name < 1", {}, "node.zone"),
-        ('node.pods.sum(number(peer.labels["a"])) / number(node.labels["b"]) > 1', {}, 'node.labels["b"]'),
-        ('node.free.pods < avg(number(node.labels["none"]))', {}, 'node.labels["none"]'),
-    ],
-)
-def test_missing_input_of_an_aggregate_is_the_domain_or_what_is_missing_all_over_it(
-    text: str, row: dict[str, Any], wanted: str | None
-) -> None:
-    frame = TableFrame([{"metrics.load": 0.5, "node.zone": "b", "node.name": "x"}, {"node.name": "y", **row}])
-    compiled = compile_expression(text, Environment("let", metrics={"load": Unit.NUMBER})).program
-    assert compiled is not None
-    found = compiled.missing_input(frame, 1)
-    assert (found and found.text) == wanted
-
-
 def test_a_tally_weighs_each_pod_by_itself() -> None:
     [count] = program('node.pods.count(number(peer.labels["w"]) > 1)').nodes
     [total] = program('node.pods.sum(number(peer.labels["w"]), peer.priority > 0)').nodes
@@ -249,87 +189,6 @@ def test_aggregates_and_what_else_knows_other_rows_make_a_program_depend_on_them
 def test_the_grammar_can_be_loaded_before_it_is_needed() -> None:
     load_grammar()
     assert not isinstance(parse("1"), Diagnostic)
-
-
-def test_tables_follow_a_growing_interner() -> None:
-    strings = Interner()
-    texts = [
-        "number(node.name)",
-        'glob(node.name, "1*")',
-        'concat("<", node.name, ">")',
-        "concat(node.name, node.zone)",
-        'node.name in ["10", "20", "30", "40", "50"]',
-        "starts_with(node.name, node.zone)",
-    ]
-    for size in (1, 3, 40, 200):
-        rows = [{"node.name": str(i), "node.zone": str(i % 7)} for i in range(size)]
-        frame = TableFrame(rows, strings=strings)
-        for text in texts:
-            compiled = program(text)
-            values = compiled.run(frame)
-            for row in range(size):
-                assert at_row(compiled, values, frame, row) == interpret(compiled, frame.at(row))
-
-
-def test_tables_are_filled_only_for_what_occurs() -> None:
-    strings = Interner()
-    for _ in range(3):
-        frame = TableFrame([{"node.name": "n"}], strings=strings)
-        program('concat("a", concat("b", node.name))').run(frame)
-    assert [strings.text(code) for code in range(len(strings))] == ["n", "bn", "abn"]
-
-
-def test_tables_let_go_of_an_interner() -> None:
-    strings = Interner()
-    gone = weakref.ref(strings)
-    frame = TableFrame([{"node.name": "n"}], strings=strings)
-    for text in ('concat("a", node.name)', "concat(node.name, node.zone)", 'node.name in ["1", "2", "3", "4"]'):
-        program(text).run(frame)
-    del strings, frame
-    gc.collect()
-    assert gone() is None
-
-
-def test_many_different_constants_do_not_pile_up() -> None:
-    strings = Interner()
-    for number in range(600):
-        frame = TableFrame([{"node.name": "x1"}], {"pod.name": f"x{number}"}, strings)
-        found = program("starts_with(node.name, pod.name)").run(frame)
-        assert isinstance(found, Truth)
-        assert found.true.tolist() == [number == 1]  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("known", [(), ("a",), ("b",), ("a", "b")])
-@pytest.mark.parametrize(("left", "right"), [("a", "b"), ("a", "a"), ("b", "a")])
-def test_texts_that_no_column_holds_are_still_told_apart(known: tuple[str, ...], left: str, right: str) -> None:
-    frame = TableFrame([{}], {"pod.name": left, "pod.namespace": right})
-    for text in known:
-        frame.strings.code(text)
-    assert program("pod.name == pod.namespace").run(frame) == Truth(left == right, False)
-    assert program("pod.name != pod.namespace").run(frame) == Truth(left != right, False)
-    assert program(f'pod.name != "{right}"').run(frame) == Truth(left != right, False)
-    assert program(f'"{left}" in [pod.namespace]'.replace("[pod.namespace]", 'split(pod.namespace, ",")')).run(
-        frame
-    ) == Truth(left == right, False)
-
-
-def test_what_is_only_compared_gets_no_code() -> None:
-    strings = Interner()
-    texts = (
-        'node.name == "absent"',
-        '"absent" != node.name',
-        "node.name == pod.name",
-        "node.zone != pod.name",
-        'node.name in ["absent"]',
-        'node.name in split(pod.name, ",")',
-        'version(node.zone) == version("9.9.9")',
-    )
-    for text in texts:
-        for number in range(5):
-            frame = TableFrame([{"node.name": "n"}, {}], {"pod.name": f"p{number},q"}, strings)
-            value = program(text).run(frame)
-            assert [at_row(program(text), value, frame, row) for row in (0, 1)] == ["!=" in text] * 2
-    assert [strings.text(code) for code in range(len(strings))] == ["n", ""]
 
 
 def test_inputs_are_texts_of_the_language() -> None:

@@ -1,0 +1,93 @@
+"""Texts in programs: the tables that they fill by code, and the codes that they do without."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from policysched.language import Truth, interpret
+from tests.language.frames import Interner, TableFrame, at_row
+from tests.language.programs import program
+
+
+def test_tables_follow_a_growing_interner() -> None:
+    strings = Interner()
+    texts = [
+        "number(node.name)",
+        'glob(node.name, "1*")',
+        'concat("<", node.name, ">")',
+        "concat(node.name, node.zone)",
+        'node.name in ["10", "20", "30", "40", "50"]',
+        "starts_with(node.name, node.zone)",
+    ]
+    for size in (1, 3, 40, 200):
+        rows = [{"node.name": str(i), "node.zone": str(i % 7)} for i in range(size)]
+        frame = TableFrame(rows, strings=strings)
+        for text in texts:
+            compiled = program(text)
+            values = compiled.run(frame)
+            for row in range(size):
+                assert at_row(compiled, values, frame, row) == interpret(compiled, frame.at(row))
+
+
+def test_tables_are_filled_only_for_what_occurs() -> None:
+    strings = Interner()
+    for _ in range(3):
+        frame = TableFrame([{"node.name": "n"}], strings=strings)
+        program('concat("a", concat("b", node.name))').run(frame)
+    assert [strings.text(code) for code in range(len(strings))] == ["n", "bn", "abn"]
+
+
+def test_tables_let_go_of_an_interner() -> None:
+    strings = Interner()
+    gone = weakref.ref(strings)
+    frame = TableFrame([{"node.name": "n"}], strings=strings)
+    for text in ('concat("a", node.name)', "concat(node.name, node.zone)", 'node.name in ["1", "2", "3", "4"]'):
+        program(text).run(frame)
+    del strings, frame
+    gc.collect()
+    assert gone() is None
+
+
+def test_many_different_constants_do_not_pile_up() -> None:
+    strings = Interner()
+    for number in range(600):
+        frame = TableFrame([{"node.name": "x1"}], {"pod.name": f"x{number}"}, strings)
+        found = program("starts_with(node.name, pod.name)").run(frame)
+        assert isinstance(found, Truth)
+        assert found.true.tolist() == [number == 1]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("known", [(), ("a",), ("b",), ("a", "b")])
+@pytest.mark.parametrize(("left", "right"), [("a", "b"), ("a", "a"), ("b", "a")])
+def test_texts_that_no_column_holds_are_still_told_apart(known: tuple[str, ...], left: str, right: str) -> None:
+    frame = TableFrame([{}], {"pod.name": left, "pod.namespace": right})
+    for text in known:
+        frame.strings.code(text)
+    assert program("pod.name == pod.namespace").run(frame) == Truth(left == right, False)
+    assert program("pod.name != pod.namespace").run(frame) == Truth(left != right, False)
+    assert program(f'pod.name != "{right}"').run(frame) == Truth(left != right, False)
+    assert program(f'"{left}" in [pod.namespace]'.replace("[pod.namespace]", 'split(pod.namespace, ",")')).run(
+        frame
+    ) == Truth(left == right, False)
+
+
+def test_what_is_only_compared_gets_no_code() -> None:
+    strings = Interner()
+    texts = (
+        'node.name == "absent"',
+        '"absent" != node.name',
+        "node.name == pod.name",
+        "node.zone != pod.name",
+        'node.name in ["absent"]',
+        'node.name in split(pod.name, ",")',
+        'version(node.zone) == version("9.9.9")',
+    )
+    for text in texts:
+        for number in range(5):
+            frame = TableFrame([{"node.name": "n"}, {}], {"pod.name": f"p{number},q"}, strings)
+            value = program(text).run(frame)
+            assert [at_row(program(text), value, frame, row) for row in (0, 1)] == ["!=" in text] * 2
+    assert [strings.text(code) for code in range(len(strings))] == ["n", ""]
