@@ -1,4 +1,4 @@
-"""Kinds of placed pods, and what pods weigh together on their rows."""
+"""What pods weigh together on their rows, kept up to date as they come and go."""
 
 from __future__ import annotations
 
@@ -10,29 +10,14 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from policysched.framework import Cluster
-from policysched.model.objects import (
-    Affinity,
-    LabelSelector,
-    OwnerReference,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    PodStatus,
-)
+from policysched.model.objects import Pod
 from policysched.state.columns import FIRST_CAPACITY
 from policysched.state.pods import FIRST_SLOTS, PlacedPod
 from policysched.state.tallies import FEW
 from tests.build import cluster, node, pod
-
-WEB = {"app": "web"}
-REPELLING = Affinity(
-    pod_anti_affinity=PodAffinity(
-        required=[PodAffinityTerm(label_selector=LabelSelector(match_labels=WEB), topology_key="zone")]
-    )
-)
+from tests.state.kinds_build import REPELLING, WEB, kind
 
 
 def is_web(placed: PlacedPod) -> float:
@@ -46,87 +31,6 @@ def cpu_share(placed: PlacedPod) -> float:
 def counts(made: Cluster, names: Iterable[str] = ("n1", "n2")) -> list[float]:
     tally = made.tallies.of("web", is_web)
     return [float(tally.counts[made.nodes.row_of[name]]) for name in names]
-
-
-def terminating(one: Pod) -> Pod:
-    return replace(one, metadata=replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
-
-
-def owned(one: Pod, name: str, *, controller: bool = True) -> Pod:
-    owner = OwnerReference(kind="ReplicaSet", name=name, controller=controller)
-    return replace(one, metadata=replace(one.metadata, owner_references=[owner]))
-
-
-def kind(made: Cluster, name: str) -> int:
-    return made.pods.by_id[f"default.{name}"].kind
-
-
-# Kinds
-
-
-def test_siblings_are_one_kind_whatever_their_names_and_nodes() -> None:
-    made = cluster(pod("a", on="n1", labels={"x": "1", "y": "2"}), pod("b", on="n2", labels={"y": "2", "x": "1"}))
-    assert kind(made, "a") == kind(made, "b")
-    assert made.kinds.epoch == 1
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        pod("b", on="n1", namespace="other"),
-        pod("b", on="n1", labels={"app": "db"}),
-        pod("b", on="n1", requests={"cpu": "1"}),
-        pod("b", on="n1", priority=5),
-        pod("b", on="n1", priority_class_name="high"),
-        pod("b", on="n1", service_account_name="robot"),
-        pod("b", on="n1", affinity=REPELLING),
-        terminating(pod("b", on="n1")),
-        owned(pod("b", on="n1"), "rs"),
-        replace(pod("b", on="n1"), status=PodStatus(qos_class="Guaranteed")),
-    ],
-)
-def test_what_rules_about_other_pods_read_makes_a_kind(other: Pod) -> None:
-    made = cluster(pod("a", on="n1"), other)
-    assert len({one.kind for one in made.pods.by_id.values()}) == 2
-
-
-def test_an_owner_that_does_not_control_makes_no_kind() -> None:
-    made = cluster(pod("a", on="n1"), owned(pod("b", on="n1"), "rs", controller=False))
-    assert kind(made, "a") == kind(made, "b")
-
-
-def test_a_kind_goes_with_its_last_pod_and_its_number_is_used_again() -> None:
-    made = cluster(pod("a", on="n1"), pod("b", on="n1"), pod("c", on="n1", labels=WEB))
-    first, epoch = kind(made, "a"), made.kinds.epoch
-    made.remove_pod("default.a")
-    assert (made.kinds.present[first] is not None, made.kinds.epoch) == (True, epoch)
-    made.remove_pod("default.b")
-    assert (made.kinds.present[first], made.kinds.epoch) == (None, epoch + 1)
-    made.set_pod(pod("d", on="n1", labels={"app": "new"}))
-    assert kind(made, "d") == first
-
-
-@pytest.mark.parametrize(
-    "later",
-    [
-        terminating(pod("a", on="n1")),
-        owned(pod("a", on="n1"), "rs"),
-        pod("a", on="n1", labels=WEB),
-        pod("a", on="n1", affinity=REPELLING),
-        pod("a", on="n1", requests={"cpu": "1"}),
-    ],
-)
-def test_an_update_can_change_a_pods_kind(later: Pod) -> None:
-    made = cluster(pod("a", on="n1"))
-    made.set_pod(later)
-    placed = made.pods.by_id["default.a"]
-    assert placed.pod is later
-    assert cluster(later).kinds.present[0] == placed.__class__(later, placed.row, placed.footprint, assumed=False,
-                                                               kind=0, slot=placed.slot)  # fmt: skip
-    assert made.pods.kinds[placed.slot] == placed.kind
-
-
-# Tallies
 
 
 def test_a_tally_counts_the_pods_that_are_there() -> None:
