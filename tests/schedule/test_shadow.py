@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from policysched.rules.compiled import CompiledPolicy
 from tests.build import node, pod
 from tests.rules.build import filtering, policy_set, scoring
+from tests.schedule.life_pods import wanted
+from tests.schedule.life_policies import policies
+from tests.schedule.side import Side
 from tests.schedule.stand import running
-from tests.schedule.test_truth import Side, policies, wanted
 from tests.schedule.world import World
 
 

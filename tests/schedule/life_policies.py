@@ -1,0 +1,35 @@
+"""Policies of the random life, and which of them act together."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import yaml
+
+from policysched.rules.compiled import CompiledPolicy
+from tests.rules.build import compiled
+
+SPECS = Path(__file__).with_suffix(".yaml")
+TOGETHER = (
+    "",
+    "labels shadow",
+    "calm labels",
+    "calm computed",
+    "calm surroundings",
+    "surroundings",
+    "calm images",
+    "usage computed",
+    "peers",
+    "around labels",
+    "calm timed",
+    "peers around timed",
+)
+
+
+@functools.cache
+def policies() -> tuple[tuple[CompiledPolicy, ...], ...]:
+    """Sets of policies; all of them are the last."""
+    made = {name: compiled(name, **spec) for name, spec in yaml.safe_load(SPECS.read_text("utf-8")).items()}
+    sets = (*(names.split() for names in TOGETHER), list(made))
+    return tuple(tuple(made[name] for name in names) for names in sets)

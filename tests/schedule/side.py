@@ -1,0 +1,35 @@
+"""Engines over one cluster whose decisions are compared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable
+
+from policysched.app.profiles import default_profile
+from policysched.framework import Cluster
+from policysched.model.objects import Pod
+from policysched.rules.compiled import CompiledPolicy
+from policysched.rules.policyset import PolicySet
+from policysched.schedule.engine import Engine
+from policysched.schedule.record import Record, make_record
+
+
+class Side:
+    """An engine of its own with policies of its own, over one cluster."""
+
+    def __init__(self, cluster: Cluster, off: Collection[str]) -> None:
+        self._profile = default_profile("default-scheduler", off=off)
+        self.engine = Engine(cluster, self._profile, random.Random(0))
+        self.policies = PolicySet()
+
+    def use(self, policies: Iterable[CompiledPolicy]) -> Side:
+        self.policies = PolicySet.of(policies)
+        self.engine.use(self.policies.join(self._profile))
+        return self
+
+    def record(self, of: Pod) -> Record:
+        """A decision without what was drawn."""
+        decision = self.engine.decide(of)
+        made = make_record(decision, self.policies.plugins)
+        assert made.pop("selected", None) in {*made.get("best", ()), None}
+        return made | {"rejectors": decision.rejectors() if decision.row < 0 else None}
