@@ -17,7 +17,8 @@ from policysched.rules.verdicts import kept
 from tests.build import pod
 from tests.rules.build import compiled, filtering
 from tests.rules.reference import Around
-from tests.schedule.world import GPU, IMAGES, METRICS, World, written
+from tests.schedule.world import METRICS, World
+from tests.schedule.world_objects import GPU, IMAGES, written
 
 CONDITIONS = (
     'node.pods.count(peer.labels["team"] == "a") < 2',

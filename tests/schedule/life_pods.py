@@ -20,7 +20,7 @@ from policysched.model.objects import (
     TopologySpreadConstraint,
 )
 from tests.build import pod
-from tests.schedule.world import GPU, HOST, IMAGES, ZONE, owned
+from tests.schedule.world_objects import GPU, HOST, IMAGES, ZONE, owned
 
 
 def named(*names: str) -> Affinity:

@@ -20,7 +20,8 @@ from tests.schedule.life_pods import spread, wanted
 from tests.schedule.life_policies import policies
 from tests.schedule.neighbours import neighbourly
 from tests.schedule.side import Side
-from tests.schedule.world import GPU, IMAGES, World
+from tests.schedule.world import World
+from tests.schedule.world_objects import GPU, IMAGES
 
 LIFE = int(os.environ.get("POLICYSCHED_LIFE") or 100_000)
 EVENTS = int(os.environ.get("POLICYSCHED_EVENTS") or 6000)

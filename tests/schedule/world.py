@@ -4,55 +4,29 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
 
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample
 from policysched.model.objects import (
-    ContainerPort,
     ContainerStatus,
     DeviceClass,
     DeviceClassSpec,
-    LabelSelector,
-    LabelsSpec,
     Metadata,
     Namespace,
     Node,
-    NodeCondition,
-    OwnerReference,
     Pod,
     PodStatus,
-    ReplicaSet,
     ResourceRequirements,
-    SelectorSpec,
-    Service,
-    Taint,
     Workload,
 )
 from policysched.state.pods import pod_id
-from tests.build import MIB, node, pod
-from tests.schedule.neighbours import some_affinity
+from tests.schedule.world_objects import GPU, NAMESPACES, some_node, some_pod, some_workload
 
-IMAGES = {f"i{number}:latest": number * 300 * MIB for number in range(1, 6)}
-TAINTS = (
-    Taint(key="spot", effect="NoSchedule"),
-    Taint(key="old", value="x", effect="PreferNoSchedule"),
-    Taint(key="new", effect="NoExecute"),
-)
-NAMESPACES = ("default", "a", "b")
-FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
-GPU = "x.io/gpu"
-HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 METRICS = (MetricKey("load", "node"), MetricKey("heat", "node"))
 BEGIN = 1767225600
 """2026-01-01, when the world begins. Units: seconds since 1970."""
-
-
-def written(seconds: float) -> str:
-    """A time as objects have it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class World:
@@ -147,38 +121,7 @@ class World:
         self.cluster.set_node(made)
 
     def _random_node(self, name: str) -> Node:
-        chance = self.random
-        labels = {key: chance.choice("xyz") for key in ("zone", "disk", "w.io/a") if chance.random() < 0.6}
-        labels |= {"cores": chance.choice(("3", "17", "none"))} if chance.random() < 0.5 else {}
-        labels |= {HOST: name if chance.random() < 0.9 else "n0"} if chance.random() < 0.9 else {}
-        labels |= {ZONE: chance.choice(("1", "2", ""))} if chance.random() < 0.8 else {}
-        made = node(
-            name,
-            labels=labels,
-            taints=[taint for taint in TAINTS if chance.random() < 0.15],
-            unschedulable=chance.random() < 0.1,
-            allocatable=self._amounts(),
-            images={image: size for image, size in IMAGES.items() if chance.random() < 0.3},
-            features=[feature for feature in FEATURES if chance.random() < 0.5],
-        )
-        conditions = [NodeCondition(type="Ready", status=chance.choice(("True", "False")))]
-        annotations = {"rack": chance.choice("rs")} if chance.random() < 0.5 else {}
-        if chance.random() < 0.02:
-            return Node(metadata=made.metadata)
-        old = self.nodes.get(name)
-        created = old.metadata.creation_timestamp if old else written(self.now - chance.choice((0, 5, 300, 4000, -50)))
-        return replace(
-            made,
-            metadata=replace(made.metadata, annotations=annotations, creation_timestamp=created),
-            status=replace(made.status, conditions=conditions),
-        )
-
-    def _amounts(self) -> dict[str, str | int]:
-        amounts: dict[str, str | int] = {
-            "cpu": self.random.randint(0, 16),
-            "pods": self.random.choice((0, 5, 110, 110, 110)),
-        }
-        return amounts | ({GPU: self.random.randint(0, 3)} if self.random.random() < 0.4 else {})
+        return some_node(self.random, name, self.now, self.nodes.get(name))
 
     def _change_node(self) -> None:
         name = self._some_node()
@@ -205,28 +148,9 @@ class World:
 
     # Pods
 
-    def _random_pod(self, **fields: Any) -> Pod:
+    def _random_pod(self, on: str = "") -> Pod:
         self._serial += 1
-        chance = self.random
-        requests: dict[str, str | int] = {"cpu": f"{chance.randint(0, 3) * 500}m", "memory": "64Mi"}
-        if chance.random() < 0.2:
-            requests[GPU] = 1
-        ports = [ContainerPort(container_port=1, host_port=8080, host_ip=chance.choice(("", "10.0.0.1")))]
-        owner = OwnerReference(kind="ReplicaSet", name=chance.choice("rs"), controller=True)
-        made = pod(
-            f"p{self._serial}",
-            namespace=chance.choice(NAMESPACES),
-            labels={"team": chance.choice("ab")} | ({"license": "matlab"} if chance.random() < 0.3 else {}),
-            priority=chance.choice((None, 0, 10, 2000)),
-            priority_class_name="high" if chance.random() < 0.1 else "",
-            requests=requests if chance.random() < 0.9 else {},
-            ports=ports if chance.random() < 0.1 else (),
-            affinity=some_affinity(chance, calm=self.calm) if chance.random() < 0.06 else None,
-            image=chance.choice(list(IMAGES)),
-            **fields,
-        )
-        owners = [owner] if chance.random() < 0.5 else []
-        return replace(made, metadata=replace(made.metadata, owner_references=owners))
+        return some_pod(self.random, f"p{self._serial}", on, calm=self.calm)
 
     def _place_pod(self) -> None:
         self._keep(self._random_pod(on=self._name() if self.random.random() < 0.2 else self._some_node() or "n0"))
@@ -330,22 +254,11 @@ class World:
         self.cluster.set_device_class(made)
 
     def _change_workload(self) -> None:
-        chance = self.random
-        metadata = Metadata(name=chance.choice(("rs", "other")), namespace=chance.choice(NAMESPACES))
-        selector = chance.choice(({}, {"team": "a"}, {"team": "b"}, {"team": "c"}))
-        made: Workload = Service(metadata=metadata, spec=LabelsSpec(selector=selector))
-        if chance.random() < 0.5:
-            made = ReplicaSet(metadata=metadata, spec=SelectorSpec(selector=LabelSelector(match_labels=selector)))
-        key = (type(made).__name__, metadata.namespace, metadata.name)
-        if chance.random() < 0.3:
+        made = some_workload(self.random)
+        key = (type(made).__name__, made.metadata.namespace, made.metadata.name)
+        if self.random.random() < 0.3:
             self.workloads.pop(key, None)
             self.cluster.workloads.drop(made)
         else:
             self.workloads[key] = made
             self.cluster.workloads.put(made)
-
-
-def owned(of: Pod, name: str) -> Pod:
-    """A pod that a replica set controls."""
-    owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=name, controller=True)
-    return replace(of, metadata=replace(of.metadata, owner_references=[owner]))
