@@ -15,6 +15,7 @@ from tests.meta.markdown import ROOT, shown
 
 PACKAGE = ROOT / "policysched"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+BESIDE = sorted(path for folder in ("tests", "bench") for path in (ROOT / folder).rglob("*.py"))
 LONGEST_FILE = 300
 LONGEST_FUNCTION = 25
 TEXTS = sorted(
@@ -63,10 +64,19 @@ def test_modules_say_what_they_are_for(path: Path) -> None:
     assert ast.get_docstring(_tree(path))
 
 
+def _lines(path: Path) -> int:
+    return len(path.read_text("utf-8").splitlines())
+
+
 @pytest.mark.parametrize("path", MODULES, ids=shown)
 def test_files_and_functions_are_short(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= LONGEST_FILE
+    assert _lines(path) <= LONGEST_FILE
     assert [one.name for one in _functions(_tree(path)) if _length(one) > LONGEST_FUNCTION] == []
+
+
+def test_files_of_tests_and_benchmarks_are_short_too() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in BESIDE} == {"tests", "bench"}
+    assert {shown(path): _lines(path) for path in BESIDE if _lines(path) > LONGEST_FILE} == {}
 
 
 def test_no_text_speaks_of_what_is_not_done_or_of_one_machine() -> None:
