@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from bench.workloads import CLASSES, HOST, ZONE, node, run
-from policysched.model.decode import decode_namespace, decode_node, decode_pod
+from bench.workloads import CLASSES, HOST, ZONE, node, pod, run
+from policysched.model.decode import decode_namespace, decode_node
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 
@@ -31,17 +31,6 @@ TEMPLATES: dict[str, tuple[str, str, str, str, dict[str, Any], int]] = {
     "preferred anti-affinity, NSSelector": ("podAntiAffinity", PREFERRED, "yellow", HOST, SELECTED, 5000),
 }
 """Kind, sort, color, topology key and namespaces of the term, and how many pods of it are placed before."""
-
-
-def pod(identity: int, namespace: str, labels: dict[str, str], affinity: dict[str, Any] | None) -> Pod:
-    """Make a pod as the API server prints it."""
-    amounts = {"cpu": "100m", "memory": "500Mi"}
-    container = {"name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": amounts}}
-    spec: dict[str, Any] = {"schedulerName": "policysched", "containers": [container]}
-    if affinity:
-        spec["affinity"] = affinity
-    name = f"p-{identity}"
-    return decode_pod({"metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels}, "spec": spec})
 
 
 class Workload:
@@ -77,12 +66,12 @@ class Workload:
         self._serial += 1
         labels = {"color": self._color, "class": str(self.rng.randrange(CLASSES))}
         own = "measure-ns-0" if self._teams else "sched-1"
-        return pod(self._serial, namespace or own, labels, self._affinity)
+        return pod(self._serial, namespace or own, labels, affinity=self._affinity)
 
     def plain(self) -> Pod:
         """Make a pod without terms."""
         self._serial += 1
-        return pod(self._serial, "default", {"app": f"a{self._serial % CLASSES}"}, None)
+        return pod(self._serial, "default", {"app": f"a{self._serial % CLASSES}"})
 
 
 if __name__ == "__main__":

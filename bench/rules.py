@@ -24,7 +24,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench.workloads import lowest
+from bench.workloads import decide, lowest
 from policysched.app.profiles import default_profile
 from policysched.language.compile import compile_expression
 from policysched.language.environment import Environment
@@ -235,13 +235,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _decide(engine: Engine, one: Pod) -> float:
-    started = time.thread_time()
-    decision = engine.decide(one)
-    took = (time.thread_time() - started) * 1e6
-    if decision.row < 0:
-        raise SystemExit(f"a pod of the benchmark found no node: {decision.fit_error()}")
-    engine.cluster.assume(one, decision.row, decision.evaluation.footprint)
-    return took
+    return decide(engine, one, time.thread_time)
 
 
 def show(rows: Sequence[dict[str, float]]) -> None:

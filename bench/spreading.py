@@ -12,8 +12,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from bench.workloads import CLASSES, HOST, ZONE, node, run
-from policysched.model.decode import decode_node, decode_pod
+from bench.workloads import CLASSES, HOST, ZONE, node, pod, run
+from policysched.model.decode import decode_node
 from policysched.model.objects import LabelsSpec, Metadata, Pod, Service
 from policysched.state.cluster import Cluster
 
@@ -42,17 +42,6 @@ TEMPLATES: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def pod(identity: int, labels: dict[str, str], constraints: list[dict[str, Any]]) -> Pod:
-    """Make a pod as the API server prints it."""
-    amounts = {"cpu": "100m", "memory": "500Mi"}
-    container = {"name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": amounts}}
-    spec: dict[str, Any] = {"schedulerName": "policysched", "containers": [container]}
-    if constraints:
-        spec["topologySpreadConstraints"] = constraints
-    name = f"p-{identity}"
-    return decode_pod({"metadata": {"name": name, "namespace": NAMESPACE, "uid": name, "labels": labels}, "spec": spec})
-
-
 class Workload:
     """Pods of one template and the cluster that they are placed on."""
 
@@ -72,12 +61,13 @@ class Workload:
     def of_template(self) -> Pod:
         """Make a pod of one of the template's classes."""
         self._serial += 1
-        return pod(self._serial, BLUE | {"class": str(self.rng.randrange(CLASSES))}, self._constraints)
+        labels = BLUE | {"class": str(self.rng.randrange(CLASSES))}
+        return pod(self._serial, NAMESPACE, labels, topologySpreadConstraints=self._constraints)
 
     def plain(self) -> Pod:
         """Make a pod that is not spread."""
         self._serial += 1
-        return pod(self._serial, {"app": f"a{self._serial % CLASSES}"}, [])
+        return pod(self._serial, NAMESPACE, {"app": f"a{self._serial % CLASSES}"})
 
 
 if __name__ == "__main__":

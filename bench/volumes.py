@@ -19,9 +19,9 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench.workloads import lowest
+from bench import workloads
 from policysched.app.profiles import default_profile
-from policysched.model.decode import decode_node, decode_pod
+from policysched.model.decode import decode_node
 from policysched.model.decode_storage import decode_stored
 from policysched.model.objects import Pod
 from policysched.schedule.engine import Engine
@@ -79,11 +79,8 @@ def claim(index: int, *, bound: bool) -> dict[str, Any]:
 
 def pod(index: int) -> Pod:
     """Make a pod with its claim."""
-    amounts = {"cpu": "100m", "memory": "500Mi"}
-    container = {"name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": amounts}}
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": f"c-{index}"}}]
-    spec = {"schedulerName": "policysched", "containers": [container], "volumes": volumes}
-    return decode_pod({"metadata": {"name": f"p-{index}", "namespace": "default", "uid": f"p-{index}"}, "spec": spec})
+    return workloads.pod(index, "default", {}, volumes=volumes)
 
 
 def cluster(template: str, nodes: int, pods: int) -> Cluster:
@@ -159,7 +156,7 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=3, help="the lowest figures of so many passes are shown")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args()
-    rows = lowest(given.passes, given.templates, lambda name: measure(name, given.nodes, given.pods))
+    rows = workloads.lowest(given.passes, given.templates, lambda name: measure(name, given.nodes, given.pods))
     print(msgspec.json.encode(rows).decode()) if given.json else show(rows)
 
 

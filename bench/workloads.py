@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from policysched.app.profiles import default_profile
+from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
 from policysched.schedule.engine import Engine
 from policysched.state.cluster import Cluster
@@ -46,14 +47,25 @@ def node(index: int, zones: int) -> dict[str, Any]:
     }
 
 
-def decide(engine: Engine, one: Pod) -> float:
+def pod(identity: int, namespace: str, labels: dict[str, str], **spec: Any) -> Pod:
+    """Make a pod of one small container as the API server prints it; `spec` is what it states besides."""
+    amounts = {"cpu": "100m", "memory": "500Mi"}
+    container = {"name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": amounts}}
+    name = f"p-{identity}"
+    metadata = {"name": name, "namespace": namespace, "uid": name, "labels": labels}
+    return decode_pod(
+        {"metadata": metadata, "spec": {"schedulerName": "policysched", "containers": [container], **spec}}
+    )
+
+
+def decide(engine: Engine, one: Pod, clock: Callable[[], float] = time.perf_counter) -> float:
     """Decide for a pod and place it; give how long the decision took.
 
     Units: microseconds.
     """
-    started = time.perf_counter()
+    started = clock()
     decision = engine.decide(one)
-    took = (time.perf_counter() - started) * 1e6
+    took = (clock() - started) * 1e6
     if decision.row < 0:
         raise SystemExit(f"a pod of the benchmark found no node: {decision.fit_error()}")
     engine.cluster.assume(one, decision.row, decision.evaluation.footprint)
