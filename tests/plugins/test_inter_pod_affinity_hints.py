@@ -38,97 +38,73 @@ def nominated(one: Pod) -> Pod:
     return replace(one, spec=replace(one.spec, node_name=""), status=PodStatus(nominated_node_name="n1"))
 
 
+def come(one: Pod) -> Change:
+    return pod_change(None, one, ADD)
+
+
+def gone(one: Pod) -> Change:
+    return pod_change(one, None)
+
+
+def relabelled(old: Pod, new: Pod) -> Change:
+    return pod_change(old, new, RELABEL)
+
+
 PODS: dict[str, tuple[Pod, Change, bool]] = {
-    "a pod comes that is needed": (needing(), pod_change(None, other(service="scan"), ADD), True),
-    "a pod comes that is not": (needing(), pod_change(None, other(aaa="a"), ADD), False),
-    "a pod comes that has no node": (needing(), pod_change(None, other(on="", service="scan"), ADD), False),
-    "a pod becomes one that is needed": (
-        needing(),
-        pod_change(other(aaa="a"), other(service="scan"), RELABEL),
-        True,
-    ),
-    "a pod stays one that is needed": (
-        needing(),
-        pod_change(other(service="other"), other(service="scan"), RELABEL),
-        False,
-    ),
-    "a pod ceases to be needed": (needing(), pod_change(other(service="scan"), other(aaa="a"), RELABEL), False),
+    "a pod comes that is needed": (needing(), come(other(service="scan")), True),
+    "a pod comes that is not": (needing(), come(other(aaa="a")), False),
+    "a pod comes that has no node": (needing(), come(other(on="", service="scan")), False),
+    "a pod becomes one that is needed": (needing(), relabelled(other(aaa="a"), other(service="scan")), True),
+    "a pod stays one that is needed": (needing(), relabelled(other(service="other"), other(service="scan")), False),
+    "a pod ceases to be needed": (needing(), relabelled(other(service="scan"), other(aaa="a")), False),
     "a pod without a node becomes one": (
         needing(),
-        pod_change(other(on="", aaa="a"), other(on="", service="scan"), RELABEL),
+        relabelled(other(on="", aaa="a"), other(on="", service="scan")),
         False,
     ),
-    "of two terms one is met no longer": (
-        needing(affinity=TWO_NEEDS),
-        pod_change(other(a=""), other(), RELABEL),
-        False,
-    ),
-    "of two terms both come to be met": (
-        needing(affinity=TWO_NEEDS),
-        pod_change(other(a=""), other(a="", b=""), RELABEL),
-        True,
-    ),
+    "of two terms one is met no longer": (needing(affinity=TWO_NEEDS), relabelled(other(a=""), other()), False),
+    "of two terms both come to be met": (needing(affinity=TWO_NEEDS), relabelled(other(a=""), other(a="", b="")), True),
     "its own labels change": (
         pod("p", labels={"foo": "baz"}),
         pod_change(pod("p", labels={"foo": "bar"}), pod("p", labels={"foo": "baz"}), RELABEL, Resource.PENDING_POD),
         True,
     ),
-    "a pod ceases to be avoided": (
-        avoiding(),
-        pod_change(other(service="scan"), other(service="aaaa"), RELABEL),
-        True,
-    ),
-    "a pod becomes one that is avoided": (
-        avoiding(),
-        pod_change(other(service="bbb"), other(service="scan"), RELABEL),
-        False,
-    ),
-    "a pod goes that is avoided": (avoiding(), pod_change(other(service="scan"), None), True),
-    "a pod goes that is not": (avoiding(), pod_change(other(aaa="a"), None), False),
-    "a nominated pod goes that is avoided": (avoiding(), pod_change(nominated(other(service="scan")), None), True),
-    "a nominated pod goes that is not": (avoiding(), pod_change(nominated(other(aaa="a")), None), False),
-    "a pod goes that avoids this one": (
-        pod("p", labels=SCAN),
-        pod_change(other(affinity=AVOIDS), None),
-        True,
-    ),
-    "a pod goes that avoids others": (
-        pod("p", labels={"service": "foo"}),
-        pod_change(other(affinity=AVOIDS), None),
-        False,
-    ),
+    "a pod ceases to be avoided": (avoiding(), relabelled(other(service="scan"), other(service="aaaa")), True),
+    "a pod becomes one that is avoided": (avoiding(), relabelled(other(service="bbb"), other(service="scan")), False),
+    "a pod goes that is avoided": (avoiding(), gone(other(service="scan")), True),
+    "a pod goes that is not": (avoiding(), gone(other(aaa="a")), False),
+    "a nominated pod goes that is avoided": (avoiding(), gone(nominated(other(service="scan"))), True),
+    "a nominated pod goes that is not": (avoiding(), gone(nominated(other(aaa="a"))), False),
+    "a pod goes that avoids this one": (pod("p", labels=SCAN), gone(other(affinity=AVOIDS)), True),
+    "a pod goes that avoids others": (pod("p", labels={"service": "foo"}), gone(other(affinity=AVOIDS)), False),
     "neither avoids the other": (
         avoiding(labels={"service": "foo"}),
-        pod_change(other(service="foo", affinity=AVOIDS), None),
+        gone(other(service="foo", affinity=AVOIDS)),
         False,
     ),
     # from here on kube-scheduler lets the pod wait
-    "of two avoided sorts of pods one goes": (avoiding(affinity=TWO_AVOIDED), pod_change(other(a=""), None), True),
+    "of two avoided sorts of pods one goes": (avoiding(affinity=TWO_AVOIDED), gone(other(a="")), True),
     "of two terms of its anti-affinity one means this pod": (
         pod("p", labels={"a": ""}),
-        pod_change(other(affinity=TWO_AVOIDED), None),
+        gone(other(affinity=TWO_AVOIDED)),
         True,
     ),
-    "the last pod of the group may have gone": (needing(labels=SCAN), pod_change(other(service="scan"), None), True),
-    "it may have left the group": (
-        needing(labels=SCAN),
-        pod_change(other(service="scan"), other(service="x"), RELABEL),
-        True,
-    ),
-    "the group has others than this pod": (needing(), pod_change(other(service="scan"), None), False),
+    "the last pod of the group may have gone": (needing(labels=SCAN), gone(other(service="scan")), True),
+    "it may have left the group": (needing(labels=SCAN), relabelled(other(service="scan"), other(service="x")), True),
+    "the group has others than this pod": (needing(), gone(other(service="scan")), False),
     "a pod comes that is needed by its namespace's labels": (
         needing(affinity=near(term(SERVICE, of=team("one")))),
-        pod_change(None, other(namespace="one-a", service="scan"), ADD),
+        come(other(namespace="one-a", service="scan")),
         True,
     ),
     "a pod comes from a namespace of other labels": (
         needing(affinity=near(term(SERVICE, of=team("one")))),
-        pod_change(None, other(namespace="two-a", service="scan"), ADD),
+        come(other(namespace="two-a", service="scan")),
         False,
     ),
     "a pod goes that avoids this one by its namespace's labels": (
         pod("p", namespace="one-a", labels=SCAN),
-        pod_change(other(namespace="two-a", affinity=away(term(SERVICE, of=team("one")))), None),
+        gone(other(namespace="two-a", affinity=away(term(SERVICE, of=team("one"))))),
         True,
     ),
 }
