@@ -25,6 +25,7 @@ from policysched.model.objects import (
     WeightedPodAffinityTerm,
 )
 from tests.build import node, pod
+from tests.plugins.affinity_build import weighted
 from tests.plugins.affinity_reference import Scene
 
 NAMESPACES = ("default", "a", "b", "gone")
@@ -177,10 +178,7 @@ class World:
 
     def _weighted(self, invalid: float) -> list[WeightedPodAffinityTerm]:
         weights = (1, 1, 3, 50, 100, 0, -2)
-        return [
-            WeightedPodAffinityTerm(weight=self.random.choice(weights), pod_affinity_term=one)
-            for one in self._terms(invalid)
-        ]
+        return [weighted(self.random.choice(weights), one) for one in self._terms(invalid)]
 
     def _term(self, invalid: float) -> PodAffinityTerm:
         chance = self.random

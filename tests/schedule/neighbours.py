@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from policysched.model.objects import (
-    Affinity,
-    LabelSelector,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    Requirement,
-    WeightedPodAffinityTerm,
-)
+from policysched.model.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm, Requirement
 from tests.build import pod
+from tests.plugins.affinity_build import away, near, term, weighted
 
 TEAM_A, ANY = LabelSelector(match_labels={"team": "a"}), LabelSelector()
 NOT_B = LabelSelector(match_expressions=[Requirement(key="team", operator="NotIn", values=("b",))])
@@ -21,30 +14,12 @@ GOLD = LabelSelector(match_labels={"tier": "gold"})
 LONELY = LabelSelector(match_labels={"app": "lonely"})
 
 
-def term(
-    selector: LabelSelector, key: str = "zone", *namespaces: str, of: LabelSelector | None = None
-) -> PodAffinityTerm:
-    return PodAffinityTerm(
-        label_selector=selector, topology_key=key, namespaces=list(namespaces), namespace_selector=of
-    )
-
-
-def near(*terms: PodAffinityTerm) -> Affinity:
-    return Affinity(pod_affinity=PodAffinity(required=list(terms)))
-
-
-def away(*terms: PodAffinityTerm) -> Affinity:
-    return Affinity(pod_anti_affinity=PodAffinity(required=list(terms)))
-
-
 def weighing(likes: dict[int, PodAffinityTerm], dislikes: dict[int, PodAffinityTerm]) -> Affinity:
     return Affinity(pod_affinity=_preferring(likes), pod_anti_affinity=_preferring(dislikes))
 
 
 def _preferring(terms: dict[int, PodAffinityTerm]) -> PodAffinity:
-    return PodAffinity(
-        preferred=[WeightedPodAffinityTerm(weight=weight, pod_affinity_term=one) for weight, one in terms.items()]
-    )
+    return PodAffinity(preferred=[weighted(weight, one) for weight, one in terms.items()])
 
 
 def some_affinity(chance: Random, *, calm: bool) -> Affinity:
