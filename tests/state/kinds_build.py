@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from policysched.framework import Cluster
-from policysched.model.objects import Affinity, LabelSelector, PodAffinity, PodAffinityTerm
+from policysched.model.objects import LabelSelector
+from tests.plugins.affinity_build import away, term
 
 WEB = {"app": "web"}
-REPELLING = Affinity(
-    pod_anti_affinity=PodAffinity(
-        required=[PodAffinityTerm(label_selector=LabelSelector(match_labels=WEB), topology_key="zone")]
-    )
-)
+REPELLING = away(term(LabelSelector(match_labels=WEB)))
 
 
 def kind(made: Cluster, name: str) -> int:

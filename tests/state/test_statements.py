@@ -7,31 +7,17 @@ from random import Random
 import pytest
 
 from policysched.framework import Cluster
-from policysched.model.objects import (
-    Affinity,
-    LabelSelector,
-    PodAffinity,
-    PodAffinityTerm,
-    Requirement,
-    WeightedPodAffinityTerm,
-)
+from policysched.model.objects import Affinity, LabelSelector, PodAffinity, Requirement
 from policysched.model.pod_affinity import Sort, Statement
 from policysched.model.selectors import compile_selector
 from policysched.state.anchors import ANYTHING, MOST, Anchor, anchors_of_pod, anchors_of_selector
 from tests.build import cluster, node, pod
+from tests.plugins.affinity_build import away, term, weighted
 from tests.plugins.affinity_world import World
 
 
 def selecting(*expressions: Requirement, **labels: str) -> LabelSelector:
     return LabelSelector(match_labels=labels, match_expressions=list(expressions))
-
-
-def term(selector: LabelSelector | None, namespace_selector: LabelSelector | None = None) -> PodAffinityTerm:
-    return PodAffinityTerm(label_selector=selector, topology_key="zone", namespace_selector=namespace_selector)
-
-
-def away(*terms: PodAffinityTerm) -> Affinity:
-    return Affinity(pod_anti_affinity=PodAffinity(required=list(terms)))
 
 
 WEB = away(term(selecting(app="web")))
@@ -112,10 +98,10 @@ def test_a_statement_goes_with_the_last_pod_that_makes_it_and_may_come_back() ->
 
 
 def test_preferences_carry_their_weight_and_repetitions_count() -> None:
-    weighted = WeightedPodAffinityTerm(weight=5, pod_affinity_term=term(selecting()))
+    liked = weighted(5, term(selecting()))
     both = Affinity(
-        pod_affinity=PodAffinity(preferred=[weighted, weighted], required=[term(selecting())]),
-        pod_anti_affinity=PodAffinity(preferred=[weighted]),
+        pod_affinity=PodAffinity(preferred=[liked, liked], required=[term(selecting())]),
+        pod_anti_affinity=PodAffinity(preferred=[liked]),
     )
     made = cluster(pod("a", on="n1", affinity=both))
     stated = made.statements.of_kind(made.pods.by_id["default.a"].kind)
@@ -137,9 +123,9 @@ def test_a_sort_with_a_term_that_cannot_be_parsed_states_nothing() -> None:
 
 
 def test_labels_of_namespaces_are_known_to_be_read() -> None:
-    made = cluster(pod("a", on="n1", affinity=away(term(selecting(), LabelSelector()))))
+    made = cluster(pod("a", on="n1", affinity=away(term(selecting(), of=LabelSelector()))))
     assert not made.statements.read_namespaces
-    made.set_pod(pod("b", on="n1", affinity=away(term(selecting(), selecting(team="x")))))
+    made.set_pod(pod("b", on="n1", affinity=away(term(selecting(), of=selecting(team="x")))))
     assert made.statements.read_namespaces
     assert len(made.statements.about(pod(), {"team": "x"})) == 2
     assert len(made.statements.about(pod(), {"team": "y"})) == 1
