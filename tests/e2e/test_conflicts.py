@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policysched.sandbox import Sandbox
-from tests.e2e.objects import NO_CLAIMS, node, pod, unfit
+from tests.e2e.objects import NO_CLAIMS, Json, node, pod, unfit
 from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server, scheduled_condition
 from tests.e2e.waiting import until, until_true
@@ -12,18 +12,18 @@ BINDING = "/binding"
 FULL = {"cpu": "4"}
 
 
-async def binding_is_under_way(sandbox: Sandbox) -> None:
-    """Wait until a binding has been sent and is held up."""
+async def begin_to_bind_web(server: Server, sandbox: Sandbox, *nodes: Json) -> None:
+    """Load the nodes and a pod, and wait until the pod's binding has been sent and is held up."""
+    await server.load(*nodes)
+    sandbox.faults.delay("POST", BINDING, 1)
+    await server.load(pod("web", requests=FULL))
     await until_true(lambda: sandbox.faults.seen == 1)
 
 
 async def test_pod_that_another_client_binds_first_stays_there(
     server: Server, sandbox: Sandbox, scheduler: InProcess
 ) -> None:
-    await server.load(node("n1"), node("n2", labels={"theirs": "yes"}))
-    sandbox.faults.delay("POST", BINDING, 1)
-    await server.load(pod("web", requests=FULL))
-    await binding_is_under_way(sandbox)
+    await begin_to_bind_web(server, sandbox, node("n1"), node("n2", labels={"theirs": "yes"}))
     theirs = "n1" if scheduler.saying("assumed pod=default/web node=n2") else "n2"
     await server.bind("web", theirs)
     await scheduler.said("pod=default/web was bound by another client")
@@ -70,10 +70,7 @@ async def test_resources_are_free_while_a_failed_binding_waits(
 async def test_pod_deleted_while_it_is_bound_gives_its_place_back(
     server: Server, sandbox: Sandbox, scheduler: InProcess
 ) -> None:
-    await server.load(node("n1"))
-    sandbox.faults.delay("POST", BINDING, 1)
-    await server.load(pod("web", requests=FULL))
-    await binding_is_under_way(sandbox)
+    await begin_to_bind_web(server, sandbox, node("n1"))
     await server.delete("Pod", "web")
     await server.load(pod("next", requests=FULL))
     assert await server.placed("next") == {"next": "n1"}
@@ -84,10 +81,7 @@ async def test_pod_deleted_while_it_is_bound_gives_its_place_back(
 async def test_pod_made_anew_while_it_is_bound_is_bound_itself(
     server: Server, sandbox: Sandbox, scheduler: InProcess
 ) -> None:
-    await server.load(node("n1"), node("n2"))
-    sandbox.faults.delay("POST", BINDING, 1)
-    await server.load(pod("web", requests=FULL))
-    await binding_is_under_way(sandbox)
+    await begin_to_bind_web(server, sandbox, node("n1"), node("n2"))
     await server.delete("Pod", "web")
     await server.load(pod("web", requests=FULL), pod("other", requests=FULL))
     nodes = await server.placed("web", "other")
@@ -99,10 +93,7 @@ async def test_pod_made_anew_while_it_is_bound_is_bound_itself(
 async def test_node_deleted_while_a_pod_is_bound_to_it_does_no_harm(
     server: Server, sandbox: Sandbox, scheduler: InProcess
 ) -> None:
-    await server.load(node("n1"))
-    sandbox.faults.delay("POST", BINDING, 1)
-    await server.load(pod("web", requests=FULL))
-    await binding_is_under_way(sandbox)
+    await begin_to_bind_web(server, sandbox, node("n1"))
     await server.delete("Node", "n1")
     await server.load(pod("next", requests=FULL))
     await server.turned_away("next", "no nodes available to schedule pods")

@@ -6,10 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import Cluster, Code, Codes, Rows, Status
-from policysched.model.objects import (
-    Pod,
-    PodStatus,
-)
+from policysched.model.objects import Pod, PodStatus
 from policysched.schedule import scheduler
 from tests.build import node, pod
 from tests.schedule.parts import FakeFilter, profile, refused
@@ -138,13 +135,18 @@ async def test_a_plugin_that_raises_fails_its_pod_and_nothing_else() -> None:
         assert not stand.task.done()
 
 
-async def test_bindings_under_way_end_after_the_last_cycle() -> None:
+async def cancelled_while_it_binds() -> tuple[Stand, Holding, asyncio.Task[None]]:
     stand = Stand()
     stand.scheduler.set_node(node("n1"))
     holding = Holding(stand)
     task = asyncio.create_task(stand.scheduler.run())
     await stand.settled(pod())
     task.cancel()
+    return stand, holding, task
+
+
+async def test_bindings_under_way_end_after_the_last_cycle() -> None:
+    stand, holding, task = await cancelled_while_it_binds()
     await stand.settle()
     assert (task.done(), holding.started) == (False, 1)
     await holding.release(stand)
@@ -155,12 +157,7 @@ async def test_bindings_under_way_end_after_the_last_cycle() -> None:
 
 async def test_what_takes_too_long_at_the_end_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "LAST_WORDS", 0.01)
-    stand = Stand()
-    stand.scheduler.set_node(node("n1"))
-    holding = Holding(stand)
-    task = asyncio.create_task(stand.scheduler.run())
-    await stand.settled(pod())
-    task.cancel()
+    stand, holding, task = await cancelled_while_it_binds()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (holding.started, stand.bound) == (1, {})
