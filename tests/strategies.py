@@ -7,7 +7,7 @@ name: `Where` says so. The clusters to run them on are in `tests.worlds`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
@@ -92,15 +92,18 @@ def _call(name: str, *arguments: Texts) -> Texts:
     return st.tuples(*arguments).map(lambda parts: f"{name}({', '.join(parts)})")
 
 
+def _leaves(of_nodes: Sequence[str], of_peers: Sequence[str], where: Where) -> Texts:
+    leaves = st.sampled_from(of_nodes)
+    return st.one_of(st.sampled_from(of_peers), leaves) if where.peers and of_peers else leaves
+
+
 def _pattern() -> Texts:
     return st.text("ab*?-3", min_size=1, max_size=5).map(quoted)
 
 
 @functools.cache
 def strings(depth: int, where: Where = ROWS) -> Texts:
-    leaves = st.sampled_from(STRING_LEAVES)
-    if where.peers:
-        leaves = st.one_of(st.sampled_from(PEER_STRINGS), leaves)
+    leaves = _leaves(STRING_LEAVES, PEER_STRINGS, where)
     if depth <= 0:
         return leaves
     inner, condition = strings(depth - 1, where), conditions(depth - 1, where)
@@ -126,9 +129,7 @@ def versions(depth: int, where: Where = ROWS) -> Texts:
 
 @functools.cache
 def quantities(unit: str, depth: int, where: Where = ROWS) -> Texts:
-    leaves = st.sampled_from(UNIT_LEAVES[unit])
-    if where.peers and PEER_UNITS[unit]:
-        leaves = st.one_of(st.sampled_from(PEER_UNITS[unit]), leaves)
+    leaves = _leaves(UNIT_LEAVES[unit], PEER_UNITS[unit], where)
     if depth <= 0:
         return leaves
     inner = quantities(unit, depth - 1, where)
@@ -219,9 +220,7 @@ def _memberships(depth: int, where: Where) -> Texts:
 
 @functools.cache
 def conditions(depth: int, where: Where = ROWS) -> Texts:
-    leaves = st.sampled_from(CONDITION_LEAVES)
-    if where.peers:
-        leaves = st.one_of(st.sampled_from(PEER_CONDITIONS), leaves)
+    leaves = _leaves(CONDITION_LEAVES, PEER_CONDITIONS, where)
     if depth <= 0:
         return leaves
     inner, text = conditions(depth - 1, where), strings(depth - 1, where)
