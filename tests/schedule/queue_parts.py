@@ -11,6 +11,7 @@ from policysched.model.objects import Metadata, Node, Pod, PodSpec, SchedulingGa
 from policysched.schedule.backoff import Backoff
 from policysched.schedule.hints import Interests
 from policysched.schedule.queue import Queue
+from policysched.schedule.queued import QueuedPod
 
 NODE_ADDED = Change(Resource.NODE, Action.ADD, None, Node(metadata=Metadata(name="n")))
 POD_REMOVED = Change(Resource.ASSIGNED_POD, Action.DELETE)
@@ -80,6 +81,14 @@ def interests(*gates: Any, **hints: Sequence[Hint]) -> dict[str, Interests]:
 def queue(clock: StandingClock, profiles: dict[str, Interests] | None = None, **backoff: float) -> Queue:
     made = profiles if profiles is not None else interests()
     return Queue(clock, ByPriority(), Cluster(), profiles=made, backoff=Backoff(**backoff))
+
+
+def popped(of: Queue, name: str = "a", **details: Any) -> QueuedPod:
+    """Add a pod and pop the first there is, which is that one where nothing else is ready."""
+    of.add(pod(name, **details))
+    queued = of.pop()
+    assert queued is not None
+    return queued
 
 
 def drain(of: Queue) -> list[str]:

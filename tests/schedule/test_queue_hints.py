@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource
 from policysched.model.objects import Pod
 from policysched.schedule.hints import label
-from policysched.schedule.queue import Queue
-from policysched.schedule.queued import QueuedPod
 from tests.schedule.queue_parts import (
     FIT,
     NODE_ADDED,
@@ -19,15 +15,9 @@ from tests.schedule.queue_parts import (
     drain,
     interests,
     pod,
+    popped,
     queue,
 )
-
-
-def popped(of: Queue, name: str = "a", **details: Any) -> QueuedPod:
-    of.add(pod(name, **details))
-    queued = of.pop()
-    assert queued is not None
-    return queued
 
 
 @pytest.mark.parametrize(

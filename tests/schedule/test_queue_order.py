@@ -7,7 +7,7 @@ import pytest
 from policysched.schedule.backoff import Backoff
 from policysched.schedule.heap import PodHeap
 from policysched.schedule.queued import Place, QueuedPod
-from tests.schedule.queue_parts import FIT, NODE_ADDED, StandingClock, drain, pod, queue
+from tests.schedule.queue_parts import FIT, NODE_ADDED, StandingClock, drain, pod, popped, queue
 
 
 def test_queue_pops_by_priority_then_by_arrival() -> None:
@@ -22,14 +22,12 @@ def test_queue_pops_by_priority_then_by_arrival() -> None:
 
 def test_queue_forgets_what_is_done() -> None:
     tested = queue(StandingClock())
-    tested.add(pod("a"))
-    popped = tested.pop()
-    assert popped is not None
-    assert popped.attempts == 1
-    assert popped.place is Place.IN_FLIGHT
-    assert tested.get("uid-a") is popped
-    tested.done(popped)
-    tested.done(popped)
+    queued = popped(tested)
+    assert queued.attempts == 1
+    assert queued.place is Place.IN_FLIGHT
+    assert tested.get("uid-a") is queued
+    tested.done(queued)
+    tested.done(queued)
     assert tested.get("uid-a") is None
     assert tested.in_flight == (0, 0)
 
@@ -48,10 +46,8 @@ def test_backoff_counts_consecutive_errors_before_rejections() -> None:
 def test_queue_holds_failed_pods_until_their_window_has_passed() -> None:
     clock = StandingClock(1000.25)
     tested = queue(clock)
-    tested.add(pod("a"))
-    popped = tested.pop()
-    assert popped is not None
-    assert tested.fail(popped)
+    queued = popped(tested)
+    assert tested.fail(queued)
     assert tested.counts() == (0, 1, 0, 0)
     assert tested.pop() is None
     # 1000.25 + 1 lies in the window of second 1001, which has passed at 1002.
@@ -84,10 +80,8 @@ def test_queue_lets_errors_wait_longer_each_time_and_a_rejection_ends_the_series
 
 def test_queue_takes_rejected_pods_from_backoff_when_nothing_is_active() -> None:
     tested = queue(StandingClock())
-    tested.add(pod("a"))
-    popped = tested.pop()
-    assert popped is not None
-    tested.reject(popped, FIT)
+    queued = popped(tested)
+    tested.reject(queued, FIT)
     assert tested.counts() == (0, 0, 1, 0)
     assert tested.pop() is None
     assert tested.move(NODE_ADDED) == 1
@@ -114,10 +108,8 @@ def test_queue_orders_backoff_by_window_then_by_priority() -> None:
 def test_queue_makes_pods_ready_once_their_backoff_is_over() -> None:
     clock = StandingClock(1000)
     tested = queue(clock)
-    tested.add(pod("a"))
-    popped = tested.pop()
-    assert popped is not None
-    tested.reject(popped, FIT)
+    queued = popped(tested)
+    tested.reject(queued, FIT)
     clock.at = 1010
     assert tested.move(NODE_ADDED) == 1
     assert tested.counts() == (1, 0, 0, 0)
@@ -126,16 +118,14 @@ def test_queue_makes_pods_ready_once_their_backoff_is_over() -> None:
 def test_queue_tries_again_what_has_waited_too_long() -> None:
     clock = StandingClock(0)
     tested = queue(clock)
-    tested.add(pod("a"))
-    popped = tested.pop()
-    assert popped is not None
-    tested.reject(popped, FIT)
+    queued = popped(tested)
+    tested.reject(queued, FIT)
     assert tested.next_wake() == 30
     clock.at = 300
     assert tested.pop() is None
     clock.at = 330
     again = tested.pop()
-    assert again is popped
+    assert again is queued
     assert again.flushed
     tested.reject(again, FIT)
     assert not again.flushed
@@ -143,10 +133,8 @@ def test_queue_tries_again_what_has_waited_too_long() -> None:
 
 def test_queue_without_backoff_makes_failed_pods_ready_at_once() -> None:
     tested = queue(StandingClock(), maximum=0.0)
-    tested.add(pod("a"))
-    popped = tested.pop()
-    assert popped is not None
-    tested.fail(popped)
+    queued = popped(tested)
+    tested.fail(queued)
     assert tested.counts() == (1, 0, 0, 0)
 
 

@@ -16,6 +16,7 @@ from tests.schedule.queue_parts import (
     drain,
     interests,
     pod,
+    popped,
     queue,
 )
 
@@ -86,9 +87,7 @@ def test_update_of_a_rejected_pod_asks_the_hints_of_its_rejectors(
     rejectors: frozenset[str], moves: bool, when: str
 ) -> None:
     tested = queue(StandingClock())
-    tested.add(pod("a"))
-    queued = tested.pop()
-    assert queued is not None
+    queued = popped(tested)
     if when == "meanwhile":
         tested.update(pod("a", labelled="yes"))
     tested.reject(queued, rejectors)
@@ -100,11 +99,7 @@ def test_update_of_a_rejected_pod_asks_the_hints_of_its_rejectors(
 
 def test_update_in_flight_concerns_its_own_pod_only() -> None:
     tested = queue(StandingClock())
-    for name in ("a", "b"):
-        tested.add(pod(name))
-    first, second = tested.pop(), tested.pop()
-    assert first is not None
-    assert second is not None
+    first, second = popped(tested, "a"), popped(tested, "b")
     tested.update(pod("a", labelled="yes"))
     tested.reject(second, SPREAD)
     assert tested.counts() == (0, 0, 1, 0)
@@ -124,9 +119,7 @@ def test_update_of_an_unknown_pod_adds_it_and_adding_a_known_one_updates_it() ->
 
 def test_rejecting_a_pod_that_is_not_in_flight_is_an_error() -> None:
     tested = queue(StandingClock())
-    tested.add(pod("a"))
-    queued = tested.pop()
-    assert queued is not None
+    queued = popped(tested)
     tested.done(queued)
     with pytest.raises(ValueError, match="pod d/a is not in flight"):
         tested.fail(queued)
