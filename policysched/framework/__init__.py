@@ -22,7 +22,6 @@ from policysched.framework.plugin import (
     QueueSortPlugin,
     Reservation,
     ReservePlugin,
-    Rows,
     ScoreAlone,
     ScorePlugin,
     ScoreReaching,
@@ -35,10 +34,12 @@ from policysched.framework.status import Code, Status, unresolvable, unschedulab
 from policysched.model.metrics import MetricAnswer, MetricKey, Sample
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.cluster import Cluster
+from policysched.state.columns import NO_ROWS, RowNumbers, Rows
 from policysched.state.journal import Aspect
 
 __all__ = [
     "MAX_NODE_SCORE",
+    "NO_ROWS",
     "PREFIX",
     "SKIP",
     "Action",
@@ -72,6 +73,7 @@ __all__ = [
     "Reservation",
     "ReservePlugin",
     "Resource",
+    "RowNumbers",
     "Rows",
     "Sample",
     "ScoreAlone",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policysched.framework.plugin import (
     SKIP,
@@ -24,7 +23,6 @@ from policysched.framework.plugin import (
     FilterReaching,
     Hint,
     Mask,
-    Rows,
     ScoreAlone,
     ScorePlugin,
     Scores,
@@ -33,6 +31,7 @@ from policysched.framework.plugin import (
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
+from policysched.state.columns import RowNumbers, Rows
 from policysched.state.journal import Aspect
 from policysched.state.nodes import NodeTable
 
@@ -60,7 +59,7 @@ class FilterOnly:
             return np.ones(rows.stop - (rows.start or 0) if isinstance(rows, slice) else rows.size, np.int32)
         return self.plugin.filter(state, rows)
 
-    def filter_reach(self, state: Any, rows: NDArray[np.int32]) -> Rows:
+    def filter_reach(self, state: Any, rows: RowNumbers) -> Rows:
         """Ask the plugin, if it reaches other rows."""
         if isinstance(self.plugin, FilterReaching) and not isinstance(state, Everywhere):
             return self.plugin.filter_reach(state, rows)

@@ -24,9 +24,9 @@ from policysched.framework.status import Status
 from policysched.model.objects import Pod
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.cluster import Cluster
+from policysched.state.columns import RowNumbers, Rows
 from policysched.state.journal import Aspect
 
-Rows = slice | NDArray[np.int32]
 Codes = NDArray[np.int32]
 Scores = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -156,7 +156,7 @@ def is_lasting(plugin: Plugin) -> bool:
 class FilterReaching(Protocol):
     """A filter whose answer on a row depends on other rows too."""
 
-    def filter_reach(self, state: Any, rows: NDArray[np.int32]) -> Rows:
+    def filter_reach(self, state: Any, rows: RowNumbers) -> Rows:
         """Name the rows whose answers may have changed.
 
         Args:
@@ -169,7 +169,7 @@ class FilterReaching(Protocol):
 class ScoreReaching(Protocol):
     """A score plugin whose answer on a row depends on other rows too."""
 
-    def score_reach(self, state: Any, rows: NDArray[np.int32]) -> Rows:
+    def score_reach(self, state: Any, rows: RowNumbers) -> Rows:
         """Name the rows whose scores may have changed, as `filter_reach` does."""
 
 

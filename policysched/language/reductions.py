@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from policysched.language.frames import Codes, Floats, Frame, Mask
+from policysched.language.frames import Floats, Frame, Mask
 from policysched.language.number_kernels import bounded
 from policysched.language.program import evaluate_columns
 from policysched.language.tables import tables_of
@@ -71,7 +71,7 @@ def aggregate_over(node: Typed, frame: Frame) -> Floats | float:
     return spread
 
 
-def tally_over(node: Typed, frame: Frame, rows: Codes, size: int) -> Floats:
+def tally_over(node: Typed, frame: Frame, rows: npt.NDArray[np.integer], size: int) -> Floats:
     """Count or sum over the placed pods of each row.
 
     Args:

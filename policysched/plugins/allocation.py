@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policysched.framework import Cluster, Mask, Rows, Scores
+from policysched.framework import Cluster, Rows, Scores
 from policysched.model.names import is_scalar_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amount
@@ -35,13 +35,14 @@ CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
 class Wanted:
     """What the pod adds of the scored resources that matter to it.
 
-    Shapes: k resources; `amounts` are (k, 1), `weights` (k,), what is asked of rows (k, R).
+    Shapes: k resources; `amounts` are (k, 1), `weights` (k,) with their sum, at least 1, what is asked of rows (k, R).
     """
 
     tables: AmountTables
     resources: tuple[str, ...]
     amounts: Amounts
     weights: Amounts
+    weight: int
     nonzero: bool
 
     def capacity(self, rows: Rows) -> Amounts:
@@ -53,11 +54,11 @@ class Wanted:
         table = self.tables.counted if self.nonzero else self.tables.requested
         return at(table, self.tables.places(self.resources), rows)
 
-    def weight_of(self, counted: Mask) -> Amounts | int:
-        """Give each row's sum of the weights of the resources that count there, at least 1."""
+    def weight_of(self, counted: Amounts) -> Amounts | int:
+        """Give each row's sum of the weights of the resources whose amount there is not 0, at least 1."""
         if np.count_nonzero(counted) == counted.size:
-            return max(int(self.weights.sum()), 1)
-        weights: Amounts = np.maximum(self.weights @ counted, 1)
+            return self.weight
+        weights: Amounts = np.maximum(self.weights @ (counted != 0), 1)
         return weights
 
 
@@ -74,5 +75,6 @@ def prepare_allocation(pod: Pod, cluster: Cluster, resources: Sequence[ResourceW
         resources=tuple(one.name for one, _ in kept),
         amounts=np.array([[amount] for _, amount in kept], np.int64).reshape(-1, 1),
         weights=np.array([one.weight for one, _ in kept], np.int64),
+        weight=max(sum(one.weight for one, _ in kept), 1),
         nonzero=nonzero,
     )

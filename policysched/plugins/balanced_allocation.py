@@ -54,9 +54,8 @@ class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
         absent = None if np.count_nonzero(capacity) == capacity.size else capacity == 0
         without_pod, with_pod = _balances(fractions, absent)
         change: Scores = with_pod - without_pod
-        change += HALF
+        change += MAX_NODE_SCORE + HALF
         change >>= 1
-        change += HALF
         return change
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from policysched.framework import (
     MAX_NODE_SCORE,
+    NO_ROWS,
     SKIP,
     Action,
     Aspect,
@@ -27,6 +28,7 @@ from policysched.framework import (
     Hint,
     Mask,
     Resource,
+    RowNumbers,
     Rows,
     Scores,
     Status,
@@ -48,7 +50,7 @@ from policysched.plugins.inter_pod_affinity_states import (
     Wishes,
     meant_by,
 )
-from policysched.plugins.inter_pod_affinity_sums import NO_ROWS, ChangedRows, Part
+from policysched.plugins.inter_pod_affinity_sums import Part
 
 STATUSES = {
     NEAR: unresolvable("node(s) didn't match pod affinity rules"),
@@ -97,7 +99,7 @@ class InterPodAffinity:
             may_be_first=bool(near) and all(one.matches(pod) for one in near),
         )
 
-    def filter_reach(self, state: Demands, rows: ChangedRows) -> Rows:
+    def filter_reach(self, state: Demands, rows: RowNumbers) -> Rows:
         """Name the rows that the changed ones may open or close."""
         return state.renew(rows)
 
@@ -124,7 +126,7 @@ class InterPodAffinity:
         concerning = Concerning(pod, cluster, around, self._weights)
         return Wishes(self._preferences(terms, cluster, around), concerning, around)
 
-    def score_reach(self, state: Wishes, rows: ChangedRows) -> Rows:
+    def score_reach(self, state: Wishes, rows: RowNumbers) -> Rows:
         """Name the rows near the changed ones."""
         return state.renew(rows)
 
@@ -134,20 +136,13 @@ class InterPodAffinity:
             state.renew(NO_ROWS)
         return state.score(rows)
 
-    def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002 - not looked at
+    def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores | None:
         """Stretch the sums, which may be negative, to 0..100."""
+        if (sums := state.shared_sums) is not None:
+            by_domain = _normalized(sums.values, sums.values[sums.present(feasible)])
+            return None if by_domain is None else by_domain.take(sums.of_row)
         chosen = scores if np.count_nonzero(feasible) == feasible.size else scores[feasible]
-        if not chosen.size:
-            return None
-        lowest = chosen.min()
-        spread = int(chosen.max() - lowest)
-        if not spread:
-            return None
-        above = scores - lowest
-        if spread <= WIDEST_SPREAD:
-            final: Scores = _stretched_to(spread).take(above, mode="clip")
-            return final
-        return _stretched(above, spread)
+        return _normalized(scores, chosen)
 
     def leaves_out(self, state: Wishes) -> bool:
         """Tell whether no placed pod has anything to do with the class."""
@@ -186,6 +181,21 @@ class InterPodAffinity:
         stated = [term for _, term in weighted]
         parts = _keyed(around, stated, self._meant(stated, cluster))
         return [(key, Part(part.tally, weight)) for (key, part), (weight, _) in zip(parts, weighted, strict=True)]
+
+
+def _normalized(scores: Scores, chosen: Scores) -> Scores | None:
+    """Stretch scores by the lowest and highest of those that count, None where these are all the same."""
+    if not chosen.size:
+        return None
+    lowest = chosen[chosen.argmin()]
+    spread = int(chosen[chosen.argmax()] - lowest)
+    if not spread:
+        return None
+    above = scores - lowest
+    if spread <= WIDEST_SPREAD:
+        final: Scores = _stretched_to(spread).take(above, mode="clip")
+        return final
+    return _stretched(above, spread)
 
 
 def _stretched(above: Scores, spread: int) -> Scores:

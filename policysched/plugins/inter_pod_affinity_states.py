@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policysched.framework import Codes, Rows, Scores
+from policysched.framework import NO_ROWS, Codes, RowNumbers, Rows, Scores
 from policysched.model.objects import Pod
 from policysched.model.pod_affinity import AffinityTerm, Sort, Statement
 from policysched.model.selectors import LabelMatcher
 from policysched.plugins.bases import row_count
-from policysched.plugins.inter_pod_affinity_sums import ChangedRows, DomainSums, Part, SummedTallies, renewed
+from policysched.plugins.inter_pod_affinity_sums import DomainSums, Part, SummedTallies, renewed
 from policysched.state.anchors import Anchor, anchors_of_selector
 from policysched.state.cluster import Cluster
 from policysched.state.pods import PlacedPod
@@ -68,15 +68,21 @@ def meant_by(term: AffinityTerm, namespaces: Mapping[str, Mapping[str, str]]) ->
 class Surroundings:
     """What all states over one cluster share."""
 
-    __slots__ = ("_nodes", "_summed", "_tallies", "reads_namespaces", "statements")
+    __slots__ = ("_journal", "_nodes", "_summed", "_tallies", "reads_namespaces", "statements")
 
     def __init__(self, cluster: Cluster) -> None:
         self.statements = cluster.statements
         self.reads_namespaces = False
         """Whether a term of a pod to place ever depended on the labels of namespaces."""
         self._nodes = cluster.nodes
+        self._journal = cluster.journal
         self._summed = SummedTallies(cluster.domains, cluster.nodes, cluster.journal)
         self._tallies = cluster.tallies
+
+    @property
+    def position(self) -> int:
+        """How far the journal is: all that states read is told there."""
+        return self._journal.position
 
     @property
     def all_rows(self) -> slice:
@@ -156,7 +162,9 @@ class Demands:
         may_be_first: whether it meets its own affinity, so that the first of a group is not kept out.
     """
 
-    __slots__ = ("_away", "_concerning", "_first", "_judged", "_may_be_first", "_near", "_repelling", "_shared")
+    __slots__ = (
+        *("_away", "_concerning", "_first", "_judged", "_may_be_first", "_near", "_position", "_repelling", "_shared"),
+    )
 
     def __init__(
         self,
@@ -175,9 +183,13 @@ class Demands:
         self._may_be_first = may_be_first
         self._first = False
         self._judged = slice(0, 0)
+        self._position = -1
 
-    def renew(self, changed: ChangedRows) -> Rows:
+    def renew(self, changed: RowNumbers) -> Rows:
         """Catch up; give the rows that may be judged otherwise now."""
+        if self._position == self._shared.position:
+            return NO_ROWS
+        self._position = self._shared.position
         other = self._concerning.renew()
         if other:
             self._repelling = self._shared.sums(self._concerning.parts())
@@ -209,24 +221,36 @@ class Wishes:
         shared: what all states share.
     """
 
-    __slots__ = ("_concerning", "_own", "_shared", "_sums")
+    __slots__ = ("_concerning", "_own", "_position", "_shared", "_sums", "shared_sums")
 
     def __init__(self, own: Sequence[KeyedPart], concerning: Concerning, shared: Surroundings) -> None:
         self._shared = shared
         self._own = tuple(own)
         self._concerning = concerning
         self._sums = shared.sums(own)
+        self._position = -1
+        self.shared_sums: DomainSums | None = None
+        """All that matters, where that is one label whose values rows share: scores are known by domain then."""
 
-    def renew(self, changed: ChangedRows) -> Rows:
+    def renew(self, changed: RowNumbers) -> Rows:
         """Catch up; give the rows whose scores may be others now."""
+        if self._position == self._shared.position:
+            return NO_ROWS
+        self._position = self._shared.position
         other = self._concerning.renew()
         if other:
             self._sums = self._shared.sums((*self._own, *self._concerning.parts()))
         reached = renewed(self._sums, changed, signs=False)
-        return self._shared.all_rows if other else reached
+        before = self.shared_sums
+        self.shared_sums = self._sums[0] if len(self._sums) == 1 and self._sums[0].by_domain else None
+        if other or self.shared_sums is not before:
+            return self._shared.all_rows
+        return reached if before is None else NO_ROWS
 
     def score(self, rows: Rows) -> Scores:
-        """Add up what the pods around each row add."""
+        """Add up what the pods around each row add; where scores are known by domain, mark that there are any."""
+        if self.shared_sums is not None:
+            return np.ones(self._shared.count(rows), np.int64)
         if not self._sums:
             return np.zeros(self._shared.count(rows), np.int64)
         scores: Scores = self._sums[0].of(rows)

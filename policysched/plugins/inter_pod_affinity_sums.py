@@ -17,16 +17,15 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Mask, Rows
+from policysched.framework import NO_ROWS, Mask, RowNumbers, Rows
+from policysched.plugins.present import Present
 from policysched.state.domains import NO_DOMAIN, Domains, DomainTable
 from policysched.state.journal import Journal
 from policysched.state.nodes import NodeTable
 from policysched.state.tallies import Tally
 
-ChangedRows = NDArray[np.int32]
 Sums = NDArray[np.int64]
 FEW: Final = 4
-NO_ROWS: Final[ChangedRows] = np.zeros(0, np.int32)
 
 
 class SummedTally:
@@ -42,13 +41,12 @@ class SummedTally:
         self.sums: Sums = np.zeros(0, np.int64)
         self._domains = domains
         self._journal = journal
-        self._labels = (-1, -1)
-        self._position = self._version = -1
+        self._labels = self._position = self._version = -1
         self._counted: Sums = np.zeros(0, np.int64)
 
     def renew(self) -> Sums:
         """Bring the sums up to the tally; the domains are up to date."""
-        if self._labels != _labels(self._domains):
+        if self._labels != self._domains.version:
             self._sum_up()
         elif self._version != self.tally.version:
             changed = self._journal.since(self._position)
@@ -59,7 +57,7 @@ class SummedTally:
         self._position, self._version = self._journal.position, self.tally.version
         return self.sums
 
-    def _follow(self, rows: ChangedRows) -> None:
+    def _follow(self, rows: RowNumbers) -> None:
         counts, counted, of_row = self.tally.counts, self._counted, self._domains.of_row
         # a few rows are looked at faster one by one
         moved = rows if rows.size <= FEW else rows[counts[rows] != counted[rows]]
@@ -70,7 +68,7 @@ class SummedTally:
 
     def _sum_up(self) -> None:
         domains = self._domains
-        self._labels = _labels(domains)
+        self._labels = domains.version
         self._counted = self.tally.counts.copy()
         # whole numbers below 2**53 are exact in the doubles that bincount sums in
         self.sums = np.bincount(domains.of_row, weights=self._counted, minlength=domains.count).astype(np.int64)
@@ -114,19 +112,20 @@ class DomainSums:
         shared: the sums that classes share.
     """
 
-    __slots__ = ("_domains", "_labels", "_nodes", "_parts", "_summed", "_sums", "_versions")
+    __slots__ = ("_domains", "_labels", "_nodes", "_parts", "_present", "_summed", "_sums", "_versions")
 
     def __init__(self, key: str, parts: Iterable[Part], shared: SummedTallies) -> None:
         self._parts = tuple(parts)
         self._nodes = shared.nodes
         self._domains = shared.domains(key)
         self._summed = tuple(shared.of(part.tally, self._domains) for part in self._parts)
-        self._labels = (-1, -1)
+        self._present = Present()
+        self._labels = -1
         self._versions: list[int] = []
         self._sums: Sums = np.zeros(0, np.int64)
         self._sum_up()
 
-    def renew(self, changed: ChangedRows, *, signs: bool) -> Rows:
+    def renew(self, changed: RowNumbers, *, signs: bool) -> Rows:
         """Catch up; give the rows whose sums moved.
 
         Args:
@@ -135,7 +134,7 @@ class DomainSums:
         """
         domains = self._domains
         domains.refresh()
-        if self._labels != _labels(domains):
+        if self._labels != domains.version:
             self._sum_up()
             return slice(0, self._nodes.size)
         if self._versions == [part.tally.version for part in self._parts]:
@@ -147,7 +146,7 @@ class DomainSums:
         if signs:
             return self._rows((before > 0) != (self._sums > 0))
         # scores of all rows are read at once in less time than it takes to find out which ones moved
-        return NO_ROWS if np.array_equal(before, self._sums) else slice(0, self._nodes.size)
+        return slice(0, self._nodes.size) if np.count_nonzero(before != self._sums) else NO_ROWS
 
     def of(self, rows: Rows) -> Sums:
         """Give each row the sum of its domain, 0 where the row does not have the label.
@@ -164,6 +163,34 @@ class DomainSums:
         total *= of_row != NO_DOMAIN
         return total
 
+    @property
+    def by_domain(self) -> bool:
+        """Whether rows share sums, so that there are fewer of them than rows."""
+        return not self._domains.alone
+
+    @property
+    def values(self) -> Sums:
+        """The sum of each domain, where rows share them; not to be changed.
+
+        Shapes: (D,).
+        """
+        return self._sums
+
+    @property
+    def of_row(self) -> NDArray[np.intp]:
+        """The domain of each row in use.
+
+        Shapes: (N,).
+        """
+        return self._domains.of_row[: self._nodes.size]
+
+    def present(self, mask: Mask) -> NDArray[np.intp]:
+        """Give the domains that the rows of a mask are in.
+
+        Shapes: (N,) -> (found,).
+        """
+        return self._present.among(self._domains.of_row, self._domains.version, mask)
+
     def labelled(self, rows: Rows) -> Mask:
         """Tell which rows have the label."""
         labelled: Mask = self._domains.of_row[rows] != NO_DOMAIN
@@ -172,7 +199,7 @@ class DomainSums:
     def counts_any(self) -> bool:
         """Tell whether any pod is counted on a row that has the label, whatever it adds."""
         if not self._domains.alone:
-            return any(summed.sums.any() for summed in self._summed)
+            return any(np.count_nonzero(summed.sums) for summed in self._summed)
         labelled = self._domains.of_row != NO_DOMAIN
         return any(part.tally.counts.any(where=labelled) for part in self._parts)
 
@@ -184,12 +211,10 @@ class DomainSums:
         count, size = int(np.count_nonzero(chosen)), self._nodes.size
         if not count:
             return NO_ROWS
-        if 2 * count >= self._domains.count - 1:
-            return slice(0, size)
-        return np.flatnonzero(chosen[self._domains.of_row[:size]]).astype(np.int32)
+        return slice(0, size) if 2 * count >= self._domains.count - 1 else self._domains.rows_in(chosen)
 
     def _sum_up(self) -> None:
-        self._labels = _labels(self._domains)
+        self._labels = self._domains.version
         self._versions = [part.tally.version for part in self._parts]
         if self._domains.alone:
             return
@@ -200,16 +225,16 @@ class DomainSums:
         self._sums = total
 
 
-def renewed(all_sums: Iterable[DomainSums], changed: ChangedRows, *, signs: bool) -> Rows:
+def renewed(all_sums: Iterable[DomainSums], changed: RowNumbers, *, signs: bool) -> Rows:
     """Catch up several; give all rows that one of them reached."""
-    reached = [sums.renew(changed, signs=signs) for sums in all_sums]
-    whole = next((rows for rows in reached if isinstance(rows, slice)), None)
+    whole: Rows | None = None
+    found: list[RowNumbers] = []
+    for sums in all_sums:
+        rows = sums.renew(changed, signs=signs)
+        if isinstance(rows, slice):
+            whole = rows
+        elif rows.size and not any(rows is one for one in found):
+            found.append(rows)
     if whole is not None:
         return whole
-    found = {id(rows): rows for rows in reached if not isinstance(rows, slice) and rows.size}
-    return np.concatenate(tuple(found.values())) if found else NO_ROWS
-
-
-def _labels(domains: Domains) -> tuple[int, int]:
-    """Give what moves when rows change their domain, or when there are more numbers of domains."""
-    return domains.version, domains.count
+    return found[0] if len(found) == 1 else np.concatenate(found) if found else NO_ROWS

@@ -27,5 +27,5 @@ def least_allocated(wanted: Wanted, rows: Rows) -> Scores:
     left *= MAX_NODE_SCORE
     left //= np.maximum(capacity, 1)
     scores: Scores = wanted.weights @ left
-    scores //= wanted.weight_of(capacity != 0)
+    scores //= wanted.weight_of(capacity)
     return scores

@@ -26,5 +26,5 @@ def most_allocated(wanted: Wanted, rows: Rows) -> Scores:
     used *= MAX_NODE_SCORE
     used //= np.maximum(capacity, 1)
     scores: Scores = wanted.weights @ used
-    scores //= wanted.weight_of(capacity != 0)
+    scores //= wanted.weight_of(capacity)
     return scores

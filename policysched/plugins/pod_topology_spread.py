@@ -14,9 +14,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from policysched.framework import SKIP, Aspect, Cluster, Code, Codes, Hint, Mask, Rows, Scores, Status
+from policysched.framework import SKIP, Aspect, Cluster, Code, Codes, Hint, Mask, RowNumbers, Rows, Scores, Status
 from policysched.model.objects import Pod
 from policysched.plugins import pod_topology_spread_filter
 from policysched.plugins.bases import row_count
@@ -67,7 +66,7 @@ class PodTopologySpread:
         """Reject rows without a label, and rows whose domain would become too full."""
         return state.codes(rows)
 
-    def filter_reach(self, state: HardState, rows: NDArray[np.int32]) -> Rows:
+    def filter_reach(self, state: HardState, rows: RowNumbers) -> Rows:
         """Name the rows of the domains whose verdict became another, too."""
         return state.reach(rows)
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from policysched.framework import Codes, Mask, Rows, Status, unresolvable, unschedulable
+from policysched.framework import Codes, Mask, RowNumbers, Rows, Status, unresolvable, unschedulable
 from policysched.plugins.pod_topology_spread_constraints import Constraint
 from policysched.plugins.pod_topology_spread_sums import DomainSums
 from policysched.state.domains import NO_DOMAIN
@@ -109,7 +108,7 @@ class HardState:
             codes = np.where(own, own, codes)
         return codes
 
-    def reach(self, rows: NDArray[np.int32]) -> Rows:
+    def reach(self, rows: RowNumbers) -> Rows:
         """Name these rows and those of domains whose verdict became another."""
         reached: Mask | None = None
         for one in self.verdicts:
@@ -123,7 +122,7 @@ class HardState:
         if reached is None:
             return rows
         reached[rows] = True
-        return np.flatnonzero(reached).astype(np.int32)
+        return reached.nonzero()[0]
 
 
 def reason(code: int) -> Status:

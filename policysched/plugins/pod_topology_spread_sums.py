@@ -13,7 +13,7 @@ import weakref
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Cluster
+from policysched.framework import Cluster, RowNumbers
 from policysched.plugins.pod_topology_spread_rows import CountedRows, Inclusion, SharedRows
 from policysched.state.tallies import Tally
 
@@ -67,7 +67,7 @@ class DomainSums:
         self._now, self._seen = now, self._journal.position
         self.version += 1
 
-    def _follow(self, rows: NDArray[np.int32], tally: Tally) -> None:
+    def _follow(self, rows: RowNumbers, tally: Tally) -> None:
         rows = rows if rows.size == 1 else np.unique(rows)
         counts = tally.counts[rows]
         np.add.at(self.values, self.rows.bins[rows], counts - self._kept[rows])

@@ -55,7 +55,7 @@ class RequestedToCapacityRatio:
         used //= np.maximum(capacity, 1)
         scores = self._curve.take(used, mode="clip")
         scores[capacity == 0] = 0
-        total, weight = wanted.weights @ scores, wanted.weight_of(scores != 0)
+        total, weight = wanted.weights @ scores, wanted.weight_of(scores)
         # halves go up; the quotients' denominators are small, so doubles keep them apart from whole numbers
         mean: Scores = ((2 * total + weight) / (2 * weight)).astype(np.int64)
         return mean

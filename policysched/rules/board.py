@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Aspect, Rows
+from policysched.framework import NO_ROWS, Aspect, Rows
 from policysched.language.program import Batch
 from policysched.language.typed import Input, Typed
 from policysched.language.types import Shape
 from policysched.rules.compiled import CompiledFilter, CompiledScore
-from policysched.rules.frame import NO_ROWS, RuleFrame
+from policysched.rules.frame import RuleFrame
 from policysched.rules.node_inputs import aspects_read
 from policysched.rules.reach import Reach, is_common
 from policysched.rules.reads import PODS, Reads

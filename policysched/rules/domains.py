@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.framework import NO_ROWS, RowNumbers
 from policysched.language.program import evaluate_columns
 from policysched.language.typed import Typed
 from policysched.rules.frames import Frames
@@ -29,7 +30,7 @@ class Domains:
         self._subject = subject
         self._frames = frames
         self._version = Version(key, subject, frames)
-        self.heads: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.heads: RowNumbers = NO_ROWS
         """A row of each domain; there is always one. Shapes: (D,)."""
         self.ids: NDArray[np.int64] = np.zeros(0, np.int64)
         """Each row's domain; rows without a node have any. It is another array when anything of this changed.
@@ -51,11 +52,11 @@ class Domains:
         ids = np.zeros(capacity, np.int64)
         ids[rows] = found
         if first.size:
-            self._take(ids, np.arange(capacity, dtype=np.int32)[rows][first], known < 0)
+            self._take(ids, np.arange(capacity)[rows][first], known < 0)
         else:
-            self._take(ids, np.zeros(1, np.int32), np.ones(1, np.bool_))
+            self._take(ids, np.zeros(1, np.intp), np.ones(1, np.bool_))
 
-    def _take(self, ids: NDArray[np.int64], heads: NDArray[np.int32], none: NDArray[np.bool_]) -> None:
+    def _take(self, ids: NDArray[np.int64], heads: RowNumbers, none: NDArray[np.bool_]) -> None:
         """Take what was found; what is the same stays the same arrays."""
         same = np.array_equal(ids, self.ids) and np.array_equal(heads, self.heads) and np.array_equal(none, self.none)
         if not same:

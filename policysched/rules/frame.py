@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Mask, Rows
+from policysched.framework import NO_ROWS, Mask, Rows
 from policysched.language.program import Program, Truth
 from policysched.language.typed import Input, Typed
 from policysched.rules.node_inputs import node_column
@@ -19,8 +19,6 @@ from policysched.rules.pod_inputs import Scalar
 from policysched.rules.subject import Subject
 from policysched.state.cluster import Cluster
 from policysched.state.interner import Strings
-
-NO_ROWS: NDArray[np.int32] = np.zeros(0, np.int32)
 
 
 class Others(Protocol):

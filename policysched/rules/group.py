@@ -12,10 +12,9 @@ from functools import partial
 from typing import Any, Generic
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import SKIP, Cluster, Codes, Hint, Mask, Rows, Scores, Status
+from policysched.framework import SKIP, Cluster, Codes, Hint, Mask, RowNumbers, Rows, Scores, Status
 from policysched.model.objects import Pod
 from policysched.rules.board import Board, CommonLine, FilterLine, ScoreLine
 from policysched.rules.plugin import PolicyPlugin
@@ -146,7 +145,7 @@ class Member:
         """Keep the filter rules that speak for the pod."""
         return self._store(cluster).filters(pod).get(self.plugin, SKIP)
 
-    def filter_reach(self, state: Lane[FilterLine], rows: NDArray[np.int32]) -> Rows:
+    def filter_reach(self, state: Lane[FilterLine], rows: RowNumbers) -> Rows:
         """Add the rows that see another aggregate, or another value for all rows."""
         return state.reached(rows)
 
@@ -169,7 +168,7 @@ class Member:
         state = self.plugin.score_state(pod, store.shared, common, store.board.sources(free))
         return state if state is SKIP else Finals(state)
 
-    def score_reach(self, state: Lane[ScoreLine] | Finals, rows: NDArray[np.int32]) -> Rows:
+    def score_reach(self, state: Lane[ScoreLine] | Finals, rows: RowNumbers) -> Rows:
         """Add the rows that see another aggregate, or another value for all rows."""
         return state.reached(rows)
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from policysched.framework import Rows
+from policysched.framework import RowNumbers, Rows
 from policysched.language.typed import Typed
 from policysched.rules.rowless import MOST_GRAPHS
 from policysched.rules.sources import Source
@@ -41,7 +40,7 @@ def together(found: Sequence[Rows]) -> Rows:
     whole = next((rows for rows in found if isinstance(rows, slice)), None)
     if whole is not None:
         return whole
-    joined: NDArray[np.int32] = np.concatenate([rows for rows in found if isinstance(rows, np.ndarray)])
+    joined: RowNumbers = np.concatenate([rows for rows in found if isinstance(rows, np.ndarray)])
     return joined
 
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from policysched.framework import Aspect
+from policysched.framework import Aspect, RowNumbers
 from policysched.language.typed import TALLIES, TIME, Input, Typed
 from policysched.rules.node_inputs import aspects_read
 from policysched.rules.subject import Subject
@@ -27,7 +24,7 @@ class Knowing(Protocol):
 
     cluster: Cluster
 
-    def changed(self, since: int, reads: int) -> tuple[NDArray[np.int32] | None, int]:
+    def changed(self, since: int, reads: int) -> tuple[RowNumbers | None, int]:
         """Give the rows that changed in some aspects after a position of the journal, each once, and these aspects.
 
         Missing: None for rows where it is too long ago to tell.
@@ -82,7 +79,7 @@ class Version:
         self._reads = Reads((node,), subject, knowing)
         self._timed = TIME in node.inputs
         self._seen: tuple[int, float] | None = None
-        self.rows: NDArray[np.int32] | None = None
+        self.rows: RowNumbers | None = None
         """The rows that changed between the last two questions; None where any may have."""
         self.touched = 0
         """The aspects in which any row changed then."""

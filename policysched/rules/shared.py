@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Cluster, Rows
+from policysched.framework import Cluster, RowNumbers, Rows
 from policysched.language.program import evaluate_columns
 from policysched.language.typed import AGGREGATES, TALLIES, Input, Typed
 from policysched.language.types import Shape
@@ -48,7 +48,7 @@ class Shared:
         self._aggregates: weakref.WeakValueDictionary[Hashable, Aggregate] = weakref.WeakValueDictionary()
         self._subject: tuple[Pod, object, Subject] | None = None
         self._frames: dict[bool, tuple[object, Subject, dict[Hashable, RuleFrame]]] = {}
-        self._changes: tuple[int, dict[tuple[int, int], tuple[NDArray[np.int32] | None, int]]] = (-1, {})
+        self._changes: tuple[int, dict[tuple[int, int], tuple[RowNumbers | None, int]]] = (-1, {})
         self._everything: tuple[int, Rows] = (-1, slice(0, 0))
 
     def subject(self, pod: Pod) -> Subject:
@@ -130,7 +130,7 @@ class Shared:
             for node in plain_scalars(root, timed=subject is self.nobody):
                 evaluate_columns(node, frame)
 
-    def changed(self, since: int, reads: int) -> tuple[NDArray[np.int32] | None, int]:
+    def changed(self, since: int, reads: int) -> tuple[RowNumbers | None, int]:
         """Give the rows that changed in some aspects after a position of the journal, each once, and these aspects.
 
         Missing: None for rows where it is too long ago to tell.
@@ -148,7 +148,7 @@ class Shared:
         position, nodes = self.cluster.journal.position, self.cluster.nodes
         if self._everything[0] != position:
             full = nodes.count == nodes.size
-            present = np.flatnonzero(nodes.present.data[: nodes.size]).astype(np.int32)
+            present = np.flatnonzero(nodes.present.data[: nodes.size])
             self._everything = (position, slice(0, nodes.size) if full else present)
         return self._everything[1]
 
@@ -192,9 +192,7 @@ class Shared:
         return found
 
 
-def _selected(
-    entries: tuple[NDArray[np.int32], NDArray[np.int32]] | None, reads: int
-) -> tuple[NDArray[np.int32] | None, int]:
+def _selected(entries: tuple[RowNumbers, NDArray[np.int32]] | None, reads: int) -> tuple[RowNumbers | None, int]:
     if entries is None:
         return None, reads
     rows, aspects = entries

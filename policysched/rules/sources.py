@@ -16,11 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Rows
+from policysched.framework import NO_ROWS, RowNumbers, Rows
 from policysched.language.program import evaluate_columns
 from policysched.language.typed import AGGREGATES, TALLIES, TIME, Typed
 from policysched.language.types import Shape
-from policysched.rules.frame import NO_ROWS
 from policysched.rules.frames import Frames
 from policysched.rules.reads import Version
 from policysched.rules.rowless import MOST_GRAPHS, key_of, rowless
@@ -42,9 +41,9 @@ class Source(Protocol):
         """Give the rows that see another value than they did at an earlier stamp."""
 
 
-def after(stamps: NDArray[np.int64], since: int) -> NDArray[np.int32]:
+def after(stamps: NDArray[np.int64], since: int) -> RowNumbers:
     """Give the rows that got a stamp after an earlier one."""
-    return np.flatnonzero(stamps > since).astype(np.int32)
+    return np.flatnonzero(stamps > since)
 
 
 class Watch:

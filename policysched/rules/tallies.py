@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Rows
+from policysched.framework import RowNumbers, Rows
 from policysched.language.interpret import weigh
 from policysched.language.reductions import Depends, depends, tally_over
 from policysched.language.typed import Input, Op, Typed, steps
@@ -55,7 +55,7 @@ def counted(node: Typed, subject: Subject, cluster: Cluster, others: Others, row
     Shapes: (R,).
     Cost: O(pods on the rows).
     """
-    places = np.arange(cluster.nodes.columns.capacity, dtype=np.int32)[rows]
+    places = np.arange(cluster.nodes.columns.capacity)[rows]
     if places.size > cluster.nodes.size // 2:
         slots = np.flatnonzero(cluster.pods.rows >= 0)
     else:
@@ -101,7 +101,7 @@ class PeerFrame:
         self._foreign = named
         # Names of pods would fill the interner of a process that runs for long.
         self.strings: Strings = Strings() if named else cluster.strings
-        self.places = cluster.pods.rows[slots]
+        self.places: RowNumbers = cluster.pods.rows[slots].astype(np.intp)
         self.rows = slots.size
         self.feasible = None
         self.memo: dict[Any, Any] = dict(subject.scalars)

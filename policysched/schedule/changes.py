@@ -11,10 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Aspect
+from policysched.framework import NO_ROWS, Aspect, RowNumbers
 
 PRESENCE: Final = int(Aspect.PRESENCE)
-NO_ROWS: Final[NDArray[np.int32]] = np.zeros(0, np.int32)
 
 
 class Changes:
@@ -22,14 +21,14 @@ class Changes:
 
     __slots__ = ("_aspects", "_common", "_rows", "_selected", "_touched")
 
-    def __init__(self, rows: NDArray[np.int32], aspects: NDArray[np.int32]) -> None:
+    def __init__(self, rows: RowNumbers, aspects: NDArray[np.int32]) -> None:
         self._rows = rows
         self._aspects = aspects
         self._touched = int(np.bitwise_or.reduce(aspects))
         self._common = int(np.bitwise_and.reduce(aspects))
-        self._selected: dict[int, NDArray[np.int32]] = {}
+        self._selected: dict[int, RowNumbers] = {}
 
-    def of(self, reads: int) -> NDArray[np.int32] | None:
+    def of(self, reads: int) -> RowNumbers | None:
         """Give the rows that changed in one of some aspects, None where there is none.
 
         It is one object for all who read the same, so that what is found out about it can be shared.
@@ -45,6 +44,6 @@ class Changes:
         return found
 
 
-def joined(rows: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+def joined(rows: Sequence[RowNumbers]) -> RowNumbers:
     """Put rows one behind the other."""
     return np.concatenate(rows) if rows else NO_ROWS

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from policysched.framework import Code, Status
+from policysched.framework import NO_ROWS, Code, RowNumbers, Status
 from policysched.model.objects import Pod
 from policysched.schedule.evaluation import NARROWED, Evaluation
 from policysched.schedule.tracks import PRE_FILTER_RESULT
 from policysched.state.cluster import Cluster
 
 NO_NODES = "no nodes available to schedule pods"
-NO_ROWS: Final[NDArray[np.intp]] = np.zeros(0, np.intp)
 
 
 @dataclass(slots=True)
@@ -37,7 +32,7 @@ class Decision:
     """The Filter or PreScore status of a plugin that failed."""
     row: int = -1
     """The selected node's row, −1 where no node was feasible."""
-    tied: NDArray[np.intp] = field(default_factory=lambda: NO_ROWS)
+    tied: RowNumbers = field(default_factory=lambda: NO_ROWS)
     """The rows of the highest total, often many: they are listed only on request."""
     feasible_count: int = 0
     nominated: bool = False

@@ -88,7 +88,7 @@ class Engine:
         if not feasible_count:
             return Decision(self.cluster, pod, evaluation)
         ranking = evaluation.ranking()
-        [tied] = (ranking == ranking.max()).nonzero()
+        [tied] = (ranking == ranking[ranking.argmax()]).nonzero()
         if evaluation.score_failure is not None and feasible_count > 1:
             return Decision(self.cluster, pod, evaluation, failure=evaluation.score_failure)
         return Decision(self.cluster, pod, evaluation, row=self._draw(tied), tied=tied, feasible_count=feasible_count)

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import MAX_NODE_SCORE, SKIP, Code, Mask, Rows, Scores, Status
+from policysched.framework import MAX_NODE_SCORE, SKIP, Code, Mask, RowNumbers, Rows, Scores, Status
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.changes import PRESENCE, Changes, joined
@@ -116,7 +116,7 @@ class Evaluation:
         uneven = [track for track in self.scores if track.normalizes and not track.flat]
         if not uneven:
             return ranked
-        feasible = ranked != self.infeasible
+        feasible = self.feasible()
         added = [scores for track in uneven if (scores := track.added(feasible)) is not None]
         if not added:
             return ranked
@@ -124,7 +124,7 @@ class Evaluation:
         for scores in added:
             total += scores
         if self.feasible_count < total.size:
-            total[~feasible] = self.infeasible
+            np.copyto(total, self.infeasible, where=~feasible)
         return total
 
     def admits(self, row: int) -> bool:
@@ -182,7 +182,7 @@ class Evaluation:
         self._judge(slice(0, nodes.size))
         self._rank(slice(0, nodes.size))
 
-    def _combine(self, judged: NDArray[np.int32], scored: NDArray[np.int32]) -> None:
+    def _combine(self, judged: RowNumbers, scored: RowNumbers) -> None:
         """Take note of rows that a filter answers otherwise, and of rows with another score."""
         size = self.cluster.nodes.size
         if judged.size:

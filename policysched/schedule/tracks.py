@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import (
     MAX_NODE_SCORE,
+    NO_ROWS,
     Aspect,
     Cluster,
     Code,
@@ -24,6 +25,7 @@ from policysched.framework import (
     Hint,
     LeavingOut,
     Mask,
+    RowNumbers,
     Rows,
     ScorePlugin,
     Scores,
@@ -36,13 +38,12 @@ from policysched.state.interner import MISSING
 PRE_FILTER_RESULT = "PreFilterResult"
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
-Reach = Callable[[Any, NDArray[np.int32]], Rows]
-NO_ROWS: NDArray[np.int32] = np.zeros(0, np.int32)
+Reach = Callable[[Any, RowNumbers], Rows]
 
 
-def _where(differs: Mask, rows: Rows) -> NDArray[np.int32]:
+def _where(differs: Mask, rows: Rows) -> RowNumbers:
     """Select the rows where something differs."""
-    return np.flatnonzero(differs).astype(np.int32) if isinstance(rows, slice) else rows[differs]
+    return differs.nonzero()[0] if isinstance(rows, slice) else rows[differs]
 
 
 class FilterTrack:
@@ -68,7 +69,7 @@ class FilterTrack:
         if size:
             self._ask(slice(0, size))
 
-    def update(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
+    def update(self, rows: RowNumbers) -> RowNumbers:
         """Ask for the rows that changed and those they reach; give those that are answered otherwise now."""
         reached = rows if self._reach is None else self._reach(self.state, rows)
         return self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
@@ -82,7 +83,7 @@ class FilterTrack:
         """Translate a reason code."""
         return self.plugin.reason(self.state, code).by(self.plugin.name)
 
-    def _ask(self, rows: Rows) -> NDArray[np.int32]:
+    def _ask(self, rows: Rows) -> RowNumbers:
         codes = self.plugin.filter(self.state, rows)
         if not self.rejects_any:
             if not np.count_nonzero(codes):
@@ -118,7 +119,7 @@ class ScoreTrack:
         if size:
             self._ask(slice(0, size))
 
-    def update(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
+    def update(self, rows: RowNumbers) -> RowNumbers:
         """Ask for the rows that changed and those they reach; give those whose final score is known and another."""
         reached = rows if self._reach is None else self._reach(self.state, rows)
         return self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
@@ -144,7 +145,7 @@ class ScoreTrack:
     def _raw(self, size: int) -> Scores:
         return np.zeros(size, np.int64) if self.flat else self.values[:size].astype(np.int64, copy=False)
 
-    def _ask(self, rows: Rows) -> NDArray[np.int32]:
+    def _ask(self, rows: Rows) -> RowNumbers:
         scores = self.plugin.score(self.state, rows)
         if self.flat:
             if not np.count_nonzero(scores):

@@ -15,12 +15,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.state.columns import ColumnSet
+from policysched.state.columns import ColumnSet, Rows
 from policysched.state.footprint import Footprint
 
 Amounts = NDArray[np.int64]
 Places = slice | NDArray[np.intp]
-Rows = slice | NDArray[np.int32]
 CPU: Final = 1
 MEMORY: Final = 2
 FIRST_PLACES: Final = 4

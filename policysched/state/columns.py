@@ -6,12 +6,16 @@ slice it to the rows in use.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 FIRST_CAPACITY = 64
+RowNumbers = NDArray[np.intp]
+"""Rows by number, in what NumPy indexes with: anything narrower would be converted at each use."""
+Rows = slice | RowNumbers
+NO_ROWS: Final[RowNumbers] = np.zeros(0, np.intp)
 
 
 class Column:

@@ -12,12 +12,15 @@ import weakref
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.state.columns import NO_ROWS, RowNumbers
 from policysched.state.interner import MISSING
 from policysched.state.journal import Aspect, Journal
 from policysched.state.nodes import NodeTable
 
 NO_DOMAIN = 0
 _READ = int(Aspect.LABELS | Aspect.PRESENCE)
+FEW = 8
+"""Of how many domains the rows are looked up domain by domain."""
 SPARE = 64
 """How many numbers of values that are gone may be left before all are given out anew, at the least."""
 
@@ -29,7 +32,8 @@ class Domains:
     """
 
     __slots__ = (
-        *("__weakref__", "_alone", "_alone_at", "_journal", "_nodes", "_numbers", "_seen"),
+        *("__weakref__", "_alone", "_alone_at", "_journal", "_nodes", "_numbers", "_ordered", "_ordered_at"),
+        *("_seen", "_starts"),
         *("epoch", "key", "of_row", "version"),
     )
 
@@ -38,7 +42,7 @@ class Domains:
         self.epoch = 0
         """Moves when numbers may mean other values than before."""
         self.version = 0
-        """Moves when any row may be in another domain than before."""
+        """Moves when any row may be in another domain than before, or when there are more numbers."""
         self.of_row: NDArray[np.intp] = np.zeros(0, np.intp)
         """The domain of each row.
 
@@ -49,6 +53,8 @@ class Domains:
         self._numbers: dict[int, int] = {}
         self._seen = 0
         self._alone, self._alone_at = True, -1
+        self._ordered = self._starts = NO_ROWS
+        self._ordered_at = (-1, 0)
         self._number_all()
 
     @property
@@ -66,7 +72,32 @@ class Domains:
 
     def number(self, value: str) -> int:
         """Give the number of a value, whether or not a node has it."""
-        return self._number(self._nodes.strings.code(value))
+        known = len(self._numbers)
+        number = self._number(self._nodes.strings.code(value))
+        self.version += len(self._numbers) > known
+        return number
+
+    def rows_in(self, chosen: NDArray[np.bool_]) -> RowNumbers:
+        """Give the rows in use of some domains, in no order.
+
+        Shapes: (D,) -> (R,), D at most `count`.
+        Cost: O(R + D) for a few domains, else O(rows).
+        """
+        [numbers] = chosen.nonzero()
+        if numbers.size > FEW:
+            return chosen[self.of_row[: self._nodes.size]].nonzero()[0]
+        self._order()
+        starts = self._starts
+        found = [self._ordered[starts[number] : starts[number + 1]] for number in numbers.tolist()]
+        return np.concatenate(found) if found else NO_ROWS
+
+    def _order(self) -> None:
+        """Put the rows of each domain side by side."""
+        at = (self.version, self._nodes.size)
+        if at != self._ordered_at:
+            of_row = self.of_row[: self._nodes.size]
+            self._ordered, self._ordered_at = np.argsort(of_row, kind="stable"), at
+            self._starts = np.concatenate(([0], np.cumsum(np.bincount(of_row, minlength=self.count))))
 
     def refresh(self) -> None:
         """Look at the rows again whose labels changed.
@@ -89,7 +120,7 @@ class Domains:
         if touched.any():
             self._renumber(np.unique(rows[touched]))
 
-    def _renumber(self, rows: NDArray[np.int32]) -> None:
+    def _renumber(self, rows: RowNumbers) -> None:
         codes = self._nodes.labels(self.key)[rows]
         numbers = np.array([self._number(code) for code in codes.tolist()], np.intp)
         self.version += not np.array_equal(self.of_row[rows], numbers)

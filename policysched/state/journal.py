@@ -11,6 +11,8 @@ from enum import IntFlag
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.state.columns import RowNumbers
+
 RING = 1 << 15
 
 
@@ -58,7 +60,7 @@ class Journal:
 
         What reads nothing else need not look at placements, which are nearly all entries.
         """
-        self._rows = np.zeros(RING, np.int32)
+        self._rows = np.zeros(RING, np.intp)
         self._aspects = np.zeros(RING, np.int32)
         self.position = 0
 
@@ -82,7 +84,7 @@ class Journal:
         if int(aspects) & ABOUT_NODES:
             self.about_nodes = self.position
 
-    def since(self, position: int) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+    def since(self, position: int) -> tuple[RowNumbers, NDArray[np.int32]] | None:
         """Give the rows and aspects noted after a position, oldest first; None if that is too long ago.
 
         Shapes: two arrays (E,) of the same length; a row may occur several times.

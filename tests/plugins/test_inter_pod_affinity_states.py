@@ -12,7 +12,7 @@ from policysched.model.objects import Pod
 from policysched.plugins.inter_pod_affinity import InterPodAffinity
 from policysched.schedule.engine import Engine
 from tests.build import node, pod
-from tests.plugins.affinity_build import away, dislikes, label, likes, near, nodes, scene, term
+from tests.plugins.affinity_build import away, dislikes, joined, label, likes, near, nodes, scene, term
 from tests.schedule.parts import profile
 
 APP, FAR = label("app", "web"), label("app", "far")
@@ -76,7 +76,8 @@ EVERY = ["a", "b", "c", "d", "e"]
         (away(term(APP, "host")), webs(1, "a"), "c", [("filter", ["c"])]),
         (away(term(FAR)), [], "a", []),
         (near(term(FAR)), [], "a", []),
-        (likes(1, term(APP)), webs(1, "a"), "c", [("score", EVERY)]),
+        (likes(1, term(APP)), webs(1, "a"), "c", []),
+        (joined(likes(1, term(APP)), likes(1, term(APP, "host"))), webs(1, "a"), "c", [("score", EVERY)]),
         (likes(1, term(APP, "host")), webs(1, "a"), "c", [("score", ["c"])]),
         (dislikes(1, term(FAR)), webs(1, "a"), "c", []),
         (None, [], "c", []),
