@@ -84,7 +84,7 @@ class PodTopologySpread:
             return SKIP
         labels = frozenset(one.topology_key for one in constraints) if self._requires_labels(pod) else frozenset()
         wishes = tuple(self._wish(one, labels, pod, cluster) for one in constraints)
-        return SoftState(cluster.nodes, wishes, tuple(sorted(labels)))
+        return SoftState(wishes, labels, cluster)
 
     def score(self, state: SoftState, rows: Rows) -> Scores:
         """Say of each row that it has a score; which one, only `normalize` can tell."""
@@ -114,7 +114,7 @@ class PodTopologySpread:
     def _wish(self, one: Constraint, labels: frozenset[str], pod: Pod, cluster: Cluster) -> Wish:
         tally = one.tally(pod.metadata.namespace, cluster)
         if one.topology_key == HOSTNAME:
-            return NodeWish(one, tally, cluster.nodes)
+            return NodeWish(one, tally, cluster)
         # where no label is demanded, a row without this one counts as if it were empty
         wanted = inclusion(one, labels, pod, missing_is_empty=not labels)
         return DomainWish(one, self._sums.of(wanted, tally, cluster))

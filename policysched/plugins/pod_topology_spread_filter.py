@@ -110,19 +110,15 @@ class HardState:
 
     def reach(self, rows: RowNumbers) -> Rows:
         """Name these rows and those of domains whose verdict became another."""
-        reached: Mask | None = None
+        reached = [rows]
         for one in self.verdicts:
             one.refresh()
             if one.renumbered:
                 return slice(0, self.nodes.size)
             if one.changed is not None:
-                touched = one.changed[one.rows.domains[: self.nodes.size]]
-                reached = touched if reached is None else reached | touched
+                reached.append(one.rows.of_label.rows_in(one.changed))
             one.settle()
-        if reached is None:
-            return rows
-        reached[rows] = True
-        return reached.nonzero()[0]
+        return rows if len(reached) == 1 else np.concatenate(reached)
 
 
 def reason(code: int) -> Status:

@@ -10,12 +10,13 @@ Source: plugins/podtopologyspread/common.go (matchNodeInclusionPolicies), filter
 from __future__ import annotations
 
 import weakref
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Aspect, Cluster, Rows
+from policysched.framework import Aspect, Cluster, Mask, Rows
 from policysched.model.node_selectors import NodeSelectorMatcher, required_nodes
 from policysched.model.objects import Pod, Taint, Toleration
 from policysched.model.selectors import LabelRequirement, Operator
@@ -124,6 +125,32 @@ class CountedRows:
         self.bins[rows] = np.where(counted, domains, NO_DOMAIN)
         self._populated = None
         self.version += 1
+
+
+class Labelled:
+    """Which rows have some labels: looked at again when labels of nodes change."""
+
+    __slots__ = ("_cluster", "_keys", "_mask", "_seen")
+
+    def __init__(self, keys: Collection[str], cluster: Cluster) -> None:
+        self._keys = tuple(keys)
+        self._cluster = cluster
+        self._seen = (0, -1)
+        self._mask: Mask | None = None
+
+    def mask(self) -> Mask | None:
+        """Tell which rows in use have all the labels, None where every row has.
+
+        Shapes: (N,), not to be changed.
+        """
+        nodes = self._cluster.nodes
+        now = (nodes.size, self._cluster.journal.about_nodes)
+        if self._keys and now != self._seen:
+            mask = np.ones(nodes.size, np.bool_)
+            for key in self._keys:
+                mask &= nodes.labels(key)[: nodes.size] >= 0
+            self._mask, self._seen = None if mask.all() else mask, now
+        return self._mask
 
 
 def _tests(wanted: Inclusion, cluster: Cluster) -> list[Test]:

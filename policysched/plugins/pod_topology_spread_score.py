@@ -1,9 +1,10 @@
 """The score of PodTopologySpread: the fewer pods there are already, weighted by how many domains share them.
 
 What a domain's pods count for depends on how many domains the feasible nodes have, so a score is only known once those
-are. Rows that lack a label are passed over, unless the constraints are the system's own.
+are. Rows that lack a label are passed over, unless the constraints are the system's own. Rows in the same domains, with
+as many pods, have the same score: it is worked out once for each such combination.
 
-Shapes: N rows in use, D domains.
+Shapes: N rows in use, K places.
 Source: plugins/podtopologyspread/scoring.go, v1.36.
 """
 
@@ -11,20 +12,22 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import MAX_NODE_SCORE, Mask, Scores
+from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
 from policysched.plugins.pod_topology_spread_constraints import Constraint
+from policysched.plugins.pod_topology_spread_rows import Labelled
 from policysched.plugins.pod_topology_spread_sums import DomainSums
+from policysched.plugins.present import Present
 from policysched.state.domains import NO_DOMAIN
-from policysched.state.nodes import NodeTable
 from policysched.state.tallies import Tally
 
-T = TypeVar("T", bound=np.generic)
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 _LN2: Final = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 _ODD: Final = (6.666666666666735130e-01, 2.857142874366239149e-01, 1.818357216161805012e-01, 1.479819860511658591e-01)
 _EVEN: Final = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.531383769920937332e-01)
@@ -36,127 +39,166 @@ class Scored:
     Shapes: `mask` (N,).
     """
 
-    __slots__ = ("count", "mask", "print", "whole")
+    __slots__ = ("count", "mask", "whole")
 
     def __init__(self, mask: Mask) -> None:
         self.mask = mask
         self.count = int(np.count_nonzero(mask))
         self.whole = self.count == mask.size
-        self.print = mask.tobytes()
-        """What two masks are compared by."""
 
-    def of(self, values: NDArray[T]) -> NDArray[T]:
-        """Give the values of these rows.
+    def present(self, places: Places) -> Places:
+        """Give the places that these rows have, each once.
 
-        Shapes: (N,) -> (count,).
+        Shapes: (N,) -> (found,).
         """
-        return values if self.whole else values[self.mask]
+        return np.bincount(places if self.whole else places[self.mask]).nonzero()[0]
 
 
 class Wish(Protocol):
     """One constraint that a pod would like to be kept."""
 
-    def score(self, scored: Scored) -> NDArray[np.float64]:
-        """Give each row the weighted count of pods in its domain, 0 where it is in none.
+    def weighted(self, scored: Scored) -> Floats:
+        """Give the weighted counts of pods that a row can have: one for each place.
 
-        Shapes: (N,), a new array.
+        Shapes: (K,), a new array.
+        """
+
+    def places(self, size: int) -> Places:
+        """Give the place of each row; ask for the weighted counts first.
+
+        Shapes: (N,), not to be changed.
+        """
+
+    def present(self, scored: Scored) -> Places:
+        """Give the places that scored rows have, each once.
+
+        Shapes: (found,).
         """
 
 
 class NodeWish:
-    """A wish to spread over nodes: each row is its own domain, whatever its label says and whether or not it counts."""
+    """A wish to spread over nodes: each row is its own domain, whatever its label says and whether or not it counts.
 
-    __slots__ = ("_key", "_nodes", "_offset", "_tally")
+    A row's place is its number of pods; one more, the last, is for rows without the label.
+    """
 
-    def __init__(self, constraint: Constraint, tally: Tally | None, nodes: NodeTable) -> None:
-        self._key = constraint.topology_key
+    __slots__ = ("_labelled", "_nodes", "_offset", "_places", "_tally")
+
+    def __init__(self, constraint: Constraint, tally: Tally | None, cluster: Cluster) -> None:
         self._offset = constraint.max_skew - 1
         self._tally = tally
-        self._nodes = nodes
+        self._nodes = cluster.nodes
+        self._labelled = Labelled((constraint.topology_key,), cluster)
+        self._places: Places = np.zeros(0, np.intp)
 
-    def score(self, scored: Scored) -> NDArray[np.float64]:
-        """Weight the pods of each row."""
+    def weighted(self, scored: Scored) -> Floats:
+        """Weight each number of pods up to the highest."""
         size = scored.mask.size
-        counts = np.zeros(size) if self._tally is None else self._tally.counts[:size]
-        score: NDArray[np.float64] = counts * natural_log(scored.count + 2)
-        score += self._offset
-        unlabelled = self._nodes.labels(self._key)[:size] < 0
-        if unlabelled.any():
-            score[unlabelled] = 0
-        return score
+        self._places = np.zeros(size, np.intp) if self._tally is None else self._tally.counts[:size]
+        last = int(self._places[self._places.argmax()]) + 1
+        weighted: Floats = np.arange(last + 1, dtype=np.float64)
+        weighted *= natural_log(scored.count + 2)
+        weighted += self._offset
+        weighted[last] = 0
+        labelled = self._labelled.mask()
+        if labelled is not None:
+            self._places = np.where(labelled, self._places, last)
+        return weighted
+
+    def places(self, size: int) -> Places:  # noqa: ARG002 - they are of as many rows as were scored
+        """Give the numbers of pods."""
+        return self._places
+
+    def present(self, scored: Scored) -> Places:
+        """Look at all scored rows."""
+        return scored.present(self._places)
 
 
 class DomainWish:
-    """A wish to spread over the values of any other label."""
+    """A wish to spread over the values of any other label: a row's place is its domain."""
 
-    __slots__ = ("_offset", "_rows", "_seen", "_sums", "_there")
+    __slots__ = ("_domains", "_offset", "_present", "_rows", "_sums")
 
     def __init__(self, constraint: Constraint, sums: DomainSums) -> None:
         self._offset = constraint.max_skew - 1
         self._sums = sums
         self._rows = sums.rows
-        self._seen: tuple[int, bytes] = (-1, b"")
-        self._there: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._domains = Present()
+        self._present = Present()
 
-    def score(self, scored: Scored) -> NDArray[np.float64]:
-        """Weight the pods of each row's domain."""
-        of_domain, _ = self._by_domain(scored)
-        of_domain[NO_DOMAIN] = 0
-        return of_domain[self._rows.of_label.of_row[: scored.mask.size]]
-
-    def finals(self, scored: Scored) -> Scores:
-        """Give the final scores where it is the only wish, and rows without its label are passed over."""
-        of_domain, there = self._by_domain(scored)
-        raw = _rounded(of_domain)
-        finals = _normalized(raw, raw[there])
-        finals[NO_DOMAIN] = 0
-        return finals[self._rows.of_label.of_row[: scored.mask.size]]
-
-    def _by_domain(self, scored: Scored) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Weight the pods of each domain; give with it the domains that scored rows are in."""
+    def weighted(self, scored: Scored) -> Floats:
+        """Weight the pods of each domain."""
         self._sums.refresh()
-        seen = (self._rows.version, scored.print)
-        if seen != self._seen:
-            there = np.zeros(self._rows.of_label.count, np.bool_)
-            there[scored.of(self._rows.domains[: scored.mask.size])] = True
-            self._there, self._seen = np.flatnonzero(there), seen
-        weighted = self._sums.values * natural_log(self._there.size + 2)
+        domains = self._domains.among(self._rows.domains, self._rows.version, scored.mask)
+        weighted: Floats = self._sums.values * natural_log(domains.size + 2)
         weighted += self._offset
-        return weighted, self._there
+        weighted[NO_DOMAIN] = 0
+        return weighted
+
+    def places(self, size: int) -> Places:
+        """Give the domains."""
+        return self._rows.of_label.of_row[:size]
+
+    def present(self, scored: Scored) -> Places:
+        """Look at scored rows where they or their domains changed."""
+        return self._present.among(self._rows.of_label.of_row, self._rows.version, scored.mask)
 
 
-@dataclass(frozen=True, slots=True)
 class SoftState:
-    """The constraints that a pod would like to be kept."""
+    """The constraints that a pod would like to be kept.
 
-    nodes: NodeTable
-    wishes: tuple[Wish, ...]
-    labels: tuple[str, ...]
-    """The labels without which a row is passed over."""
+    Args:
+        wishes: at least one.
+        labels: those without which a row is passed over.
+        cluster: the rows.
+    """
+
+    __slots__ = ("_labelled", "_wishes", "nodes")
+
+    def __init__(self, wishes: Sequence[Wish], labels: Collection[str], cluster: Cluster) -> None:
+        self.nodes = cluster.nodes
+        self._wishes = wishes
+        self._labelled = Labelled(labels, cluster)
 
     def finals(self, feasible: Mask) -> Scores:
         """Score the rows, 0 to 100.
 
         Shapes: (N,) -> (N,).
         """
-        mask = feasible
-        for key in self.labels:
-            mask = mask & (self.nodes.labels(key)[: mask.size] >= 0)
-        scored = Scored(mask)
-        first, *others = self.wishes
-        if isinstance(first, DomainWish) and self.labels and not others:
-            return first.finals(scored)
-        total = first.score(scored)
-        for wish in others:
-            total += wish.score(scored)
-        raw = _rounded(total)
-        finals = _normalized(raw, scored.of(raw))
-        if self.labels and not scored.whole:
-            finals[~mask] = 0
+        labelled = self._labelled.mask()
+        scored = Scored(feasible if labelled is None else feasible & labelled)
+        weighted = [wish.weighted(scored) for wish in self._wishes]
+        if math.prod(map(len, weighted)) <= max(feasible.size, len(weighted[0])):
+            finals = self._by_combination(weighted, scored)
+        else:
+            finals = self._by_row(weighted, scored)
+        if labelled is not None:
+            finals[~labelled] = 0
         return finals
 
+    def _by_combination(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
+        """Score combinations of places, of which there are fewer than rows, and look up each row's."""
+        size = scored.mask.size
+        first, *others = self._wishes
+        total, places = weighted[0], first.places(size)
+        for wish, part in zip(others, weighted[1:], strict=True):
+            total = (total[:, np.newaxis] + part).ravel()
+            places = places * len(part) + wish.places(size)
+        raw = _rounded(total)
+        present = scored.present(places) if others else first.present(scored)
+        return _normalized(raw, raw[present]).take(places)
 
-def _rounded(scores: NDArray[np.float64]) -> Scores:
+    def _by_row(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
+        """Score each row by itself."""
+        size = scored.mask.size
+        total = np.zeros(size)
+        for wish, part in zip(self._wishes, weighted, strict=True):
+            total += part.take(wish.places(size))
+        raw = _rounded(total)
+        return _normalized(raw, raw if scored.whole else raw[scored.mask])
+
+
+def _rounded(scores: Floats) -> Scores:
     """Round halves away from 0; the array is used up."""
     scores += 0.5
     return np.floor(scores, out=scores).astype(np.int64)
