@@ -141,7 +141,7 @@ class InterPodAffinity:
         if (sums := state.shared_sums) is not None:
             by_domain = _normalized(sums.values, sums.values[sums.present(feasible)])
             return None if by_domain is None else by_domain.take(sums.of_row)
-        chosen = scores if np.count_nonzero(feasible) == feasible.size else scores[feasible]
+        chosen = scores if np.count_nonzero(feasible) == feasible.size else scores.compress(feasible)
         return _normalized(scores, chosen)
 
     def leaves_out(self, state: Wishes) -> bool:

@@ -51,7 +51,9 @@ class Scored:
 
         Shapes: (N,) -> (found,).
         """
-        return np.bincount(places if self.whole else places[self.mask]).nonzero()[0]
+        # with weights it is quicker than to pick the rows first
+        counted = np.bincount(places) if self.whole else np.bincount(places, self.mask)
+        return counted.nonzero()[0]
 
 
 class Wish(Protocol):
@@ -195,7 +197,7 @@ class SoftState:
         for wish, part in zip(self._wishes, weighted, strict=True):
             total += part.take(wish.places(size))
         raw = _rounded(total)
-        return _normalized(raw, raw if scored.whole else raw[scored.mask])
+        return _normalized(raw, raw if scored.whole else raw.compress(scored.mask))
 
 
 def _rounded(scores: Floats) -> Scores:

@@ -124,7 +124,7 @@ class Evaluation:
         for scores in added:
             total += scores
         if self.feasible_count < total.size:
-            np.copyto(total, self.infeasible, where=~feasible)
+            np.putmask(total, ~feasible, self.infeasible)
         return total
 
     def admits(self, row: int) -> bool:
@@ -198,10 +198,10 @@ class Evaluation:
         for position in range(len(self.filters), 0, -1):
             track = self.filters[position - 1]
             if track.rejects_any:
-                first[track.codes[rows] != 0] = position
-        first[~present] = ABSENT
+                np.putmask(first, track.codes[rows] != 0, position)
+        np.putmask(first, ~present, ABSENT)
         self.first[rows] = first
-        self.feasible_count = int(np.count_nonzero(self.first == FEASIBLE))
+        self.feasible_count = self.first.size - int(np.count_nonzero(self.first))
         if self._failing:
             self.filter_failure = self.failure_of(self._failing)
 
@@ -212,7 +212,7 @@ class Evaluation:
         for score in self.scores:
             if not score.normalizes and not score.flat:
                 ranked += score.values[rows]
-        ranked[first != FEASIBLE] = self.infeasible
+        np.putmask(ranked, first != FEASIBLE, self.infeasible)
         self.ranked[rows] = ranked
 
     def failure_of(self, tracks: Sequence[FilterTrack]) -> Status | None:
