@@ -144,7 +144,8 @@ class DomainSums:
         if domains.alone:
             return changed
         if signs:
-            return self._rows((before > 0) != (self._sums > 0))
+            chosen = (before > 0) != (self._sums > 0)
+            return domains.rows_in(chosen) if np.count_nonzero(chosen) else NO_ROWS
         # scores of all rows are read at once in less time than it takes to find out which ones moved
         return slice(0, self._nodes.size) if np.count_nonzero(before != self._sums) else NO_ROWS
 
@@ -202,16 +203,6 @@ class DomainSums:
             return any(np.count_nonzero(summed.sums) for summed in self._summed)
         labelled = self._domains.of_row != NO_DOMAIN
         return any(part.tally.counts.any(where=labelled) for part in self._parts)
-
-    def _rows(self, chosen: Mask) -> Rows:
-        """Give the rows of domains, or all rows where that is most of them.
-
-        Shapes: chosen (D,).
-        """
-        count, size = int(np.count_nonzero(chosen)), self._nodes.size
-        if not count:
-            return NO_ROWS
-        return slice(0, size) if 2 * count >= self._domains.count - 1 else self._domains.rows_in(chosen)
 
     def _sum_up(self) -> None:
         self._labels = self._domains.version

@@ -116,7 +116,10 @@ class HardState:
             if one.renumbered:
                 return slice(0, self.nodes.size)
             if one.changed is not None:
-                reached.append(one.rows.of_label.rows_in(one.changed))
+                found = one.rows.of_label.rows_in(one.changed)
+                if isinstance(found, slice):
+                    return found
+                reached.append(found)
             one.settle()
         return rows if len(reached) == 1 else np.concatenate(reached)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from policysched.state.tallies import Tally
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
+T = TypeVar("T", bound=np.generic)
 _LN2: Final = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 _ODD: Final = (6.666666666666735130e-01, 2.857142874366239149e-01, 1.818357216161805012e-01, 1.479819860511658591e-01)
 _EVEN: Final = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.531383769920937332e-01)
@@ -46,14 +47,21 @@ class Scored:
         self.count = int(np.count_nonzero(mask))
         self.whole = self.count == mask.size
 
-    def present(self, places: Places) -> Places:
-        """Give the places that these rows have, each once.
+    def present(self, places: Places, count: int) -> Places:
+        """Give the places that these rows have, of so many that there are, each once.
 
         Shapes: (N,) -> (found,).
         """
-        # with weights it is quicker than to pick the rows first
-        counted = np.bincount(places) if self.whole else np.bincount(places, self.mask)
-        return counted.nonzero()[0]
+        there = np.zeros(count, np.bool_)
+        there[self.of(places)] = True
+        return there.nonzero()[0]
+
+    def of(self, values: NDArray[T]) -> NDArray[T]:
+        """Give the values of these rows.
+
+        Shapes: (N,) -> (count,).
+        """
+        return values if self.whole else values.compress(self.mask)
 
 
 class Wish(Protocol):
@@ -84,14 +92,14 @@ class NodeWish:
     A row's place is its number of pods; one more, the last, is for rows without the label.
     """
 
-    __slots__ = ("_labelled", "_nodes", "_offset", "_places", "_tally")
+    __slots__ = ("_count", "_labelled", "_offset", "_places", "_tally")
 
     def __init__(self, constraint: Constraint, tally: Tally | None, cluster: Cluster) -> None:
         self._offset = constraint.max_skew - 1
         self._tally = tally
-        self._nodes = cluster.nodes
         self._labelled = Labelled((constraint.topology_key,), cluster)
         self._places: Places = np.zeros(0, np.intp)
+        self._count = 0
 
     def weighted(self, scored: Scored) -> Floats:
         """Weight each number of pods up to the highest."""
@@ -102,6 +110,7 @@ class NodeWish:
         weighted *= natural_log(scored.count + 2)
         weighted += self._offset
         weighted[last] = 0
+        self._count = last + 1
         labelled = self._labelled.mask()
         if labelled is not None:
             self._places = np.where(labelled, self._places, last)
@@ -113,7 +122,7 @@ class NodeWish:
 
     def present(self, scored: Scored) -> Places:
         """Look at all scored rows."""
-        return scored.present(self._places)
+        return scored.present(self._places, self._count)
 
 
 class DomainWish:
@@ -187,7 +196,7 @@ class SoftState:
             total = (total[:, np.newaxis] + part).ravel()
             places = places * len(part) + wish.places(size)
         raw = _rounded(total)
-        present = scored.present(places) if others else first.present(scored)
+        present = scored.present(places, len(total)) if others else first.present(scored)
         return _normalized(raw, raw[present]).take(places)
 
     def _by_row(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
@@ -197,7 +206,7 @@ class SoftState:
         for wish, part in zip(self._wishes, weighted, strict=True):
             total += part.take(wish.places(size))
         raw = _rounded(total)
-        return _normalized(raw, raw if scored.whole else raw.compress(scored.mask))
+        return _normalized(raw, scored.of(raw))
 
 
 def _rounded(scores: Floats) -> Scores:

@@ -12,7 +12,7 @@ import weakref
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.state.columns import NO_ROWS, RowNumbers
+from policysched.state.columns import NO_ROWS, RowNumbers, Rows
 from policysched.state.interner import MISSING
 from policysched.state.journal import Aspect, Journal
 from policysched.state.nodes import NodeTable
@@ -21,6 +21,8 @@ NO_DOMAIN = 0
 _READ = int(Aspect.LABELS | Aspect.PRESENCE)
 FEW = 8
 """Of how many domains the rows are looked up domain by domain."""
+MANY, GOOD_PART = 256, 4
+"""How many rows, and one in how many of all, take longer to pick than to look at all, one behind the other."""
 SPARE = 64
 """How many numbers of values that are gone may be left before all are given out anew, at the least."""
 
@@ -77,18 +79,21 @@ class Domains:
         self.version += len(self._numbers) > known
         return number
 
-    def rows_in(self, chosen: NDArray[np.bool_]) -> RowNumbers:
-        """Give the rows in use of some domains, in no order.
+    def rows_in(self, chosen: NDArray[np.bool_]) -> Rows:
+        """Give the rows in use of some domains, in no order; all rows where these would be a good part of them.
 
         Shapes: (D,) -> (R,), D at most `count`.
         Cost: O(R + D) for a few domains, else O(rows).
         """
         [numbers] = chosen.nonzero()
+        size = self._nodes.size
         if numbers.size > FEW:
-            return chosen[self.of_row[: self._nodes.size]].nonzero()[0]
+            return chosen[self.of_row[:size]].nonzero()[0]
         self._order()
         starts = self._starts
         found = [self._ordered[starts[number] : starts[number + 1]] for number in numbers.tolist()]
+        if sum(map(len, found)) > max(MANY, size // GOOD_PART):
+            return slice(0, size)
         return np.concatenate(found) if found else NO_ROWS
 
     def _order(self) -> None:
