@@ -50,15 +50,6 @@ class Migration:
     inline_handle: Callable[[Any], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Translated:
-    """A disk as its driver knows it."""
-
-    driver: str
-    handle: str
-    node_affinity: VolumeNodeAffinity | None
-
-
 def migration_of(volume: PersistentVolume) -> Migration | None:
     """Give the migration that a volume takes part in, None where it has none."""
     return next((one for one in MIGRATIONS if getattr(volume.spec, one.field) is not None), None)
@@ -69,15 +60,19 @@ def inline_migration_of(volume: Volume) -> Migration | None:
     return next((one for one in MIGRATIONS if getattr(volume, one.field) is not None), None)
 
 
-def translate(volume: PersistentVolume, migration: Migration) -> Translated:
-    """Give a volume as its driver knows it.
+def translate(volume: PersistentVolume, migration: Migration) -> str:
+    """Give the handle by which its driver knows a volume.
 
     Raises:
-        TranslationError: its name or its topology cannot be translated.
+        TranslationError: its name cannot be translated.
     """
-    handle = migration.volume_handle(getattr(volume.spec, migration.field), volume)
+    return migration.volume_handle(getattr(volume.spec, migration.field), volume)
+
+
+def translate_affinity(volume: PersistentVolume, migration: Migration) -> VolumeNodeAffinity | None:
+    """Give what a volume's node affinity and its labels say about nodes, in its driver's labels."""
     key = migration.topology_key
-    return Translated(migration.driver, handle, _topology(volume, key) if key else volume.spec.node_affinity)
+    return _topology(volume, key) if key else volume.spec.node_affinity
 
 
 def translate_inline(volume: Volume, migration: Migration) -> str:

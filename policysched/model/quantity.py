@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
@@ -62,6 +63,13 @@ class Quantity:
         left, right = self._at(low), other._at(low)
         fits = all(_MIN < part <= _MAX for part in (left, right, left + right))
         return Quantity(left + right, low, wide=self.wide or other.wide or not fits)
+
+    @property
+    def number(self) -> int | Fraction:
+        """The number itself, a fraction only where it is written with one."""
+        if self.exponent >= 0:
+            return int(self.mantissa * 10**self.exponent)
+        return Fraction(self.mantissa, 10**-self.exponent)
 
     def exceeds(self, other: Quantity) -> bool:
         """Tell whether this is the larger number."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from policysched.model.affinity import NodeSelector
 from policysched.model.meta import LabelSelector, Metadata, ResourceList, Struct
 from policysched.model.pods import Pod
@@ -24,6 +26,7 @@ from policysched.model.volumes import (
     VSphereDisk,
 )
 
+_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
@@ -238,6 +241,11 @@ def class_of(stored: PersistentVolume | PersistentVolumeClaim) -> str:
     """
     annotated = stored.metadata.annotations.get(BETA_CLASS)
     return annotated if annotated is not None else stored.spec.storage_class_name or ""
+
+
+def affinity_key(affinity: VolumeNodeAffinity | None) -> bytes:
+    """Give what a volume's node affinity says as bytes: volumes of equal ones are reached from the same nodes."""
+    return _ENCODER.encode(affinity)
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:

@@ -33,10 +33,9 @@ from policysched.framework import (
 )
 from policysched.model.csi_translation import TranslationError, inline_migration_of, translate_inline
 from policysched.model.objects import CSINode, Pod, VolumeAttachment
-from policysched.plugins.bases import OwnRowOnly, row_count
+from policysched.plugins.bases import OwnRowOnly, codes_where, row_count
 from policysched.plugins.claims import uses_claim
 from policysched.plugins.hints import leaves_a_place, pods_of
-from policysched.state.attachments import NO_LIMIT
 from policysched.state.csi_volumes import CountingError, CSIVolumeName, csi_volumes
 
 REASON: Final = "node(s) exceed max volume count"
@@ -86,7 +85,7 @@ class NodeVolumeLimits(OwnRowOnly):
         if isinstance(state.with_node, CountingError):
             codes[has_node] = WITH_NODE
         elif state.with_node:
-            codes[has_node & _exceeds(state, state.with_node, rows)] = EXCEEDED
+            codes = codes_where(has_node & _exceeds(state, state.with_node, rows), EXCEEDED)
             self._mark_errors(state, rows, codes, attachments.limited[rows])
         if isinstance(state.without_node, CountingError):
             codes[~has_node] = WITHOUT_NODE
@@ -137,7 +136,7 @@ def _exceeds(state: Load, brought: Collection[CSIVolumeName], rows: Rows) -> Mas
     for driver in {one.driver for one in brought}:
         new = _new([one for one in brought if one.driver == driver], state.cluster, rows)
         limits = attachments.limits(driver)[rows]
-        exceeds |= (limits != NO_LIMIT) & (new > 0) & (attachments.counts(driver)[rows] + new > limits)
+        exceeds |= (attachments.counts(driver)[rows] + new > limits) & (new > 0)
     return exceeds
 
 

@@ -9,7 +9,6 @@ Source: component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), v0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +48,8 @@ class Match:
 
     def take(self, volume: PersistentVolume, rows: Mask) -> None:
         """Choose a volume on rows."""
-        if rows.any():
-            self.choice[rows] = len(self.volumes)
+        if np.count_nonzero(rows):
+            np.putmask(self.choice, rows, len(self.volumes))
             self.volumes.append(volume)
 
     def taken(self, volume: PersistentVolume) -> Mask | None:
@@ -63,7 +62,7 @@ def smallest_first(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVo
     """Sort claims by size, so that small ones do not take what only large ones fit into."""
     if len(claims) < 2:
         return list(claims)
-    return sorted(claims, key=lambda claim: _number(requested(claim)))
+    return sorted(claims, key=lambda claim: requested(claim).number)
 
 
 def requested(claim: PersistentVolumeClaim) -> Quantity:
@@ -96,7 +95,7 @@ def match(
     """
     made = Match(claim, cluster.nodes.size)
     undecided = _choose_meant(made, others, cluster, reach)
-    if undecided.any():
+    if np.count_nonzero(undecided):
         _choose_free(made, undecided, selector, others, cluster, reach)
     return made
 
@@ -124,10 +123,12 @@ def _choose_free(
     for volume, affinity in cluster.storage.pool.free(class_of(claim), requested(claim)):
         if affinity in reached or not (_may_take(claim, volume) and _fits(claim, volume, selector)):
             continue
-        rows = undecided & reach.holds(volume.spec.node_affinity) & _not_taken(volume, others)
+        rows = undecided & reach.holds(volume.spec.node_affinity, affinity)
+        if others:
+            rows &= _not_taken(volume, others)
         made.take(volume, rows)
         undecided &= ~rows
-        if not undecided.any():
+        if not np.count_nonzero(undecided):
             break
         if not others:
             # the nodes that reach it have a volume now, so another one that they reach as well cannot help
@@ -170,7 +171,3 @@ def _may_take(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
 def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume, selector: LabelMatcher) -> bool:
     modes = set(claim.spec.access_modes)
     return selector.matches(volume.metadata.labels) and modes <= set(volume.spec.access_modes)
-
-
-def _number(quantity: Quantity) -> Fraction:
-    return Fraction(quantity.mantissa) * Fraction(10) ** quantity.exponent

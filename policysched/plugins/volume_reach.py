@@ -17,12 +17,12 @@ import numpy as np
 from cachetools import LRUCache
 
 from policysched.framework import Cluster, Mask
-from policysched.model.csi_translation import TranslationError, migration_of, translate
+from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate, translate_affinity
 from policysched.model.node_selectors import NodeSelectorMatcher, NodeTerm, lenient_node_selector
 from policysched.model.objects import CSIStorageCapacity, PersistentVolume, Requirement, StorageClass
 from policysched.model.quantity import value
 from policysched.model.selectors import SelectorError, compile_selector, requirement
-from policysched.model.storage import VolumeNodeAffinity
+from policysched.model.storage import VolumeNodeAffinity, affinity_key
 from policysched.plugins.node_selection import selector_test
 
 KEPT = 256
@@ -56,11 +56,16 @@ class Reach:
             self._masks.clear()
             self._everywhere = np.ones(self._cluster.nodes.size, np.bool_)
 
-    def holds(self, affinity: VolumeNodeAffinity | None) -> Mask:
-        """Tell on which rows a volume's node affinity holds."""
+    def holds(self, affinity: VolumeNodeAffinity | None, key: bytes = b"") -> Mask:
+        """Tell on which rows a volume's node affinity holds.
+
+        Args:
+            affinity: What it says.
+            key: Its key, where that is known.
+        """
         if affinity is None or affinity.required is None:
             return self._everywhere
-        key = _ENCODER.encode(affinity.required)
+        key = key or affinity_key(affinity)
         mask = self._masks.get(key)
         if mask is None:
             terms = lenient_node_selector(affinity.required).terms or ()
@@ -82,10 +87,18 @@ class Reach:
         if not moved.any():
             return plain, None, ""
         try:
-            translated = translate(volume, migration)
+            translate(volume, migration)
         except TranslationError as error:
             return plain, moved, f"could not translate pv: {error}"
-        return np.where(moved, self.holds(translated.node_affinity), plain), None, ""
+        return np.where(moved, self._holds_for_driver(volume, migration), plain), None, ""
+
+    def _holds_for_driver(self, volume: PersistentVolume, migration: Migration) -> Mask:
+        """Tell on which rows a volume's node affinity holds in its driver's labels."""
+        key = _ENCODER.encode([migration.driver, volume.spec.node_affinity, volume.metadata.labels])
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = self._masks[key] = self.holds(translate_affinity(volume, migration))
+        return mask
 
     def allowed(self, of_class: StorageClass) -> Mask:
         """Tell on which rows a class may provision: everywhere, or where one of its terms holds."""

@@ -19,6 +19,7 @@ from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, S
 from policysched.model.quantity import value
 from policysched.model.selectors import LabelMatcher
 from policysched.model.storage import NO_PROVISIONER, SELECTED_NODE, class_of
+from policysched.plugins.bases import codes_where
 from policysched.plugins.volume_claims import Claims
 from policysched.plugins.volume_matching import Match, match, selector_of, smallest_first
 from policysched.plugins.volume_reach import Reach, has_capacity
@@ -106,13 +107,13 @@ class VolumeRows:
             one = match(claim, selector, self.matches, self._cluster, self._reach)
             self.matches.append(one)
             left = one.open
-            if left.any():
+            if np.count_nonzero(left):
                 unmatched.append((claim, left))
         return unmatched
 
     def _provision(self, claim: PersistentVolumeClaim, needed: Mask, asked: Mask) -> Mask:
         """Look whether a volume can be made for a claim; give the rows that go on."""
-        if not needed.any():
+        if not np.count_nonzero(needed):
             return asked
         name = class_of(claim)
         of_class = self._storage.classes.get(name)
@@ -139,7 +140,8 @@ class VolumeRows:
         return has_capacity(of_class.metadata.name, value(amount), capacities, self._cluster)
 
     def _object(self, rows: Mask, reason: int) -> None:
-        np.bitwise_or(self.codes, reason, out=self.codes, where=rows)
+        if np.count_nonzero(rows):
+            self.codes |= codes_where(rows, reason)
 
     def _fail(self, rows: Mask, text: str) -> None:
         self.codes[rows] = FAILED + len(self.errors)

@@ -79,6 +79,12 @@ class Evaluation:
             self._prepare_scores(profile, pod)
             self._recompute()
 
+    def copy(self) -> Evaluation:
+        """Give another one of the same parts, to replace some of them."""
+        made = object.__new__(Evaluation)
+        made.__dict__ |= self.__dict__
+        return made
+
     def refresh(self) -> None:
         """Bring verdicts and scores up to the journal's position."""
         journal = self.cluster.journal
@@ -217,12 +223,15 @@ class Evaluation:
 
     def failure_of(self, tracks: Sequence[FilterTrack]) -> Status | None:
         """Give the status of one of these filters that failed on a node where it was the first to object."""
+        size = self.cluster.nodes.size
         for track in tracks:
-            if track.rejects_any:
-                first = self.first[: self.cluster.nodes.size] == self.filters.index(track) + 1
-                for code in np.bincount(track.codes[: first.size][first]).nonzero()[0].tolist():
-                    status = track.reason(code)
-                    if status.code is Code.ERROR:
+            if not track.rejects_any:
+                continue
+            codes = track.codes[:size]
+            for code in np.bincount(codes).nonzero()[0].tolist():
+                if code and (status := track.reason(code)).code is Code.ERROR:
+                    place = self.filters.index(track) + 1
+                    if ((codes == code) & (self.first[:size] == place)).any():
                         return status
         return None
 

@@ -11,9 +11,9 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policysched.framework import SKIP, Code, Status
 from policysched.framework.profile import Profile
@@ -23,6 +23,8 @@ from policysched.schedule.tracks import FilterTrack
 
 Rejection = tuple[int, Status]
 """A PreFilter status with the place of its plugin."""
+Firsts = NDArray[np.int16]
+"""The first rejecting filter of each row."""
 
 
 def for_pod(evaluation: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
@@ -40,7 +42,7 @@ def for_pod(evaluation: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
             tracks.append(FilterTrack(plugin, state, profile.places[plugin.name]))
     if not tracks and not rejections:
         return evaluation
-    made = copy(evaluation)
+    made = evaluation.copy()
     if evaluation.rejection is not None:
         rejections.append((evaluation.rejected_at, evaluation.rejection))
     made.rejection = _outcome(rejections)
@@ -65,15 +67,23 @@ def _lay_over(made: Evaluation, tracks: Sequence[FilterTrack]) -> None:
     for track in tracks:
         track.recompute(nodes.columns.capacity, size)
     made.filters = sorted([*known, *tracks], key=lambda track: track.place)
-    # places among the class's filters, ABSENT and FEASIBLE first, as places among all of them
-    moved = np.array([-1, FEASIBLE, *(made.filters.index(track) + 1 for track in known)], np.int16)
-    first = moved[made.first[:size] + 1]
-    for track in tracks:
-        if track.rejects_any:
-            place = made.filters.index(track) + 1
-            rejected = (track.codes[:size] != 0) & ((first == FEASIBLE) | (first > place))
-            first[rejected] = place
+    first = _moved(made.first[:size], known, made.filters)
+    rejecting = [track for track in tracks if track.rejects_any]
+    for track in rejecting:
+        place = made.filters.index(track) + 1
+        rejected = (track.codes[:size] != 0) & ((first == FEASIBLE) | (first > place))
+        np.putmask(first, rejected, place)
     made.first = first
-    made.feasible_count = int(np.count_nonzero(first == FEASIBLE))
+    if not rejecting:
+        return
+    made.feasible_count = size - int(np.count_nonzero(first))
     made.ranked = np.where(first == FEASIBLE, made.ranked[:size], made.ranked.dtype.type(made.infeasible))
-    made.filter_failure = made.failure_of([track for track in made.filters if track.fails or track in tracks])
+    made.filter_failure = made.failure_of([track for track in made.filters if track.fails or track in rejecting])
+
+
+def _moved(first: Firsts, known: Sequence[FilterTrack], filters: Sequence[FilterTrack]) -> Firsts:
+    """Turn places among the class's filters into places among all of them; ABSENT and FEASIBLE stay."""
+    if list(known) == filters[: len(known)]:
+        return first.copy()
+    moved = np.array([-1, FEASIBLE, *(filters.index(track) + 1 for track in known)], np.int16)
+    return moved[first + 1]

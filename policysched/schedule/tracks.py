@@ -8,7 +8,7 @@ two full computations: they may miss that an array became uniform again, never t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +33,14 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.model.objects import Pod
+from policysched.schedule.changes import PRESENCE
 from policysched.state.interner import MISSING
 
 PRE_FILTER_RESULT = "PreFilterResult"
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
 Reach = Callable[[Any, RowNumbers], Rows]
+NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
 def _where(differs: Mask, rows: Rows) -> RowNumbers:
@@ -56,18 +58,23 @@ class FilterTrack:
         self.place = place
         """Where the plugin stands among the profile's filters."""
         self.state = state
-        self.reads = int(plugin.filter_reads | Aspect.PRESENCE)
+        self.reads = int(plugin.filter_reads) | PRESENCE
         self._reach: Reach | None = getattr(plugin, "filter_reach", None)
         self._capacity = 0
-        self.codes: Codes = np.zeros(0, np.int32)
+        self.codes = NO_CODES
         self.rejects_any = False
 
     def recompute(self, capacity: int, size: int) -> None:
         """Ask for all rows in use."""
         self._capacity = capacity
         self.rejects_any = False
-        if size:
-            self._ask(slice(0, size))
+        if not size:
+            return
+        codes = self.plugin.filter(self.state, slice(0, size))
+        if np.count_nonzero(codes):
+            self.codes = np.zeros(capacity, np.int32)
+            self.codes[:size] = codes
+            self.rejects_any = True
 
     def update(self, rows: RowNumbers) -> RowNumbers:
         """Ask for the rows that changed and those they reach; give those that are answered otherwise now."""
@@ -105,7 +112,7 @@ class ScoreTrack:
         self.weight = weight
         self.state = state
         self.normalizes = plugin.normalizes
-        self.reads = int(plugin.score_reads | Aspect.PRESENCE)
+        self.reads = int(plugin.score_reads) | PRESENCE
         self._reach: Reach | None = getattr(plugin, "score_reach", None)
         self._capacity = 0
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)

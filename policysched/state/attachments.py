@@ -9,6 +9,7 @@ Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (Filter, getNode
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,8 @@ from policysched.state.nodes import NodeTable
 from policysched.state.pods import PodTable
 from policysched.state.storage import Storage
 
-NO_LIMIT = -1
+NO_LIMIT: Final = 2**63 - 1
+"""More than can ever be attached."""
 
 
 class Attachments:

@@ -98,10 +98,9 @@ def _of_volume(volume: PersistentVolume, has_csi_node: bool) -> CSIVolumeName | 
     if migration is None or not has_csi_node:
         return None
     try:
-        translated = translate(volume, migration)
+        return CSIVolumeName(migration.driver, translate(volume, migration))
     except TranslationError:
         return None
-    return CSIVolumeName(translated.driver, translated.handle)
 
 
 def _provisioned(claim: PersistentVolumeClaim, storage: Storage, has_csi_node: bool) -> CSIVolumeName | None:

@@ -12,14 +12,11 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from fractions import Fraction
 
-import msgspec
-
 from policysched.model.objects import PersistentVolume
 from policysched.model.quantity import ZERO, Quantity, parse
-from policysched.model.storage import class_of
+from policysched.model.storage import affinity_key, class_of
 
-_ENCODER = msgspec.msgpack.Encoder(order="deterministic")
-Sized = tuple[Fraction, str]
+Sized = tuple[int | Fraction, str]
 """A volume's size in bytes, and its name."""
 
 
@@ -40,7 +37,8 @@ class VolumePool:
         Each comes with what its node affinity says: volumes of equal bytes are reached from the same nodes.
         """
         sized = self._free.get(of_class, [])
-        for _, name in sized[bisect_left(sized, (_number(at_least), "")) :]:
+        for place in range(bisect_left(sized, (at_least.number, "")), len(sized)):
+            name = sized[place][1]
             yield self._volumes[name], self._affinities[name]
 
     def meant_for(self, of_class: str, claim: str) -> list[PersistentVolume]:
@@ -57,7 +55,7 @@ class VolumePool:
     def _add(self, volume: PersistentVolume) -> None:
         name = volume.metadata.name
         self._volumes[name] = volume
-        self._affinities[name] = _ENCODER.encode(volume.spec.node_affinity)
+        self._affinities[name] = affinity_key(volume.spec.node_affinity)
         claim = _claim(volume)
         if claim is not None:
             self._meant.setdefault((class_of(volume), claim), set()).add(name)
@@ -95,8 +93,4 @@ def _claim(volume: PersistentVolume) -> str | None:
 
 
 def _sized(volume: PersistentVolume) -> Sized:
-    return _number(capacity(volume)), volume.metadata.name
-
-
-def _number(quantity: Quantity) -> Fraction:
-    return Fraction(quantity.mantissa) * Fraction(10) ** quantity.exponent
+    return capacity(volume).number, volume.metadata.name

@@ -10,11 +10,12 @@ from policysched.model.csi_translation import (
     BY_IN_TREE,
     MIGRATIONS,
     OVERLOOKED,
-    Translated,
+    Migration,
     TranslationError,
     inline_migration_of,
     migration_of,
     translate,
+    translate_affinity,
     translate_inline,
 )
 from policysched.model.decode_storage import decode_stored
@@ -41,16 +42,17 @@ def volume(labels: dict[str, str] | None = None, terms: list[list[tuple[str, str
     return made
 
 
-def translated(one: PersistentVolume) -> Translated:
+def moved(one: PersistentVolume) -> Migration:
     migration = migration_of(one)
     assert migration is not None
-    return translate(one, migration)
+    return migration
 
 
-def affinity(made: Translated) -> list[list[tuple[str, str]]] | None:
-    if made.node_affinity is None or made.node_affinity.required is None:
+def affinity(one: PersistentVolume) -> list[list[tuple[str, str]]] | None:
+    made = translate_affinity(one, moved(one))
+    if made is None or made.required is None:
         return None
-    terms = made.node_affinity.required.node_selector_terms
+    terms = made.required.node_selector_terms
     return [[(one.key, "|".join(one.values)) for one in term.match_expressions] for term in terms]
 
 
@@ -81,8 +83,8 @@ NOWHERE = "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"
     ],
 )
 def test_drivers_and_handles(spec: dict[str, Any], labels: dict[str, str], driver: str, handle: str) -> None:
-    made = translated(volume(labels, **spec))
-    assert (made.driver, made.handle) == (driver, handle)
+    made = volume(labels, **spec)
+    assert (moved(made).driver, translate(made, moved(made))) == (driver, handle)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +97,9 @@ def test_drivers_and_handles(spec: dict[str, Any], labels: dict[str, str], drive
     ],
 )
 def test_disks_without_a_counterpart(spec: dict[str, Any], labels: dict[str, str], message: str) -> None:
+    made = volume(labels, **spec)
     with pytest.raises(TranslationError, match=message.replace("(", r"\(")):
-        translated(volume(labels, **spec))
+        translate(made, moved(made))
 
 
 @pytest.mark.parametrize(
@@ -125,12 +128,12 @@ def test_disks_without_a_counterpart(spec: dict[str, Any], labels: dict[str, str
 def test_zones_are_written_in_the_driver_s_label(
     labels: dict[str, str], terms: list[list[tuple[str, str]]] | None, expected: list[list[tuple[str, str]]] | None
 ) -> None:
-    assert affinity(translated(volume(labels, terms, **PD))) == expected
+    assert affinity(volume(labels, terms, **PD)) == expected
 
 
 def test_drivers_without_a_label_of_their_own_keep_the_affinity() -> None:
     terms = [[(ZONE, "a")]]
-    assert affinity(translated(volume({ZONE: "b"}, terms, azureDisk={"diskURI": "u"}))) == terms
+    assert affinity(volume({ZONE: "b"}, terms, azureDisk={"diskURI": "u"})) == terms
 
 
 @pytest.mark.parametrize(
