@@ -41,7 +41,7 @@ class Reach:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
-        self._seen = -1
+        self._seen = (-1, 0)
         self._everywhere: Mask
         self.refresh()
 
@@ -50,9 +50,10 @@ class Reach:
         return self._cluster is cluster
 
     def refresh(self) -> None:
-        """Forget what a change of nodes may have changed."""
-        if self._seen != self._cluster.journal.about_nodes:
-            self._seen = self._cluster.journal.about_nodes
+        """Forget what a change of nodes may have changed; a row for pods of a node to come makes masks too short."""
+        now = (self._cluster.journal.about_nodes, self._cluster.nodes.size)
+        if self._seen != now:
+            self._seen = now
             self._masks.clear()
             self._everywhere = np.ones(self._cluster.nodes.size, np.bool_)
 
