@@ -128,7 +128,7 @@ class Block:
         self._board.refresh()
 
     def moved(self, since: int) -> Rows:
-        """Give the rows that sources reached after a stamp."""
+        """Give the rows that sources reached after a stamp; those too of which that can no longer be told."""
         return after(self._stamps[: self._shared.cluster.nodes.size], since)
 
     def due(self) -> Rows:
@@ -141,10 +141,9 @@ class Block:
         else:
             self._stamps = np.zeros(cluster.nodes.columns.capacity, np.int64)
         self._position = cluster.journal.position
+        reached = self._reach.extend(NO_ROWS if changed is None else changed)
         if changed is None:
-            self._reach.extend(NO_ROWS)
-            return slice(0, cluster.nodes.size)
-        reached = self._reach.extend(changed)
+            reached = slice(0, cluster.nodes.size)
         if reached is not changed:
             self.stamp += 1
             self._stamps[reached] = self.stamp
