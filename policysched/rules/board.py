@@ -26,7 +26,7 @@ from policysched.rules.reach import Reach, is_common
 from policysched.rules.reads import PODS, Reads
 from policysched.rules.scoring import clipped, rule_values
 from policysched.rules.shared import Shared
-from policysched.rules.sources import Source, after, boundaries
+from policysched.rules.sources import Source, after, boundaries, reads_namespaces
 from policysched.rules.verdicts import FINE, rule_codes
 from policysched.state.interner import Interner
 
@@ -108,20 +108,18 @@ class CommonLine:
 class Block:
     """Lines that are written at the same time. It is a source: what it reaches, its readers have to read again."""
 
-    __slots__ = ("_board", "_held", "_position", "_reach", "_reads", "_shared", "_stamps", "batch", "lines", "stamp")
+    __slots__ = ("_board", "_epoch", "_held", "_position", "_reach", "_reads", "_reads_namespaces", "_roots", "_shared",
+                 "_stamps", "batch", "lines", "stamp")  # fmt: skip
 
     def __init__(self, board: Board, shared: Shared, lines: Sequence[tuple[int, Line]]) -> None:
-        roots = [line.root for _, line in lines]
+        self._roots = [line.root for _, line in lines]
         self.lines = lines
-        self.batch = Batch(roots)
+        self.batch = Batch(self._roots)
         self._board = board
         self._shared = shared
-        self._reads = Reads(roots, shared.nobody, shared)
-        self._held = shared.hold(roots, shared.nobody)
-        self._reach = Reach(shared.sources(roots, shared.nobody))
-        self._position = -1
-        self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._reads_namespaces = any(reads_namespaces(root) for root in self._roots)
         self.stamp = 0
+        self._begin()
 
     def refresh(self) -> None:
         """Bring the board up to date."""
@@ -131,8 +129,23 @@ class Block:
         """Give the rows that sources reached after a stamp; those too of which that can no longer be told."""
         return after(self._stamps[: self._shared.cluster.nodes.size], since)
 
+    def _current_epoch(self) -> int:
+        return self._shared.cluster.namespaces_epoch if self._reads_namespaces else 0
+
+    def _begin(self) -> None:
+        """Look for what the lines read; it has to be looked for again when namespaces have other labels."""
+        shared, roots = self._shared, self._roots
+        self._epoch = self._current_epoch()
+        self._reads = Reads(roots, shared.nobody, shared)
+        self._held = shared.hold(roots, shared.nobody)
+        self._reach = Reach(shared.sources(roots, shared.nobody))
+        self._position = -1
+        self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
+
     def due(self) -> Rows:
         """Give the rows that have to be written again."""
+        if self._epoch != self._current_epoch():
+            self._begin()
         cluster = self._shared.cluster
         changed: Rows | None = None
         counted = self._reads.counted()

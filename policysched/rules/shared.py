@@ -32,6 +32,7 @@ from policysched.rules.sources import (
     comparable,
     plain_scalars,
     reads_image_sizes,
+    reads_namespaces,
 )
 from policysched.rules.subject import Subject
 from policysched.rules.tallies import counted, counter
@@ -79,7 +80,7 @@ class Shared:
 
     def counter(self, node: Typed, subject: Subject) -> Tally | None:
         """Give the counter that keeps a tally, None where it has to be counted when it is read."""
-        key = (node, self.cluster.namespaces_epoch)
+        key = (node, self.epoch(node))
         found: Tally | None = subject.found.get(key)
         if found is None:
             found = counter(node, subject, self.cluster)
@@ -158,17 +159,21 @@ class Shared:
         cluster = self.cluster
         return cluster.journal.position, cluster.moment.seconds, cluster.namespaces_epoch
 
+    def epoch(self, node: Typed) -> int:
+        """Give what moves when a graph means something else: labels of namespaces, if it reads any."""
+        return self.cluster.namespaces_epoch if reads_namespaces(node) else 0
+
     def domains(self, key: Typed, subject: Subject) -> Domains:
         """Give the domains of a key."""
         about = subject if subject.key(key.inputs) else self.nobody
-        place = ("domains", key, self.cluster.namespaces_epoch)
+        place = ("domains", key, self.epoch(key))
         found: Domains | None = about.found.get(place)
         if found is None:
             found = about.found[place] = Domains(key, about, self)
         return found
 
     def _source(self, node: Typed, subject: Subject) -> Source:
-        key = ("source", node, self.cluster.namespaces_epoch)
+        key = ("source", node, self.epoch(node))
         found: Source | None = subject.found.get(key)
         if found is None:
             make = Watch if node.type.shape is Shape.SCALAR else Gathered
@@ -176,7 +181,7 @@ class Shared:
         return found
 
     def _aggregate(self, node: Typed, subject: Subject) -> Aggregate:
-        epoch = self.cluster.namespaces_epoch
+        epoch = self.epoch(node)
         found: Aggregate | None = subject.found.get((node, epoch))
         if found is None:
             found = subject.found[node, epoch] = self._common_aggregate(node, subject, epoch)

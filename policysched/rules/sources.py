@@ -159,6 +159,12 @@ def reads_image_sizes(roots: Iterable[Typed]) -> bool:
     return any(item.root == "peer" and item.path[0] == "image_bytes" for root in roots for item in root.inputs)
 
 
+@lru_cache(maxsize=MOST_GRAPHS)
+def reads_namespaces(root: Typed) -> bool:
+    """Tell whether a graph reads labels of namespaces, those of placed pods included."""
+    return any(item.path[0] == "namespace_labels" for item in root.inputs)
+
+
 def comparable(value: Any) -> Hashable:
     """Give a value that equals itself and differs from None."""
     return ("missing",) if isinstance(value, float) and math.isnan(value) else (value,)

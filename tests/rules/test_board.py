@@ -9,11 +9,13 @@ import pytest
 
 from policysched.app.profiles import default_profile
 from policysched.framework import Aspect, Cluster
+from policysched.model.objects import Metadata, Namespace
+from policysched.rules.shared import Shared
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import make_record
 from policysched.state import journal
 from tests.build import cluster, node, pod
-from tests.rules.build import Spec, filtering, policy_set
+from tests.rules.build import Spec, compiled, filtering, policy_set
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -39,3 +41,34 @@ def test_nodes_see_another_aggregate_after_more_changes_than_the_journal_holds(m
         assert not rejected(live)
     around.set_node(node("b", labels={ZONE: "z", "kind": "x"}))
     assert rejected(live) == rejected(engine(around, spec)) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'not node.pods.any(peer.namespace_labels["tier"] == "gold")',
+        'not ((sum(node.pods.count(peer.namespace_labels["tier"] == "gold")) by node.name) > 0)',
+    ],
+)
+def test_rules_follow_the_labels_of_the_namespaces_of_placed_pods(text: str) -> None:
+    spec = {"filters": filtering(text)}
+    around = cluster(node("a"), node("b"), pod("x", on="a", namespace="n"), pod("y", on="b", namespace="other"))
+    live = engine(around, spec)
+    for tier, expected in (("tin", set()), ("gold", {"a"}), ("tin", set()), ("gold", {"a"})):
+        around.set_namespace(Namespace(metadata=Metadata(name="n", labels={"tier": tier})))
+        assert rejected(live) == expected
+    around.set_pod(pod("z", on="b", namespace="n"))
+    assert rejected(live) == {"a", "b"}
+    around.remove_namespace("n")
+    assert rejected(live) == set()
+
+
+def test_what_reads_no_namespace_stays_kept_when_namespaces_change() -> None:
+    around = cluster(node("a", labels={ZONE: "z"}))
+    shared = Shared(around)
+    text = "(sum(node.pods.count(true)) by node.zone) + node.pods.count(true) < 9"
+    [rule] = compiled(filters=filtering(text)).filters
+    held = shared.hold([rule.require.root], shared.nobody)
+    around.set_namespace(Namespace(metadata=Metadata(name="n", labels={"tier": "gold"})))
+    again = shared.hold([rule.require.root], shared.nobody)
+    assert [id(one) for one in again] == [id(one) for one in held]
