@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import Cluster, RowNumbers, Rows
 from policysched.language.program import evaluate_columns
-from policysched.language.typed import AGGREGATES, TALLIES, Input, Typed
+from policysched.language.typed import AGGREGATES, TALLIES, TIME, Input, Typed
 from policysched.language.types import Shape
 from policysched.model.objects import Pod
 from policysched.rules.aggregates import Aggregate
@@ -189,6 +189,9 @@ class Shared:
 
     def _common_aggregate(self, node: Typed, subject: Subject, epoch: int) -> Aggregate:
         own = subject.key(node.inputs)
+        if own and TIME in node.inputs:
+            # to a subject it stays the time when its pod was looked at, which others' aggregates do not know
+            own = (own, subject)
         found = self._aggregates.get((node, own, epoch))
         if found is None:
             about = subject if own else self.nobody

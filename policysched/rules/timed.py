@@ -6,9 +6,9 @@ pods find another evaluation, and that of yesterday's night waits for the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from policysched.language.typed import TIME, Input, Typed
+from policysched.language.typed import AGGREGATES, TIME, Input, Typed
 from policysched.rules.sources import plain_scalars
 
 POD_AGE = Input("pod", ("age",))
@@ -16,5 +16,19 @@ POD_AGE = Input("pod", ("age",))
 
 def moments_of(roots: Iterable[Typed]) -> tuple[Typed, ...]:
     """Find the largest parts of graphs that are made of the time and the pod alone, and read the time or its age."""
-    found = (node for root in roots for node in plain_scalars(root, timed=False))
+    found = (node for graph in _graphs(roots) for node in plain_scalars(graph, timed=False))
     return tuple(dict.fromkeys(node for node in found if TIME in node.inputs or POD_AGE in node.inputs))
+
+
+def _graphs(roots: Iterable[Typed]) -> Iterator[Typed]:
+    """Give graphs with those that their aggregates evaluate on all nodes, however deep."""
+    waiting = list(roots)
+    yield from waiting
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if node.op in AGGREGATES:
+            yield from node.inner
+        fresh = [part for part in (*node.args, *node.inner) if part not in seen]
+        seen.update(fresh)
+        waiting.extend(fresh)
