@@ -100,7 +100,8 @@ class Store:
         return self._scores[1]
 
     def _lanes(self, make: Any, subject: Subject, speaking: dict[PolicyPlugin, list[Any]]) -> dict[PolicyPlugin, Any]:
-        speaking = {plugin: lines for plugin, lines in speaking.items() if lines}
+        longest_first = sorted(speaking.items(), key=lambda one: len(one[1]), reverse=True)
+        speaking = {plugin: lines for plugin, lines in longest_first if lines}
         build = partial(make, self.shared, self.board, subject)
         sheet = build(list(speaking.values()))
         return {

@@ -42,7 +42,14 @@ def batch_of(roots: tuple[Typed, ...]) -> Batch:
 
 
 class Sheet(ABC, Generic[LineT]):
-    """The lanes of a pod class at one point: filters or scores."""
+    """The lanes of a pod class at one point: filters or scores.
+
+    Args:
+        shared: What all rules share.
+        board: The lines that are the same for all pod classes.
+        subject: The pod.
+        speaking: The rules of each lane, in their order; lanes with most rules first.
+    """
 
     def __init__(self, shared: Shared, board: Board, subject: Subject, speaking: Sequence[Sequence[LineT]]) -> None:
         self._shared, self._board, self._subject = shared, board, subject
@@ -53,8 +60,8 @@ class Sheet(ABC, Generic[LineT]):
         """The lane of each line."""
         self._is_common: Mask = np.array([common for _, common in lines], np.bool_)
         """Whether a line is one of the board."""
-        self._starts: NDArray[np.int64] = np.flatnonzero(np.diff(self._lanes, prepend=-1))
-        """The first line of each lane; every lane has one."""
+        stacked, self._steps = _stacked([len(lines) for lines in speaking])
+        self._common_at, self._own_at = stacked[self._is_common], stacked[~self._is_common]
         self._own: list[LineT] = [line for lines in speaking for line in lines if not line.common]
         common = [board.index[line] for lines in speaking for line in lines if line.common]
         self._of_board: NDArray[np.int64] = np.array(common, np.int64)
@@ -124,15 +131,33 @@ class Sheet(ABC, Generic[LineT]):
         """
         if isinstance(rows, np.ndarray) and rows.size <= FEW:
             lines = np.empty((self._is_common.size, rows.size), into.dtype)
-            lines[self._is_common] = matrix[self._of_board[:, None], rows]
+            lines[self._common_at] = matrix[self._of_board[:, None], rows]
             if own:
-                lines[~self._is_common] = own
-            combine(into, combine.reduceat(lines, self._starts, axis=0), out=into)
+                lines[self._own_at] = own
+            for step in self._steps:
+                longer = into[: step.stop - step.start]
+                combine(longer, lines[step], out=longer)
             return into
         common, rest = iter(self._of_board), iter(own)
         for lane, is_common in zip(self._lanes, self._is_common, strict=True):
             combine(into[lane], matrix[next(common), rows] if is_common else next(rest), out=into[lane])
         return into
+
+
+def _stacked(sizes: Sequence[int]) -> tuple[NDArray[np.int64], list[slice]]:
+    """Put the first lines of all lanes side by side, then the second ones of all that have one, and so on.
+
+    Args:
+        sizes: How many lines each lane has, the largest first.
+
+    Returns:
+        Where each line stands then, lane by lane; and where each of these steps does.
+    """
+    counts = [sum(size > place for size in sizes) for place in range(max(sizes, default=0))]
+    begins = [sum(counts[:place]) for place in range(len(counts))]
+    found = [begins[place] + lane for lane, size in enumerate(sizes) for place in range(size)]
+    steps = [slice(begin, begin + count) for begin, count in zip(begins, counts, strict=True)]
+    return np.array(found, np.int64), steps
 
 
 class FilterSheet(Sheet[FilterLine]):
