@@ -23,6 +23,8 @@ Places = slice | NDArray[np.intp]
 CPU: Final = 1
 MEMORY: Final = 2
 FIRST_PLACES: Final = 4
+MOST_KNOWN: Final = 1024
+"""Of how many lists of resources the places are kept: pods can name any."""
 
 
 class AmountTables:
@@ -59,6 +61,8 @@ class AmountTables:
         """Give the places of some resources: a slice where they are side by side. They hold until the next change."""
         found = self._known.get(resources)
         if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
             found = self._known[resources] = _together([self.place(one) for one in resources])
         return found
 

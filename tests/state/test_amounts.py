@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from policysched.state.amounts import CPU, FIRST_PLACES, MEMORY, AmountTables, Rows, at
+from policysched.state.amounts import CPU, FIRST_PLACES, MEMORY, MOST_KNOWN, AmountTables, Rows, at
 from policysched.state.columns import FIRST_CAPACITY, ColumnSet
 from policysched.state.footprint import Footprint
 
@@ -86,3 +88,16 @@ def test_more_rows_keep_all_amounts() -> None:
     assert made.allocatable[MEMORY, :4].tolist() == [2, 4, 6, 0]
     made.store(2 * FIRST_CAPACITY - 1, {"memory": 9})
     assert made.allocatable[MEMORY, -1] == 9
+
+
+def test_resources_that_no_node_has_are_not_kept_for_ever() -> None:
+    made = tables()
+    tracemalloc.start()
+    try:
+        for number in range(20 * MOST_KNOWN):
+            made.places((f"nowhere.io/{number}", "cpu"))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1000 * MOST_KNOWN
+    assert at(made.allocatable, made.places(("cpu",)), slice(0, 3)).tolist() == [[1, 2, 3]]
