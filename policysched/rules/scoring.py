@@ -206,12 +206,12 @@ def combine(values: Sequence[tuple[CompiledScore, Values]]) -> Scores:
 
 
 def clipped(rule: CompiledScore, values: Values) -> Values:
-    """Fill in what is missing and clip to 0..100.
+    """Fill in what is missing and clip to 0..100; without any node even what is never missing may be.
 
     Shapes: (R,) -> (R,).
     """
     filled: Values = np.where(np.isnan(values), rule.missing, values) if rule.value.type.optional else values
-    return np.minimum(np.maximum(filled, 0.0), 100.0)
+    return np.minimum(np.fmax(filled, 0.0), 100.0)
 
 
 def highest(values: Values, feasible: Mask) -> float:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
+from policysched.app.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.rules.plugin import PolicyPlugin
 from policysched.rules.scoring import Finals
+from policysched.schedule.engine import Engine
 from tests.build import cluster, node, pod
-from tests.rules.build import Spec, plugin, scoring
+from tests.rules.build import Spec, plugin, policy_set, scoring
 
 
 def numbered(*values: str | None) -> Cluster:
@@ -86,3 +90,15 @@ def test_a_policy_whose_rules_read_only_their_row_needs_no_normalising() -> None
     assert not plugin(scores=scoring(V)).normalizes
     assert plugin(scores=scoring(V, normalize="Max")).normalizes
     assert plugin(scores=scoring(f"normalize({V})")).normalizes
+
+
+@pytest.mark.parametrize("normalize", ["None", "Max"])
+def test_rows_have_no_number_while_there_is_no_node_and_nobody_is_warned(normalize: str) -> None:
+    spec = {"scores": scoring("50 * (avg(if(node.ready, 0, 1)) by node.name)", normalize=normalize)}
+    around = cluster(pod("early", on="a"))
+    engine = Engine(around, policy_set(p=spec).join(default_profile()), random.Random(0))
+    assert engine.decide(pod()).node == ""
+    assert final(plugin(**spec), around, set()) == []
+    around.set_node(node("a"))
+    assert engine.decide(pod()).node == "a"
+    assert final(plugin(**spec), around) == [50 if normalize == "None" else 100]
