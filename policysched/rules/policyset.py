@@ -40,6 +40,8 @@ class PolicySet:
         """
         ordered = sorted(policies, key=lambda policy: (-policy.spec.priority, policy.name))
         stores: Stores = WeakKeyDictionary() if before is None else before.stores
+        for shared in stores.values():
+            shared.begin_anew()
         known = {} if before is None else {id(plugin.policy): plugin for plugin in before.plugins}
         plugins = (
             known.get(id(policy)) or PolicyPlugin(policy, stores)

@@ -172,6 +172,10 @@ class Shared:
             found = about.found[place] = Domains(key, about, self)
         return found
 
+    def begin_anew(self) -> None:
+        """Forget what rules made that may be gone; those that stay make it again."""
+        self.nobody.scalars.clear()
+
     def _source(self, node: Typed, subject: Subject) -> Source:
         key = ("source", node, self.epoch(node))
         found: Source | None = subject.found.get(key)

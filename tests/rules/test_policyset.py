@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from policysched.framework import Mask
 from policysched.framework.profile import Profile
 from policysched.rules.describe import describe
 from policysched.rules.policyset import PolicySet
+from policysched.schedule.engine import Engine
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, compiled, filtering, plugin, policy_set, scoring
 
@@ -148,3 +150,14 @@ def test_of_policies_of_one_name_each_set_has_its_own() -> None:
     one, other = compiled("p", filters=READY), compiled("p", filters=filtering("node.cordoned"))
     assert PolicySet.of([one]).plugins[0].policy is one
     assert PolicySet.of([other]).plugins[0].policy is other
+
+
+def test_what_edited_policies_were_made_of_is_forgotten() -> None:
+    around, policies, sizes = cluster(node("a", labels={"k": "1"})), PolicySet(), []
+    for number in range(30):
+        texts = f'node.labels["k"] != "v{number}" and number(node.labels["k"]) < {number + 5}'
+        policies = PolicySet.of([compiled("p", filters=filtering(texts))], policies)
+        engine = Engine(around, policies.join(default_profile()), random.Random(0))
+        assert engine.decide(pod()).node == "a"
+        sizes.append(len(policies.plugins[0].shared(around).nobody.scalars))
+    assert sizes[-1] == sizes[0]
