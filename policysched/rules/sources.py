@@ -214,14 +214,18 @@ def _boundaries(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
 @lru_cache(maxsize=MOST_GRAPHS)
 def plain_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
     """Find the largest parts of a graph that are one value for all rows, which the pod alone decides."""
-    found: list[Typed] = []
+    found: dict[Typed, None] = {}
     waiting = [node for node in _largest_scalars((root,)) if node.type.shape is Shape.SCALAR]
+    seen: set[Typed] = set()
     while waiting:
         node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
         if is_volatile(node, timed=timed):
             waiting.extend(node.args)
         else:
-            found.append(node)
+            found[node] = None
     return tuple(found)
 
 
