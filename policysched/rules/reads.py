@@ -13,6 +13,7 @@ from policysched.framework import Aspect, RowNumbers
 from policysched.language.typed import TALLIES, TIME, Input, Typed
 from policysched.rules.node_inputs import aspects_read
 from policysched.rules.subject import Subject
+from policysched.rules.walk import parts, walk
 from policysched.state.cluster import Cluster
 from policysched.state.tallies import Tally
 
@@ -42,19 +43,14 @@ class Reads:
     def __init__(self, roots: Iterable[Typed], subject: Subject, knowing: Knowing) -> None:
         self.aspects = int(Aspect.PRESENCE)
         """Without the pods that only counters look at."""
-        self._counters: list[Tally] = []
-        waiting, seen = list(roots), set()
-        while waiting:
-            node = waiting.pop()
-            if node in seen:
-                continue
-            seen.add(node)
+        counters: dict[Typed, Tally] = {}
+        for node in walk(roots, lambda node: () if node in counters else parts(node)):
             counter = knowing.counter(node, subject) if node.op in TALLIES else None
-            if counter is not None:
-                self._counters.append(counter)
-                continue
-            self.aspects |= int(_own_aspects(node))
-            waiting.extend((*node.args, *node.inner))
+            if counter is None:
+                self.aspects |= int(_own_aspects(node))
+            else:
+                counters[node] = counter
+        self._counters = list(counters.values())
         self._versions = [-1] * len(self._counters)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from policysched.language.typed import AGGREGATES, TALLIES, Op, Typed, steps
 from policysched.language.types import Shape
+from policysched.rules.walk import walk
 
 MOST_GRAPHS = 4096
 """Of how many graphs is remembered what was found in them: more than a cluster has rules in force."""
@@ -23,15 +24,6 @@ def rowless(root: Typed) -> dict[Typed, bool]:
 
 def key_of(root: Typed) -> Typed | None:
     """Give the key that all aggregates of a rowless graph go by, None where they go by several."""
-    waiting, seen = [root], set[Typed]()
-    keys: set[Typed] = set()
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.op in AGGREGATES:
-            keys.update(node.args)
-        else:
-            waiting.extend(node.args)
+    found = walk([root], lambda node: () if node.op in AGGREGATES else node.args)
+    keys = {key for node in found if node.op in AGGREGATES for key in node.args}
     return keys.pop() if len(keys) == 1 else None

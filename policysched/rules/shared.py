@@ -36,6 +36,7 @@ from policysched.rules.sources import (
 )
 from policysched.rules.subject import Subject
 from policysched.rules.tallies import counted, counter
+from policysched.rules.walk import own_parts, walk
 from policysched.state.tallies import Tally
 
 
@@ -219,12 +220,7 @@ def _kept(root: Typed) -> tuple[tuple[Typed, ...], tuple[Input, ...]]:
 
     What stands in tallies belongs to it; aggregates hold their own.
     """
-    waiting, seen = [root], dict[Typed, None]()
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen[node] = None
-            waiting.extend((*node.args, *(node.inner if node.op in TALLIES else ())))
+    seen = list(walk([root], own_parts))
     read = dict.fromkeys(item for node in seen for item in node.inputs)
     return (
         tuple(node for node in seen if node.op in TALLIES or node.op in AGGREGATES),

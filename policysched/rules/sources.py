@@ -9,7 +9,7 @@ Shapes: N rows in use.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, RowNumbers, Rows
 from policysched.language.program import evaluate_columns
-from policysched.language.typed import AGGREGATES, TALLIES, TIME, Typed
+from policysched.language.typed import TIME, Typed
 from policysched.language.types import Shape
 from policysched.rules.frames import Frames
 from policysched.rules.reads import Version
 from policysched.rules.rowless import MOST_GRAPHS, key_of, rowless
 from policysched.rules.subject import VOLATILE, Subject
+from policysched.rules.walk import own_parts, walk
 from policysched.state.cluster import Cluster
 
 
@@ -196,17 +197,11 @@ def boundaries(roots: Iterable[Typed], *, timed: bool) -> Iterable[Typed]:
 @lru_cache(maxsize=MOST_GRAPHS)
 def _boundaries(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
     found: dict[Typed, None] = {}
-    waiting, seen, known = [root], set(), rowless(root)
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
+    known = rowless(root)
+    for node in walk([root], lambda node: () if known[node] else own_parts(node)):
         if node not in known:
-            known |= rowless(node)
-        if not known[node]:
-            waiting.extend((*node.args, *(node.inner if node.op in TALLIES else ())))
-        elif node.type.shape is not Shape.SCALAR or is_volatile(node, timed=timed):
+            known.update(rowless(node))
+        if known[node] and (node.type.shape is not Shape.SCALAR or is_volatile(node, timed=timed)):
             found[node] = None
     return tuple(found)
 
@@ -214,37 +209,17 @@ def _boundaries(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
 @lru_cache(maxsize=MOST_GRAPHS)
 def plain_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
     """Find the largest parts of a graph that are one value for all rows, which the pod alone decides."""
-    found: dict[Typed, None] = {}
-    waiting = [node for node in _largest_scalars((root,)) if node.type.shape is Shape.SCALAR]
-    seen: set[Typed] = set()
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if is_volatile(node, timed=timed):
-            waiting.extend(node.args)
-        else:
-            found[node] = None
-    return tuple(found)
+    scalars = [node for node in walk([root], _beside_scalars) if _is_scalar(node)]
+    found = walk(scalars, lambda node: node.args if is_volatile(node, timed=timed) else ())
+    return tuple(node for node in found if not is_volatile(node, timed=timed))
 
 
-def _largest_scalars(roots: Iterable[Typed]) -> Iterator[Typed]:
-    """Find the largest parts that are one value for all rows, and aggregates with domains."""
-    waiting, seen = list(roots), set()
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.type.shape is Shape.SCALAR:
-            yield node
-            continue
-        if node.op in AGGREGATES:
-            yield node
-        waiting.extend(node.args)
-        if node.op in TALLIES:
-            waiting.extend(node.inner)
+def _is_scalar(node: Typed) -> bool:
+    return node.type.shape is Shape.SCALAR
+
+
+def _beside_scalars(node: Typed) -> tuple[Typed, ...]:
+    return () if _is_scalar(node) else own_parts(node)
 
 
 def is_volatile(node: Typed, *, timed: bool) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from policysched.language.typed import AGGREGATES, TIME, Input, Typed
 from policysched.rules.sources import plain_scalars
+from policysched.rules.walk import parts, walk
 
 POD_AGE = Input("pod", ("age",))
 
@@ -22,13 +23,8 @@ def moments_of(roots: Iterable[Typed]) -> tuple[Typed, ...]:
 
 def _graphs(roots: Iterable[Typed]) -> Iterator[Typed]:
     """Give graphs with those that their aggregates evaluate on all nodes, however deep."""
-    waiting = list(roots)
-    yield from waiting
-    seen = set(waiting)
-    while waiting:
-        node = waiting.pop()
+    graphs = list(roots)
+    yield from graphs
+    for node in walk(graphs, parts):
         if node.op in AGGREGATES:
             yield from node.inner
-        fresh = [part for part in (*node.args, *node.inner) if part not in seen]
-        seen.update(fresh)
-        waiting.extend(fresh)
