@@ -29,6 +29,8 @@ from policysched.language.types import Kind, Shape, Type
 
 KERNELS: Final[dict[Op, Kernel]] = {**CORE, **ORDERINGS, **ARITHMETIC, **TEXTUAL, **TIMES, **OTHER_ROWS}
 _ABSENT: Final = object()
+_SPREAD: Final = 1_000_003
+"""An odd number by which what is told apart is spread over all numbers of 64 bits."""
 Steps: TypeAlias = tuple[tuple[Typed, Kernel], ...]
 # The steps of graphs but for their roots: with the root in it, an entry would keep its own key alive for ever.
 _STEPS: weakref.WeakKeyDictionary[Typed, Steps] = weakref.WeakKeyDictionary()
@@ -39,10 +41,14 @@ def evaluate_columns(root: Typed, frame: Frame) -> Any:
     value = frame.memo.get(root, _ABSENT)
     if value is not _ABSENT:
         return value
+    return _fill_quietly(frame, _plan(root))
+
+
+def _plan(root: Typed) -> Steps:
     before = _STEPS.get(root)
     if before is None:
         before = _STEPS[root] = _steps(root)[:-1]
-    return _fill_quietly(frame, (*before, (root, KERNELS[root.op])))
+    return (*before, (root, KERNELS[root.op]))
 
 
 class Batch:
@@ -199,6 +205,28 @@ class Program:
                     undecided &= ~own
                     yield _concrete(node, memo), own
             waiting.extend(reversed(causes))
+
+
+def why_missing(root: Typed, frame: Frame) -> Any:
+    """Tell apart why a graph's value is missing, as far as its arguments tell.
+
+    Returns:
+        Numbers by row, or one for all: 0 where the value is there, else one that differs with the reason, but for
+        coincidences.
+    """
+    evaluate_columns(root, frame)
+    memo = frame.memo
+    lacking = _missing_rows(root, memo)
+    if not np.count_nonzero(lacking):
+        return 0
+    why = np.ones(1, np.int64)
+    for node, _ in _plan(root):
+        why = why * _SPREAD + _missing_rows(node, memo)
+        if node.op is Op.KEYED:
+            why = why + hash(memo[node.args[0]])
+        elif node.type.kind is Kind.BOOL:
+            why = why * _SPREAD + memo[node][0]
+    return np.where(lacking, why, 0)
 
 
 def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:

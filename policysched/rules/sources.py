@@ -17,15 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, RowNumbers, Rows
-from policysched.language.program import evaluate_columns
+from policysched.language.program import evaluate_columns, why_missing
 from policysched.language.typed import TIME, Typed
 from policysched.language.types import Shape
+from policysched.rules.frame import RuleFrame
 from policysched.rules.frames import Frames
 from policysched.rules.reads import Version
 from policysched.rules.rowless import MOST_GRAPHS, key_of, rowless
 from policysched.rules.subject import VOLATILE, Subject
 from policysched.rules.walk import own_parts, walk
 from policysched.state.cluster import Cluster
+from policysched.state.interner import MISSING
 
 
 class Source(Protocol):
@@ -48,7 +50,7 @@ def after(stamps: NDArray[np.int64], since: int) -> RowNumbers:
 
 
 class Watch:
-    """A value that is one for all rows and that something else than the pod decides."""
+    """A value that is one for all rows and that something else than the pod decides, or why it is missing."""
 
     __slots__ = ("__weakref__", "_frames", "_node", "_subject", "_value", "_version", "stamp")
 
@@ -64,7 +66,8 @@ class Watch:
         """Compute it anew where what it reads changed."""
         if not self._version.is_past():
             return
-        value = comparable(evaluate_columns(self._node, self._frames.frame(self._subject, NO_ROWS)))
+        frame = self._frames.frame(self._subject, NO_ROWS)
+        value = (comparable(evaluate_columns(self._node, frame)), int(np.max(why_missing(self._node, frame))))
         if value != self._value:
             self._value = value
             self.stamp += 1
@@ -77,7 +80,8 @@ class Watch:
 class Gathered:
     """A column that is made of aggregates and of values for all rows alone, such as whether a domain is below a limit.
 
-    An aggregate moves with most placements; what a rule makes of it rarely does.
+    An aggregate moves with most placements; what a rule makes of it rarely does. A value that is missing for another
+    reason than before is another one: rows say the reason.
     """
 
     __slots__ = ("__weakref__", "_domains", "_frames", "_ids", "_node", "_stamps", "_subject", "_values", "_version",
@@ -91,7 +95,7 @@ class Gathered:
         key = key_of(node)
         self._domains = frames.domains(key, subject) if key is not None else None
         self._ids: NDArray[np.int64] | None = None
-        self._values: NDArray[Any] = np.zeros(0)
+        self._values: NDArray[np.int64] = np.zeros(0, np.int64)
         """One a domain where all aggregates go by the same key, else one a row."""
         self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
         self.stamp = 0
@@ -115,23 +119,23 @@ class Gathered:
         """Give the rows whose value moved after a stamp."""
         return after(self._stamps[: self._frames.cluster.nodes.size], since)
 
-    def _compute(self) -> NDArray[Any]:
+    def _compute(self) -> NDArray[np.int64]:
         nodes = self._frames.cluster.nodes
         rows: Rows = self._domains.heads if self._domains is not None else self._frames.everything()
         frame = self._frames.frame(self._subject, rows)
-        found = spread(_column(evaluate_columns(self._node, frame)), frame.rows)
+        found = spread(_told_apart(self._node, frame), frame.rows)
         if self._domains is not None:
             return found
-        values = np.zeros(nodes.columns.capacity, found.dtype)
+        values = np.zeros(nodes.columns.capacity, np.int64)
         values[rows] = found
         return values
 
-    def _compare(self, values: NDArray[Any], ids: NDArray[np.int64] | None) -> None:
+    def _compare(self, values: NDArray[np.int64], ids: NDArray[np.int64] | None) -> None:
         """Stamp the rows that see another value."""
         before = self._values
         if self._ids is not None and ids is not self._ids:
             before, values, ids = before[self._ids], values[ids], None
-        differs = (values != before) & ((values == values) | (before == before))  # noqa: PLR0124 NaN differs from itself
+        differs = values != before
         if np.count_nonzero(differs):
             self.stamp += 1
             self._stamps[differs if ids is None else differs[ids]] = self.stamp
@@ -171,12 +175,17 @@ def comparable(value: Any) -> Hashable:
     return ("missing",) if isinstance(value, float) and math.isnan(value) else (value,)
 
 
-def _column(value: Any) -> NDArray[Any]:
-    """Give a value of a graph over nodes as one array; a condition's is 0, 1, or 2 where it is unknown."""
+def _told_apart(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
+    """Give whole numbers that differ where values of a graph over nodes do, or why they are missing."""
+    value = evaluate_columns(node, frame)
     if isinstance(value, tuple):
-        true, unknown = value
-        return np.asarray(true, np.int8) + 2 * np.asarray(unknown, np.int8)
-    return np.asarray(value)
+        value = value[0]
+    elif isinstance(value, str):
+        value = frame.strings.code(value)
+    column = np.asarray(MISSING if value is None else value)
+    column = column.view(np.int64) if column.dtype == np.float64 else column.astype(np.int64)
+    why = why_missing(node, frame)
+    return column if isinstance(why, int) else np.where(why, why, column)
 
 
 def spread(value: NDArray[Any], rows: int) -> NDArray[Any]:
