@@ -25,6 +25,10 @@ from policysched.rules.shared import Shared
 from policysched.rules.subject import Subject
 
 Values = NDArray[np.float64]
+PART_BYTES = 8
+"""What a rule's part of the final scores takes a row."""
+LAST_BYTES = 9
+"""What the final scores take a row, with the feasible rows that they were made for."""
 
 
 class Common(Protocol):
@@ -99,6 +103,11 @@ class ScoreState:
         return common.stamp if common is not None else self.stamps.get(rule.name)
 
     @property
+    def capacity(self) -> int:
+        """How many rows columns have."""
+        return self.shared.cluster.nodes.columns.capacity
+
+    @property
     def nbytes(self) -> int:
         """The memory of what belongs to this pod class alone. Units: bytes."""
         return sum(values.nbytes for values in self.own.values())
@@ -106,7 +115,7 @@ class ScoreState:
     def _write(self, rule: CompiledScore, rows: Rows, frame: RuleFrame) -> None:
         values = self.own.get(rule.name)
         if values is None:
-            values = self.own[rule.name] = np.zeros(self.shared.cluster.nodes.columns.capacity)
+            values = self.own[rule.name] = np.zeros(self.capacity)
         values[rows] = rule_values(rule, frame)
         self.stamps[rule.name] += 1
 
@@ -166,9 +175,8 @@ class Finals:
 
     @property
     def nbytes(self) -> int:
-        """The memory of what belongs to this pod class alone. Units: bytes."""
-        last = self._last[1].nbytes + self._last[2].nbytes if self._last is not None else 0
-        return self.state.nbytes + last + sum(part.values.nbytes for part in self._parts.values())
+        """The memory of what belongs to this pod class alone, once it has been asked for. Units: bytes."""
+        return self.state.nbytes + (PART_BYTES * len(self.state.rules) + LAST_BYTES) * self.state.capacity
 
     def _part(self, rule: CompiledScore, feasible: Mask) -> Part:
         state, stamp = self.state, self.state.stamp(rule)
