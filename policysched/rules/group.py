@@ -64,6 +64,10 @@ class Lane(Generic[LineT]):
         return answers
 
 
+Begin = Callable[[], Lane[LineT]]
+"""Makes a lane: each who asks has one of its own, because a lane knows what was asked of it last."""
+
+
 class Store:
     """What a group knows of one cluster."""
 
@@ -72,12 +76,12 @@ class Store:
         filters = [line for lines in group.filter_lines.values() for line in lines if line.common]
         scores = [line for lines in group.score_lines.values() for line in lines if line.common]
         self.board = Board(shared, filters, scores)
-        self._filters: tuple[Subject, dict[PolicyPlugin, Lane[FilterLine]]] | None = None
-        self._scores: tuple[Subject, dict[PolicyPlugin, Lane[ScoreLine]]] | None = None
+        self._filters: tuple[Subject, dict[PolicyPlugin, Begin[FilterLine]]] | None = None
+        self._scores: tuple[Subject, dict[PolicyPlugin, Begin[ScoreLine]]] | None = None
         self._group = group
 
-    def filters(self, pod: Pod) -> dict[PolicyPlugin, Lane[FilterLine]]:
-        """Give the lanes of the policies that filter nodes for a pod."""
+    def filters(self, pod: Pod) -> dict[PolicyPlugin, Begin[FilterLine]]:
+        """Give what makes the lanes of the policies that filter nodes for a pod."""
         subject = self.shared.subject(pod)
         if self._filters is None or self._filters[0] is not subject:
             speaking = {
@@ -87,8 +91,8 @@ class Store:
             self._filters = (subject, self._lanes(FilterSheet, subject, speaking))
         return self._filters[1]
 
-    def scores(self, pod: Pod) -> dict[PolicyPlugin, Lane[ScoreLine]]:
-        """Give the lanes of the policies that score nodes for a pod without normalising."""
+    def scores(self, pod: Pod) -> dict[PolicyPlugin, Begin[ScoreLine]]:
+        """Give what makes the lanes of the policies that score nodes for a pod without normalising."""
         subject = self.shared.subject(pod)
         if self._scores is None or self._scores[0] is not subject:
             speaking = {
@@ -104,10 +108,11 @@ class Store:
         speaking = {plugin: lines for plugin, lines in longest_first if lines}
         build = partial(make, self.shared, self.board, subject)
         sheet = build(list(speaking.values()))
-        return {
-            plugin: Lane(sheet, place, partial(build, [lines]), sheet.reach(place))
-            for place, (plugin, lines) in enumerate(speaking.items())
-        }
+
+        def begin(place: int, lines: list[Any]) -> Lane[Any]:
+            return Lane(sheet, place, partial(build, [lines]), sheet.reach(place))
+
+        return {plugin: partial(begin, place, lines) for place, (plugin, lines) in enumerate(speaking.items())}
 
 
 class Group:
@@ -144,7 +149,8 @@ class Member:
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Keep the filter rules that speak for the pod."""
-        return self._store(cluster).filters(pod).get(self.plugin, SKIP)
+        begin = self._store(cluster).filters(pod).get(self.plugin)
+        return SKIP if begin is None else begin()
 
     def filter_reach(self, state: Lane[FilterLine], rows: RowNumbers) -> Rows:
         """Add the rows that see another aggregate, or another value for all rows."""
@@ -162,7 +168,8 @@ class Member:
         """Keep the score rules that speak for the pod."""
         store = self._store(cluster)
         if not self.normalizes:
-            return store.scores(pod).get(self.plugin, SKIP)
+            begin = store.scores(pod).get(self.plugin)
+            return SKIP if begin is None else begin()
         lines = self._group.score_lines[self.plugin]
         free = [line for line in lines if line.common]
         common = {line.rule.name: CommonLine(store.board, line) for line in free}
