@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Cluster, Rows, Scores
 from policysched.model.objects import Pod
 from policysched.plugins.allocation import CPU_AND_MEMORY, ResourceWeight, Wanted, prepare_allocation
-from policysched.plugins.bases import FinalScores, OwnRowOnly
+from policysched.plugins.bases import ONE, FinalScores, OwnRowOnly, constant
 
-HALF = MAX_NODE_SCORE // 2
+HALF, WHOLE, HIGHEST = constant(0.5), constant(1.0), constant(float(MAX_NODE_SCORE))
+MIDDLE = constant(MAX_NODE_SCORE + MAX_NODE_SCORE // 2)
+"""What makes half of it, rounded down, 75 where the balance stays as it is."""
 Floats = NDArray[np.float64]
 
 
@@ -46,16 +48,17 @@ class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
     def score(self, state: Wanted, rows: Rows) -> Scores:
         """Score rows by how much the pod improves their balance: 75 where it changes nothing."""
         capacity, taken = state.capacity(rows), state.taken(rows)
-        whole = np.maximum(capacity, 1)
+        whole = np.maximum(capacity, ONE).astype(np.float64)
         fractions = np.empty((2, *whole.shape))
-        np.divide(taken, whole, out=fractions[0])
-        np.divide(taken + state.amounts, whole, out=fractions[1])
-        np.minimum(fractions, 1.0, out=fractions)
+        # numbers of one kind are divided without a buffer
+        np.divide(taken.astype(np.float64), whole, out=fractions[0])
+        np.divide((taken + state.amounts).astype(np.float64), whole, out=fractions[1])
+        np.minimum(fractions, WHOLE, out=fractions)
         absent = None if np.count_nonzero(capacity) == capacity.size else capacity == 0
         without_pod, with_pod = _balances(fractions, absent)
         change: Scores = with_pod - without_pod
-        change += MAX_NODE_SCORE + HALF
-        change >>= 1
+        change += MIDDLE
+        change >>= ONE
         return change
 
 
@@ -66,15 +69,15 @@ def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
     """
     if fractions.shape[1] == 2:
         deviations = fractions[:, 0] - fractions[:, 1]
-        deviations /= 2
         np.abs(deviations, out=deviations)
+        deviations *= HALF
         if absent is not None:
             deviations[:, absent.any(axis=0)] = 0.0
     else:
         absent = np.zeros(fractions.shape[1:], np.bool_) if absent is None else absent
         deviations = np.array([_deviation(one, absent) for one in fractions])
-    np.subtract(1, deviations, out=deviations)
-    deviations *= float(MAX_NODE_SCORE)
+    np.subtract(WHOLE, deviations, out=deviations)
+    deviations *= HIGHEST
     return deviations.astype(np.int64)
 
 

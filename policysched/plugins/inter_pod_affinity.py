@@ -37,6 +37,7 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod
 from policysched.model.pod_affinity import AffinityTerm, PodTerms, Sort, pod_terms
+from policysched.plugins.bases import levelled
 from policysched.plugins.inter_pod_affinity_hints import namespace_helps, node_helps, pod_helps
 from policysched.plugins.inter_pod_affinity_states import (
     AWAY,
@@ -141,7 +142,7 @@ class InterPodAffinity:
         if (sums := state.shared_sums) is not None:
             by_domain = _normalized(sums.values, sums.values[sums.present(feasible)])
             return None if by_domain is None else by_domain.take(sums.of_row)
-        chosen = scores if np.count_nonzero(feasible) == feasible.size else scores.compress(feasible)
+        chosen = scores if np.count_nonzero(feasible) == feasible.size else levelled(scores, feasible)
         return _normalized(scores, chosen)
 
     def leaves_out(self, state: Wishes) -> bool:
@@ -191,7 +192,7 @@ def _normalized(scores: Scores, chosen: Scores) -> Scores | None:
     spread = int(chosen[chosen.argmax()] - lowest)
     if not spread:
         return None
-    above = scores - lowest
+    above = scores - lowest if lowest else scores
     if spread <= WIDEST_SPREAD:
         final: Scores = _stretched_to(spread).take(above, mode="clip")
         return final

@@ -12,6 +12,9 @@ import numpy as np
 
 from policysched.framework import MAX_NODE_SCORE, Rows, Scores
 from policysched.plugins.allocation import Wanted
+from policysched.plugins.bases import ONE, constant
+
+NOTHING, HIGHEST = constant(0), constant(MAX_NODE_SCORE)
 
 
 def least_allocated(wanted: Wanted, rows: Rows) -> Scores:
@@ -23,9 +26,9 @@ def least_allocated(wanted: Wanted, rows: Rows) -> Scores:
     capacity = wanted.capacity(rows)
     left = capacity - wanted.taken(rows)
     left -= wanted.amounts
-    np.maximum(left, 0, out=left)
-    left *= MAX_NODE_SCORE
-    left //= np.maximum(capacity, 1)
+    np.maximum(left, NOTHING, out=left)
+    left *= HIGHEST
+    left //= np.maximum(capacity, ONE)
     scores: Scores = wanted.weights @ left
     scores //= wanted.weight_of(capacity)
     return scores

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
+from policysched.plugins.bases import levelled
 from policysched.plugins.pod_topology_spread_constraints import Constraint
 from policysched.plugins.pod_topology_spread_rows import Labelled
 from policysched.plugins.pod_topology_spread_sums import DomainSums
@@ -57,11 +58,11 @@ class Scored:
         return there.nonzero()[0]
 
     def of(self, values: NDArray[T]) -> NDArray[T]:
-        """Give the values of these rows.
+        """Give values in which no others occur than those of these rows.
 
-        Shapes: (N,) -> (count,).
+        Shapes: (N,) -> (N,); without any such row (0,).
         """
-        return values if self.whole else values.compress(self.mask)
+        return values if self.whole else levelled(values, self.mask)
 
 
 class Wish(Protocol):
@@ -217,11 +218,11 @@ def _rounded(scores: Floats) -> Scores:
 
 def _normalized(scores: Scores, scored: Scores) -> Scores:
     """Turn scores around and scale them to 0..100 by the lowest and highest of those that are scored; use them up."""
-    highest = max(0, int(scored.max(initial=0)))
-    if highest == 0:
+    highest = int(scored[scored.argmax()]) if scored.size else 0
+    if highest <= 0:
         scores.fill(MAX_NODE_SCORE)
         return scores
-    lowest = int(scored.min())
+    lowest = int(scored[scored.argmin()])
     np.subtract(highest + lowest, scores, out=scores)
     scores *= MAX_NODE_SCORE
     scores //= highest

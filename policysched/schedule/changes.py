@@ -6,6 +6,8 @@ Shapes: E entries of the journal.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
 from typing import Final
 
 import numpy as np
@@ -24,8 +26,9 @@ class Changes:
     def __init__(self, rows: RowNumbers, aspects: NDArray[np.int32]) -> None:
         self._rows = rows
         self._aspects = aspects
-        self._touched = int(np.bitwise_or.reduce(aspects))
-        self._common = int(np.bitwise_and.reduce(aspects))
+        distinct = set(aspects.tolist())
+        self._touched = reduce(or_, distinct, 0)
+        self._common = reduce(and_, distinct, -1)
         self._selected: dict[int, RowNumbers] = {}
 
     def of(self, reads: int) -> RowNumbers | None:

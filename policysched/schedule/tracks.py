@@ -164,7 +164,8 @@ class ScoreTrack:
         if self.normalizes:
             self.values[rows] = scores
             return NO_ROWS
-        values = scores if self.weight == 1 else scores * self.weight
+        weighted = scores if self.weight == 1 else scores * self.weight
+        values = weighted.astype(self.values.dtype, copy=False)
         differs = values != self.values[rows]
         self.values[rows] = values
         return _where(differs, rows)
