@@ -24,6 +24,8 @@ TOGETHER = (
     "around labels",
     "calm timed",
     "peers around timed",
+    "calm teams",
+    "calm shifts teams",
 )
 
 

@@ -54,8 +54,11 @@ def loaded(objects: Iterable[Object]) -> Cluster:
     return around
 
 
-def decided(around: Cluster, wanted: Object) -> Record:
-    engine = Engine(around, default_profile(), random.Random(0))
+def begun(around: Cluster) -> Engine:
+    return Engine(around, default_profile(), random.Random(0))
+
+
+def decided(engine: Engine, wanted: Object) -> Record:
     record = make_record(engine.decide(decode_pod(fill(wanted, NO_CLASSES))))
     record.pop("selected", None)
     for status in record.get("rejected", {}).values():
@@ -69,6 +72,7 @@ def test_a_cluster_that_lived_decides_as_one_that_was_loaded(life: int) -> None:
     case = storage(rng, "life")
     objects, wanted = case["objects"], case["pod"]
     around, there = Cluster(), dict[int, Object]()
+    live = begun(around)
     for step in range(4 * len(objects)):
         number = rng.randrange(len(objects))
         if number in there and rng.random() < 0.5:
@@ -77,5 +81,5 @@ def test_a_cluster_that_lived_decides_as_one_that_was_loaded(life: int) -> None:
             there[number] = objects[number]
             put(around, objects[number])
         if step % 20 == 0:
-            assert decided(around, wanted) == decided(loaded(there.values()), wanted), f"POLICYSCHED_SEED={SEED}"
-    assert decided(around, wanted) == decided(loaded(there.values()), wanted), f"POLICYSCHED_SEED={SEED}"
+            assert decided(live, wanted) == decided(begun(loaded(there.values())), wanted), f"POLICYSCHED_SEED={SEED}"
+    assert decided(live, wanted) == decided(begun(loaded(there.values())), wanted), f"POLICYSCHED_SEED={SEED}"
