@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 
+import numpy as np
+
 from policysched.framework import Cluster
 from policysched.state import domains, journal
 from policysched.state.columns import FIRST_CAPACITY
@@ -155,3 +157,49 @@ def test_domains_are_shared_and_live_as_long_as_somebody_holds_them() -> None:
     del found
     gc.collect()
     assert len(made.domains) == 0
+
+
+def rows_in(made: Cluster, *values: str) -> list[int] | slice:
+    held = of(made)
+    wanted = [held.number(value) if value else NO_DOMAIN for value in values]
+    chosen = np.zeros(held.count, np.bool_)
+    chosen[wanted] = True
+    found = held.rows_in(chosen)
+    return found if isinstance(found, slice) else sorted(found.tolist())
+
+
+def test_rows_are_found_by_their_domains() -> None:
+    made = cluster(*(node(f"n{index}", labels={"zone": "xyz"[index % 3]} if index != 5 else {}) for index in range(9)))
+    assert rows_in(made) == []
+    assert rows_in(made, "x") == [0, 3, 6]
+    assert rows_in(made, "z", "y") == [1, 2, 4, 7, 8]
+    assert rows_in(made, "") == [5]
+    made.set_node(node("n0", labels={"zone": "y"}))
+    assert rows_in(made, "x") == [3, 6]
+    made.set_pod(pod("early", on="unknown"))
+    assert rows_in(made, "") == [5, 9]
+
+
+def test_rows_of_many_domains_are_found_too() -> None:
+    made = cluster(*(node(f"n{index}", labels={"zone": f"z{index % 20}"}) for index in range(40)))
+    assert rows_in(made, *(f"z{index}" for index in range(domains.FEW + 1))) == [
+        row for row in range(40) if row % 20 <= domains.FEW
+    ]
+
+
+def test_all_rows_are_looked_at_where_domains_hold_a_good_part_of_them() -> None:
+    count = 2 * domains.MANY + 2
+    made = cluster(*(node(f"n{index}", labels={"zone": "xy"[index % 2]}) for index in range(count)))
+    assert rows_in(made, "x") == slice(0, count)
+    assert rows_in(made, "z") == []
+
+
+def test_the_version_moves_when_a_value_is_numbered_that_no_node_has() -> None:
+    made = cluster(node("a", labels={"zone": "x"}))
+    held = of(made)
+    version, count = held.version, held.count
+    held.number("x")
+    assert held.version == version
+    held.number("y")
+    assert held.version > version
+    assert held.count == count + 1
