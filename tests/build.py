@@ -11,6 +11,8 @@ from policysched.model.objects import (
     Container,
     ContainerImage,
     ContainerPort,
+    DeviceClass,
+    DeviceClassSpec,
     Metadata,
     Node,
     NodeSpec,
@@ -82,3 +84,10 @@ def cluster(*objects: Node | Pod) -> Cluster:
         else:
             made.set_pod(one)
     return made
+
+
+def device_class(name: str, resource: str | None = None, created: str = "") -> DeviceClass:
+    return DeviceClass(
+        metadata=Metadata(name=name, creation_timestamp=created or None),
+        spec=DeviceClassSpec(extended_resource_name=resource),
+    )

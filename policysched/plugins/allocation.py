@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from policysched.framework import Cluster, Rows, Scores
+from policysched.framework import MAX_NODE_SCORE, Cluster, Rows, Scores
 from policysched.model.names import is_scalar_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amount
+from policysched.plugins.kept import Kept, Shared
 from policysched.state.amounts import Amounts, AmountTables, at
 
 
@@ -28,6 +30,8 @@ class ResourceWeight:
     weight: int = 1
 
 
+WIDEST = (2**63 - 1) // MAX_NODE_SCORE
+"""The largest amount whose percentages do not wrap around in 64 bits."""
 CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
 
@@ -54,6 +58,18 @@ class Wanted:
         table = self.tables.counted if self.nonzero else self.tables.requested
         return at(table, self.tables.places(self.resources), rows)
 
+    def on_row(self, row: int) -> tuple[list[int], list[int]]:
+        """Give what one row has and what is taken there, one number a resource."""
+        places = self.tables.places(self.resources)
+        table = self.tables.counted if self.nonzero else self.tables.requested
+        return self.tables.allocatable[places, row].tolist(), table[places, row].tolist()
+
+    @property
+    def plain_amounts(self) -> list[int]:
+        """The amounts as plain numbers."""
+        amounts: list[int] = self.amounts[:, 0].tolist()
+        return amounts
+
     def weight_of(self, counted: Amounts) -> Amounts | int:
         """Give each row's sum of the weights of the resources whose amount there is not 0, at least 1."""
         if np.count_nonzero(counted) == counted.size:
@@ -64,6 +80,8 @@ class Wanted:
 
 Strategy = Callable[[Wanted, Rows], Scores]
 """How rows are scored by what is wanted, 0 to 100."""
+OnRow = Callable[[Wanted, Sequence[int], Sequence[int]], int]
+"""How one row is scored by what is wanted, what it has of each resource and what of it is taken."""
 
 
 def prepare_allocation(pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool) -> Wanted:
@@ -78,3 +96,30 @@ def prepare_allocation(pod: Pod, cluster: Cluster, resources: Sequence[ResourceW
         weight=max(sum(one.weight for one, _ in kept), 1),
         nonzero=nonzero,
     )
+
+
+class SharedScores:
+    """The scores of a strategy that pod classes hold; those that want the same share them.
+
+    Args:
+        of_rows: The strategy.
+        of_row: The same for one row, None where there is no way without arrays.
+    """
+
+    def __init__(self, of_rows: Strategy, of_row: OnRow | None) -> None:
+        self._of_rows, self._of_row = of_rows, of_row
+        self._shared = Shared()
+
+    def of(self, wanted: Wanted, cluster: Cluster) -> Kept:
+        """Give the scores for what a pod wants."""
+        key = (wanted.resources, wanted.amounts.tobytes())
+        return self._shared.of(cluster, key, lambda: self._make(wanted, cluster))
+
+    def _make(self, wanted: Wanted, cluster: Cluster) -> Kept:
+        of_row = None if self._of_row is None else partial(_score_row, wanted, self._of_row)
+        return Kept(cluster, partial(self._of_rows, wanted), of_row, np.int16)
+
+
+def _score_row(wanted: Wanted, of_row: OnRow, row: int) -> int | None:
+    have, taken = wanted.on_row(row)
+    return of_row(wanted, have, taken) if max(have, default=0) <= WIDEST else None

@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Cluster, Rows, Scores
 from policysched.model.objects import Pod
-from policysched.plugins.allocation import CPU_AND_MEMORY, ResourceWeight, Wanted, prepare_allocation
+from policysched.plugins.allocation import CPU_AND_MEMORY, ResourceWeight, SharedScores, Wanted, prepare_allocation
 from policysched.plugins.bases import ONE, FinalScores, OwnRowOnly, constant
+from policysched.plugins.kept import Kept
 
+PAIR = 2
+"""Of how many resources a balance is told without arrays."""
 HALF, WHOLE, HIGHEST = constant(0.5), constant(1.0), constant(float(MAX_NODE_SCORE))
 MIDDLE = constant(MAX_NODE_SCORE + MAX_NODE_SCORE // 2)
 """What makes half of it, rounded down, 75 where the balance stays as it is."""
@@ -37,29 +40,56 @@ class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
 
     def __init__(self, resources: Sequence[ResourceWeight] = CPU_AND_MEMORY) -> None:
         self._resources = tuple(resources)
+        self._kept = SharedScores(balanced, None)
+        self._pairs = SharedScores(balanced, balanced_on_row)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Work out the pod's amounts; a pod that requests none of the resources would crowd one node: skip it."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=False)
-        return wanted if wanted.amounts.any() else SKIP
+        if not wanted.amounts.any():
+            return SKIP
+        return (self._pairs if len(wanted.resources) == PAIR else self._kept).of(wanted, cluster)
 
     score_alone = prepare_score
 
-    def score(self, state: Wanted, rows: Rows) -> Scores:
+    def score(self, state: Kept, rows: Rows) -> Scores:
         """Score rows by how much the pod improves their balance: 75 where it changes nothing."""
-        capacity, taken = state.capacity(rows), state.taken(rows)
-        whole = np.maximum(capacity, ONE).astype(np.float64)
-        fractions = np.empty((2, *whole.shape))
-        # numbers of one kind are divided without a buffer
-        np.divide(taken.astype(np.float64), whole, out=fractions[0])
-        np.divide((taken + state.amounts).astype(np.float64), whole, out=fractions[1])
-        np.minimum(fractions, WHOLE, out=fractions)
-        absent = None if np.count_nonzero(capacity) == capacity.size else capacity == 0
-        without_pod, with_pod = _balances(fractions, absent)
-        change: Scores = with_pod - without_pod
-        change += MIDDLE
-        change >>= ONE
-        return change
+        return state.of(rows).astype(np.int64)
+
+
+def balanced(wanted: Wanted, rows: Rows) -> Scores:
+    """Score rows by how much a pod improves their balance.
+
+    Shapes: R rows -> (R,).
+    """
+    capacity, taken = wanted.capacity(rows), wanted.taken(rows)
+    whole = np.maximum(capacity, ONE).astype(np.float64)
+    fractions = np.empty((2, *whole.shape))
+    # numbers of one kind are divided without a buffer
+    np.divide(taken.astype(np.float64), whole, out=fractions[0])
+    np.divide((taken + wanted.amounts).astype(np.float64), whole, out=fractions[1])
+    np.minimum(fractions, WHOLE, out=fractions)
+    absent = None if np.count_nonzero(capacity) == capacity.size else capacity == 0
+    without_pod, with_pod = _balances(fractions, absent)
+    change: Scores = with_pod - without_pod
+    change += MIDDLE
+    change >>= ONE
+    return change
+
+
+def balanced_on_row(wanted: Wanted, have: Sequence[int], taken: Sequence[int]) -> int:
+    """Give the same for one row and two resources."""
+    first, second = wanted.plain_amounts
+    without_pod = _balance_of_two(have, taken[0], taken[1])
+    with_pod = _balance_of_two(have, taken[0] + first, taken[1] + second)
+    return (with_pod - without_pod + MAX_NODE_SCORE + MAX_NODE_SCORE // 2) >> 1
+
+
+def _balance_of_two(have: Sequence[int], first: int, second: int) -> int:
+    if not all(have):
+        return MAX_NODE_SCORE
+    one, other = min(float(first) / float(have[0]), 1.0), min(float(second) / float(have[1]), 1.0)
+    return int((1.0 - abs(one - other) / 2) * float(MAX_NODE_SCORE))
 
 
 def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:

@@ -8,6 +8,8 @@ Source: plugins/noderesources/least_allocated.go, v1.36.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from policysched.framework import MAX_NODE_SCORE, Rows, Scores
@@ -32,3 +34,13 @@ def least_allocated(wanted: Wanted, rows: Rows) -> Scores:
     scores: Scores = wanted.weights @ left
     scores //= wanted.weight_of(capacity)
     return scores
+
+
+def least_allocated_on_row(wanted: Wanted, have: Sequence[int], taken: Sequence[int]) -> int:
+    """Give the same for one row."""
+    total = weight = 0
+    for capacity, used, amount, factor in zip(have, taken, wanted.plain_amounts, wanted.weights.tolist(), strict=True):
+        if capacity:
+            total += factor * (max(capacity - used - amount, 0) * MAX_NODE_SCORE // capacity)
+            weight += factor
+    return total // max(weight, 1)

@@ -112,6 +112,6 @@ class Engine:
 
 def _size(evaluation: Evaluation) -> int:
     """Estimate an evaluation's memory in bytes."""
-    tracks = sum(track.codes.nbytes for track in evaluation.filters)
+    tracks = sum(track.codes.nbytes + getattr(track.state, "nbytes", 0) for track in evaluation.filters)
     tracks += sum(track.values.nbytes + getattr(track.state, "nbytes", 0) for track in evaluation.scores)
     return 4096 + tracks + evaluation.first.nbytes + evaluation.ranked.nbytes

@@ -6,14 +6,11 @@ import pytest
 
 from policysched.framework import SKIP, Action, Change, Cluster, Resource, Status, unresolvable, unschedulable
 from policysched.model.objects import (
-    DeviceClass,
-    DeviceClassSpec,
     LabelSelector,
-    Metadata,
     PodResourceClaim,
 )
 from policysched.plugins.dynamic_resources import DynamicResources
-from tests.build import cluster, node, pod
+from tests.build import cluster, device_class, node, pod
 from tests.plugins.ask import filtered, hinted, scored
 
 WEB = LabelSelector(match_labels={"app": "web"})
@@ -35,10 +32,6 @@ def test_it_has_no_state_to_be_asked_about() -> None:
         plugin.filter(None, slice(0, 1))
     with pytest.raises(RuntimeError, match="DynamicResources gave no reason codes"):
         plugin.reason(None, 1)
-
-
-def device_class(name: str, resource: str | None) -> DeviceClass:
-    return DeviceClass(metadata=Metadata(name=name), spec=DeviceClassSpec(extended_resource_name=resource))
 
 
 def test_dynamic_resources_scores_nothing_and_finds_nothing_to_take_back() -> None:

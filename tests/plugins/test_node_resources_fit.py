@@ -9,24 +9,20 @@ import pytest
 from policysched.framework import Action, Change, Cluster, Resource, Status, unresolvable, unschedulable
 from policysched.model.objects import (
     Container,
-    DeviceClass,
-    DeviceClassSpec,
     Metadata,
     Pod,
     PodStatus,
     ResourceRequirements,
 )
 from policysched.plugins.node_resources_fit import NodeResourcesFit
-from tests.build import cluster, node, pod
+from tests.build import cluster, device_class, node, pod
 from tests.plugins.ask import filtered, hinted, node_change, pod_change
 
 GPU = "example.com/gpu"
 
 
 def with_class(state: Cluster, resource: str = GPU) -> Cluster:
-    state.set_device_class(
-        DeviceClass(metadata=Metadata(name="gpus"), spec=DeviceClassSpec(extended_resource_name=resource))
-    )
+    state.set_device_class(device_class("gpus", resource))
     return state
 
 

@@ -6,13 +6,11 @@ import pytest
 
 from policysched.framework import Action, Change, Cluster, Resource
 from policysched.model.objects import (
-    DeviceClass,
-    DeviceClassSpec,
     Metadata,
     Namespace,
     Pod,
 )
-from tests.build import cluster, node, pod
+from tests.build import cluster, device_class, node, pod
 
 CPU = {"cpu": "1", "memory": "1Gi"}
 
@@ -86,13 +84,6 @@ def test_a_namespace_changes_when_its_labels_do() -> None:
     made.remove_namespace("d")
     made.remove_namespace("d")
     assert (made.namespaces_epoch, made.namespaces) == (epoch + 1, {})
-
-
-def device_class(name: str, resource: str | None = None, created: str = "") -> DeviceClass:
-    return DeviceClass(
-        metadata=Metadata(name=name, creation_timestamp=created or None),
-        spec=DeviceClassSpec(extended_resource_name=resource),
-    )
 
 
 def test_a_device_class_maps_its_own_name_and_the_one_it_states() -> None:
