@@ -132,10 +132,19 @@ def quantities(unit: str, depth: int, where: Where = ROWS) -> Texts:
     leaves = _leaves(UNIT_LEAVES[unit], PEER_UNITS[unit], where)
     if depth <= 0:
         return leaves
+    made = [leaves, *_combined(unit, depth, where), aggregates(unit, depth, where)]
+    if unit == "number":
+        made += _numbers(depth, where)
+    if where.tallies:
+        made.append(_sums(unit, depth))
+    return st.one_of(made)
+
+
+def _combined(unit: str, depth: int, where: Where) -> list[Texts]:
+    """Quantities of a unit, made of others of the same."""
     inner = quantities(unit, depth - 1, where)
     number, condition = quantities("number", depth - 1, replace(where, normalize=False)), conditions(depth - 1, where)
-    made = [
-        leaves,
+    return [
         _join(" + ", inner),
         _join(" - ", inner),
         _join(" ?? ", inner),
@@ -148,13 +157,7 @@ def quantities(unit: str, depth: int, where: Where = ROWS) -> Texts:
         _several(inner).map(lambda parts: f"least({', '.join(parts)})"),
         _several(inner).map(lambda parts: f"greatest({', '.join(parts)})"),
         _call("clamp", inner, inner, inner),
-        aggregates(unit, depth, where),
     ]
-    if unit == "number":
-        made += _numbers(depth, where)
-    if where.tallies:
-        made.append(_sums(unit, depth))
-    return st.one_of(made)
 
 
 def _numbers(depth: int, where: Where) -> list[Texts]:

@@ -12,22 +12,26 @@ from tests.e2e.waiting import until
 pytestmark = pytest.mark.kubectl
 
 
+async def first_pod_is_pinned(server: Server, kubectl: Kubectl) -> None:
+    assert "schedulingpolicy.policysched.io/pin created" in await kubectl.apply(only("pin", "n2", weight=3))
+    table = await until(lambda: kubectl.run("get", "spol"), lambda text: "True" in text)
+    assert [line.split()[:4] for line in table.splitlines()] == [
+        ["NAME", "MODE", "WEIGHT", "ACTIVE"],
+        ["pin", "Enforce", "3", "True"],
+    ]
+    await kubectl.apply(pod("first"))
+    assert await server.placed("first") == {"first": "n2"}
+    assert "Successfully assigned default/first to n2" in await until(
+        lambda: kubectl.run("describe", "pod", "first"), lambda text: "Scheduled" in text.partition("Events:")[2]
+    )
+
+
 async def test_kubectl_user_applies_edits_breaks_and_deletes_a_policy(
     server: Server, kubectl: Kubectl, spawning: Spawning
 ) -> None:
     await server.load(*(node(f"n{number}") for number in range(1, 4)))
     async with spawning() as scheduler:
-        assert "schedulingpolicy.policysched.io/pin created" in await kubectl.apply(only("pin", "n2", weight=3))
-        table = await until(lambda: kubectl.run("get", "spol"), lambda text: "True" in text)
-        assert [line.split()[:4] for line in table.splitlines()] == [
-            ["NAME", "MODE", "WEIGHT", "ACTIVE"],
-            ["pin", "Enforce", "3", "True"],
-        ]
-        await kubectl.apply(pod("first"))
-        assert await server.placed("first") == {"first": "n2"}
-        assert "Successfully assigned default/first to n2" in await until(
-            lambda: kubectl.run("describe", "pod", "first"), lambda text: "Scheduled" in text.partition("Events:")[2]
-        )
+        await first_pod_is_pinned(server, kubectl)
 
         assert "configured" in await kubectl.apply(only("pin", "n3"))
         await server.policy_says("pin", 2, Compiled="Compiled", Active="Enforce")

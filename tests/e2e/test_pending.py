@@ -15,16 +15,14 @@ from tests.e2e.waiting import until
 
 SELECTOR = "node(s) didn't match Pod's node affinity/selector"
 FULL = {"cpu": "4"}
+CONTROL_PLANE = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
 TAINT = [{"key": "team", "value": "other", "effect": "NoSchedule"}]
 
 
 async def test_condition_and_event_of_a_pending_pod_are_as_kube_scheduler_writes_them(
     server: Server, scheduler: InProcess
 ) -> None:
-    await server.load(
-        node("control-plane", taints=[{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]),
-        *(node(f"worker-{number}") for number in range(3)),
-    )
+    await server.load(node("control-plane", taints=CONTROL_PLANE), *(node(f"worker-{number}") for number in range(3)))
     await server.load(pod("huge", requests={"cpu": "5", "memory": "9Gi"}))
     message = unfit(4, "1 node(s) had untolerated taint(s)", "3 Insufficient cpu", "3 Insufficient memory")
     condition = await server.turned_away("huge", message)

@@ -85,6 +85,9 @@ async def test_status_writes_are_repeated_while_it_helps(
     assert kube.pauses.lengths == pauses
 
 
+IDENTITY = {"namespace": "d", "name": "web", "uid": "u-1"}
+
+
 async def test_event_has_the_shape_of_kube_schedulers(kube: Kube) -> None:
     async with writing(kube) as tested:
         KubeClient(kube.transport, tested, kube.pauses.pacing).record(
@@ -102,14 +105,7 @@ async def test_event_has_the_shape_of_kube_schedulers(kube: Kube) -> None:
             "reportingInstance": "policysched-host-1",
             "action": "Binding",
             "reason": "Scheduled",
-            "regarding": {
-                "kind": "Pod",
-                "namespace": "d",
-                "name": "web",
-                "uid": "u-1",
-                "apiVersion": "v1",
-                "resourceVersion": "5",
-            },
+            "regarding": {"kind": "Pod", "apiVersion": "v1", "resourceVersion": "5"} | IDENTITY,
             "note": "Successfully assigned d/web to n1",
             "type": "Normal",
         }

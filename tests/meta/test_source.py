@@ -74,9 +74,15 @@ def test_files_and_functions_are_short(path: Path) -> None:
     assert [one.name for one in _functions(_tree(path)) if _length(one) > LONGEST_FUNCTION] == []
 
 
-def test_files_of_tests_and_benchmarks_are_short_too() -> None:
+def test_files_and_functions_of_tests_and_benchmarks_are_short_too() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in BESIDE} == {"tests", "bench"}
     assert {shown(path): _lines(path) for path in BESIDE if _lines(path) > LONGEST_FILE} == {}
+    assert [
+        f"{shown(path)}:{one.lineno}"
+        for path in BESIDE
+        for one in _functions(_tree(path))
+        if _length(one) > LONGEST_FUNCTION
+    ] == []
 
 
 def test_no_text_speaks_of_what_is_not_done_or_of_one_machine() -> None:

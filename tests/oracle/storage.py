@@ -171,6 +171,23 @@ class World:
     def _claim(
         self, name: str, *, volume: str = "", of: str | None = None, owner: Thing | None = None, **annotations: str
     ) -> None:
+        spec = self._claimed(volume, of)
+        if self.chance(0.04):
+            annotations["volume.beta.kubernetes.io/storage-class"] = self.rng.choice(CLASSES)
+        phase = "Lost" if self.chance(0.012) else "Bound" if volume else "Pending"
+        leaving = LEAVING if self.chance(0.012) else None
+        made = thing(
+            "PersistentVolumeClaim", name, namespace="default", annotations=annotations, leaving=leaving,
+            spec=spec, status={"phase": phase},
+        )  # fmt: skip
+        if owner is not None:
+            identity = {"kind": "Pod", "apiVersion": "v1", "name": owner["metadata"]["name"]}
+            made["metadata"]["ownerReferences"] = [{**identity, "uid": owner["metadata"]["uid"], "controller": True}]
+        self.objects.append(made)
+        self.claims.append(name)
+
+    def _claimed(self, volume: str, of: str | None) -> Thing:
+        """Make what a claim asks for."""
         rng = self.rng
         spec: Thing = {
             "accessModes": [MODES[3] if self.chance(self.focus.one_pod) else rng.choice(MODES[:3])],
@@ -190,19 +207,7 @@ class World:
             ]}])  # fmt: skip
         if self.chance(0.05):
             del spec["resources"]
-        if self.chance(0.04):
-            annotations["volume.beta.kubernetes.io/storage-class"] = rng.choice(CLASSES)
-        phase = "Lost" if self.chance(0.012) else "Bound" if volume else "Pending"
-        leaving = LEAVING if self.chance(0.012) else None
-        made = thing(
-            "PersistentVolumeClaim", name, namespace="default", annotations=annotations, leaving=leaving,
-            spec=spec, status={"phase": phase},
-        )  # fmt: skip
-        if owner is not None:
-            identity = {"kind": "Pod", "apiVersion": "v1", "name": owner["metadata"]["name"]}
-            made["metadata"]["ownerReferences"] = [{**identity, "uid": owner["metadata"]["uid"], "controller": True}]
-        self.objects.append(made)
-        self.claims.append(name)
+        return spec
 
     def _bound_pairs(self) -> None:
         for number in range(self.rng.choice([2, 4, 8, 12])):

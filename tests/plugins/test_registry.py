@@ -96,13 +96,16 @@ def test_a_plain_pod_is_let_through_and_scored_by_the_same_plugins_as_upstream()
     }
 
 
-def test_plugin_named_passes_arguments_on() -> None:
+def test_plugin_named_passes_arguments_of_a_filter_on() -> None:
     required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "Exists"}]}]}
     affinity = plugin_named(
         "NodeAffinity", {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
     )
     assert isinstance(affinity, FilterPlugin)
     assert rejected(affinity, pod(), cluster(node("a", labels={"k": "v"}), node("b"))) == {"b"}
+
+
+def test_plugin_named_passes_arguments_of_a_filter_and_score_on() -> None:
     fit = plugin_named(
         "NodeResourcesFit",
         {
@@ -120,6 +123,9 @@ def test_plugin_named_passes_arguments_on() -> None:
     incoming = pod(requests={"cpu": "4", "memory": "4Gi", "example.com/x": "1"})
     assert rejected(fit, incoming, cluster(node())) == set()
     assert scored(fit, incoming, cluster(node())) == {"n1": (0 + 3 * 50) // 4}
+
+
+def test_plugin_named_passes_arguments_of_a_score_on() -> None:
     balance = plugin_named("NodeResourcesBalancedAllocation", {"resources": [{"name": "cpu"}]})
     assert isinstance(balance, ScorePlugin)
     assert scored(balance, pod(requests={"memory": "1Gi"}), cluster(node())) is SKIP

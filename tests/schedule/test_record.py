@@ -39,14 +39,16 @@ PIN = {
 }
 
 
+PLAIN = {"TaintToleration": 300, "NodeResourcesFit": 97, "DynamicResources": 0, "ImageLocality": 0}
+"""What the default plugins score where they tell nodes that are all alike."""
+
+
+def by(plugin: str, reason: str) -> dict[str, Any]:
+    return {"plugin": plugin, "code": "UnschedulableAndUnresolvable", "reasons": [reason]}
+
+
 def test_the_record_of_a_scheduled_pod() -> None:
     around = cluster(node("n1"), TAINTED, node("n3"), node("n4"))
-    plain = {
-        "TaintToleration": 300,
-        "NodeResourcesFit": 97,
-        "DynamicResources": 0,
-        "ImageLocality": 0,
-    }
     assert record(around, pod("web"), policy_set(pin=PIN)) == {
         "pod": "default/web",
         "schedulerName": "default-scheduler",
@@ -54,18 +56,10 @@ def test_the_record_of_a_scheduled_pod() -> None:
         "selected": "n1",
         "best": ["n1"],
         "rejected": {
-            "n2": {
-                "plugin": "TaintToleration",
-                "code": "UnschedulableAndUnresolvable",
-                "reasons": ["node(s) had untolerated taint(s)"],
-            },
-            "n4": {
-                "plugin": "SchedulingPolicy/pin",
-                "code": "UnschedulableAndUnresolvable",
-                "reasons": ['policy pin/not-n4: node.name != "n4"'],
-            },
+            "n2": by("TaintToleration", "node(s) had untolerated taint(s)"),
+            "n4": by("SchedulingPolicy/pin", 'policy pin/not-n4: node.name != "n4"'),
         },
-        "scores": {"n1": plain | {"SchedulingPolicy/pin": 100}, "n3": plain | {"SchedulingPolicy/pin": 0}},
+        "scores": {"n1": PLAIN | {"SchedulingPolicy/pin": 100}, "n3": PLAIN | {"SchedulingPolicy/pin": 0}},
         "total": {"n1": 497, "n3": 397},
         "rules": {
             "pin": {

@@ -10,16 +10,19 @@ from policysched.schedule.waiter import Waiter
 from tests.schedule.queue_parts import FIT, StandingClock, pod, queue
 
 
-@pytest.mark.parametrize("turns", range(5))
-async def test_cancellation_is_obeyed_although_the_wait_has_just_ended(turns: int) -> None:
+def with_a_rejected_pod() -> Waiter:
     clock = StandingClock()
     pods = queue(clock)
-    waiter = Waiter(pods, clock)
     pods.add(pod("a"))
     queued = pods.pop()
     assert queued is not None
     pods.reject(queued, FIT)
-    cancelled = asyncio.Event()
+    return Waiter(pods, clock)
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_cancellation_is_obeyed_although_the_wait_has_just_ended(turns: int) -> None:
+    waiter, cancelled = with_a_rejected_pod(), asyncio.Event()
 
     async def work() -> None:
         try:

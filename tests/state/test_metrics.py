@@ -141,6 +141,16 @@ def test_columns_nobody_holds_go_and_answers_nobody_wants_are_forgotten() -> Non
     assert values(around, around.metrics.gauge(LOAD, 30.0)) == {"a": None}
 
 
+def made_anew(around: Cluster, now: float) -> Cluster:
+    fresh = Cluster(around.strings)
+    fresh.moment.move(now)
+    fresh.metrics._samples = around.metrics._samples
+    for one in around.nodes.nodes:
+        if one is not None:
+            fresh.set_node(one)
+    return fresh
+
+
 def test_columns_kept_up_to_date_equal_columns_made_anew() -> None:
     chance = random.Random(3)
     around, now = at(1000.0), 1000.0
@@ -160,11 +170,6 @@ def test_columns_kept_up_to_date_equal_columns_made_anew() -> None:
             case _:
                 now += chance.choice((0.5, 3.0, 10.0, -5.0))
                 around.moment.move(now)
-        fresh = Cluster(around.strings)
-        fresh.moment.move(now)
-        fresh.metrics._samples = around.metrics._samples
-        for one in around.nodes.nodes:
-            if one is not None:
-                fresh.set_node(one)
+        fresh = made_anew(around, now)
         anew = [fresh.metrics.gauge(LOAD, 20.0), fresh.metrics.gauge(LOAD, 50.0), fresh.metrics.gauge(HEAT, 20.0)]
         assert [values(around, gauge) for gauge in kept] == [values(fresh, gauge) for gauge in anew]
