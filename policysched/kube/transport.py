@@ -131,10 +131,7 @@ class Transport:
                 url, headers=headers, timeout=limit, **self._connection.routing
             ) as response:
                 if response.status >= HTTPStatus.BAD_REQUEST:
-                    answer = await response.read()
-                    if response.status == HTTPStatus.UNAUTHORIZED:
-                        await self._connection.renew(headers)
-                    raise refusal(response, answer)
+                    raise await self._refused(response, headers)
                 _keep_alive(response)
                 try:
                     yield []
@@ -144,6 +141,13 @@ class Transport:
                     _drop(response)
         except LOST as error:
             raise ApiError(0, *describe(error, self._connection.url)) from error
+
+    async def _refused(self, response: aiohttp.ClientResponse, headers: Mapping[str, str]) -> ApiError:
+        """Read why a stream was refused; credentials that are not accepted are renewed for the next one."""
+        answer = await response.read()
+        if response.status == HTTPStatus.UNAUTHORIZED:
+            await self._connection.renew(headers)
+        return refusal(response, answer)
 
 
 async def _split(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:

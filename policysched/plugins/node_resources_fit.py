@@ -93,7 +93,7 @@ class Requested:
         nodes, tables = self.nodes, self.nodes.amounts
         places = tables.places(self.resources)
         have, taken = tables.allocatable[places, row].tolist(), tables.requested[places, row].tolist()
-        if max(*have, *taken, 0, 0) > WIDEST:
+        if max((*have, *taken), default=0) > WIDEST:
             return None
         code = PODS if nodes.pods_count.data[row] >= nodes.pods_allowed.data[row] else 0
         for position, amount in enumerate(self.amounts[:, 0].tolist()):

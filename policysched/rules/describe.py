@@ -24,10 +24,7 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
     scores = plugin.prepare_score(pod, cluster)
     if filters is SKIP and scores is SKIP:
         return None
-    said: dict[str, Any] = {
-        "activeGeneration": plugin.policy.generation,
-        "mode": plugin.policy.spec.mode,
-    }
+    said: dict[str, Any] = {"activeGeneration": plugin.policy.generation, "mode": plugin.policy.spec.mode}
     if filters is not SKIP:
         frame = plugin.shared(cluster).frame(filters.subject, slice(0, cluster.nodes.size))
         rejected = {rule.name: _not_kept(rule, frame, cluster) for _, rule in filters.rules}
