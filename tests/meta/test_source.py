@@ -1,11 +1,10 @@
-"""What the code promises of itself: words, sizes, documentation, and no clock or chance below the edge."""
+"""What the code promises of itself: words, documentation, and no clock or chance below the edge."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,6 @@ from tests.meta.markdown import ROOT, shown
 
 PACKAGE = ROOT / "policysched"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-BESIDE = sorted(path for folder in ("tests", "bench") for path in (ROOT / folder).rglob("*.py"))
-LONGEST_FILE = 300
-LONGEST_FUNCTION = 25
 TEXTS = sorted(
     path
     for folder in ("policysched", "tests", "bench", "docs", "examples", "crds")
@@ -46,43 +42,9 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-
-
-def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The lines of a function's statements; signature and docstring tell, and a list of assignments lists."""
-    body = function.body[ast.get_docstring(function) is not None :]
-    plain = (ast.Assign, ast.AnnAssign, ast.Expr)
-    if not body or all(isinstance(statement, plain) for statement in body):
-        return 0
-    return (body[-1].end_lineno or 0) - body[0].lineno + 1
-
-
 @pytest.mark.parametrize("path", MODULES, ids=shown)
 def test_modules_say_what_they_are_for(path: Path) -> None:
     assert ast.get_docstring(_tree(path))
-
-
-def _lines(path: Path) -> int:
-    return len(path.read_text("utf-8").splitlines())
-
-
-@pytest.mark.parametrize("path", MODULES, ids=shown)
-def test_files_and_functions_are_short(path: Path) -> None:
-    assert _lines(path) <= LONGEST_FILE
-    assert [one.name for one in _functions(_tree(path)) if _length(one) > LONGEST_FUNCTION] == []
-
-
-def test_files_and_functions_of_tests_and_benchmarks_are_short_too() -> None:
-    assert {path.relative_to(ROOT).parts[0] for path in BESIDE} == {"tests", "bench"}
-    assert {shown(path): _lines(path) for path in BESIDE if _lines(path) > LONGEST_FILE} == {}
-    assert [
-        f"{shown(path)}:{one.lineno}"
-        for path in BESIDE
-        for one in _functions(_tree(path))
-        if _length(one) > LONGEST_FUNCTION
-    ] == []
 
 
 def test_no_text_speaks_of_what_is_not_done_or_of_one_machine() -> None:
