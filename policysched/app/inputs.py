@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from policysched.app.check import findings
+from policysched.app.controlled import controlled
 from policysched.app.dry_run import Report, dry_run
 from policysched.app.files import Document, Object, load
 from policysched.app.findings import Finding, policy_name
@@ -99,8 +100,10 @@ async def gather(
             raise UsageError(f"{one.where}: expected a {KIND}, got a {one.object['kind']}")
     configuration = _config(config)
     live = await read_cluster(kubeconfig, context) if LIVE in cluster else []
-    objects = (*live, *(one.object for one in documents))
-    return Inputs(objects, tuple(documents), wanted, tuple(tried), configuration)
+    objects = [*live, *(one.object for one in documents)]
+    made = controlled(wanted.document.object, wanted.object, objects)
+    wanted = replace(wanted, object=made.pod)
+    return Inputs((*made.beside, *objects), tuple(documents), wanted, tuple(tried), configuration)
 
 
 def _config(name: str | None) -> Object | None:

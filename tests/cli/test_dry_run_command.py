@@ -134,6 +134,33 @@ def test_pod_of_a_workload_is_made_of_its_template(command: Command, write: Writ
     assert done.problem == "note: the pod is made of the template of CronJob nightly\n"
 
 
+def _replica_set_there(template: dict[str, Any]) -> dict[str, Any]:
+    """The ReplicaSet that the cluster has for a Deployment's template."""
+    owner = {"kind": "Deployment", "name": "w", "controller": True}
+    selector = {"matchLabels": {"app": "w", "pod-template-hash": "1"}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "w-1", "labels": {"pod-template-hash": "1"}, "ownerReferences": [owner]},
+        "spec": {"selector": selector, "template": template},
+    }
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"])
+def test_pods_of_a_workload_are_spread_as_those_of_its_controller(command: Command, write: Write, kind: str) -> None:
+    template = {"metadata": {"labels": {"app": "w"}}, "spec": POD["spec"]}
+    selector = {"app": "w"} if kind == "ReplicationController" else {"matchLabels": {"app": "w"}}
+    of = {"kind": kind, "metadata": {"name": "w"}, "spec": {"selector": selector, "template": template}}
+    labels = {"app": "w", "pod-template-hash": "1"}
+    placed = {**POD, "metadata": {"name": "x", "labels": labels}, "spec": {**POD["spec"], "nodeName": "n1"}}
+    objects = [_node("n1"), _node("n2"), placed, _replica_set_there(template)]
+    for one in objects[:2]:
+        one["metadata"]["labels"]["kubernetes.io/hostname"] = one["metadata"]["name"]
+    ask = ("--cluster", write("there.yaml", yaml.dump_all(objects)), "--pod", write("of.yaml", yaml.dump(of)))
+    scores = json.loads(command("dry-run", *ask, "-o", "json").out)["scores"]
+    assert {node: one["PodTopologySpread"] for node, one in scores.items()} == {"n1": 132, "n2": 200}
+
+
 @pytest.mark.usefixtures("cluster")
 def test_generated_name_serves_as_a_name(command: Command, write: Write) -> None:
     pod = {**POD, "metadata": {"generateName": "web-"}}
