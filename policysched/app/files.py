@@ -35,8 +35,8 @@ class Source:
     """The text of a file, and one document's root node in it."""
 
     file: str
-    text: str
-    compose: Callable[[], Node]
+    text: str = field(repr=False)
+    compose: Callable[[], Node] = field(repr=False)
 
     @cached_property
     def lines(self) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import enum
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from policysched.cli.options import Context, Kubeconfig
 from policysched.cli.output import count, print_finding, visible
+from policysched.cli.waiting import wait_for
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.check_files import check_files  # noqa: PLC0415 - the compiler is not needed for --help
     from policysched.app.check_nodes import read_nodes  # noqa: PLC0415
 
-    nodes = asyncio.run(read_nodes(cluster, kubeconfig, context)) if cluster else None
+    nodes = wait_for(read_nodes(cluster, kubeconfig, context)) if cluster else None
     found = check_files(files, nodes, lenient=allow_none)
     if not found.policies and not found.problems and not allow_none:
         raise UsageError(f"no SchedulingPolicy in {', '.join(files)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import Annotated
@@ -19,6 +18,7 @@ from policysched.cli.options import (
     TableFormat,
 )
 from policysched.cli.output import print_finding, print_parts, visible
+from policysched.cli.waiting import wait_for
 
 
 def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -53,7 +53,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.tables import decision_parts  # noqa: PLC0415
 
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
-    inputs = asyncio.run(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
+    inputs = wait_for(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
     found = inputs.findings()
     report = replace(inputs, metrics=measured).evaluate(found, seed)
     record = report.to_dict()

@@ -1,0 +1,24 @@
+"""Running a coroutine to its end, for commands that only read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a loop of its own and give its result.
+
+    The result is kept out of the main task: where a loop ends, `signal.getsignal` writes an exception's text with the
+    task in it, and a task shows its result, which may be a whole cluster.
+    """
+    made: list[T] = []
+
+    async def run() -> None:
+        made.append(await work)
+
+    asyncio.run(run())
+    return made[0]

@@ -1,0 +1,27 @@
+"""Running a coroutine for a command."""
+
+from policysched.app.files import read
+from policysched.cli.waiting import wait_for
+
+
+class _Large:
+    shown = 0
+
+    def __repr__(self) -> str:
+        self.shown += 1
+        return "large"
+
+
+def test_wait_for_never_shows_the_result() -> None:
+    """A loop's end writes the text of its main task: of a cluster that would be every object of it, many times."""
+
+    async def read_large() -> _Large:
+        return _Large()
+
+    assert wait_for(read_large()).shown == 0
+
+
+def test_a_documents_text_is_no_part_of_how_it_is_shown() -> None:
+    """Each of many objects holds the text of the whole file: what shows them may not repeat it."""
+    [document] = read("kind: Node\nmetadata: {name: n1, annotations: {note: long-long-text}}", "f.yaml")
+    assert "long-long-text" not in repr(document.source)
