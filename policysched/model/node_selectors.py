@@ -10,7 +10,7 @@ Source: component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go, v0.36.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from policysched.model.objects import (
@@ -20,16 +20,11 @@ from policysched.model.objects import (
     PreferredSchedulingTerm,
     Requirement,
 )
-from policysched.model.selectors import (
-    EVERYTHING,
-    LabelMatcher,
-    LabelRequirement,
-    SelectorError,
-    match_labels,
-    requirement,
-)
+from policysched.model.remembered import Remembered
+from policysched.model.selectors import LabelRequirement, SelectorError, requirement
 
 NAME_FIELD: Final = "metadata.name"
+NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +57,35 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorMatcher:
-    """Terms of which one must match, and labels that must be there besides.
+    """Terms of which one must match, and labels of one value each that must be there besides.
 
     Missing: None in place of the terms demands nothing; no terms at all match no node.
     """
 
-    labels: LabelMatcher = EVERYTHING
+    labels: Mapping[str, str] = field(default_factory=dict)
     terms: tuple[NodeTerm, ...] | None = None
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash((frozenset(self.labels.items()), self.terms)))
+        return self._hash or 0
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
         """Tell whether the node is one that is demanded."""
-        if not self.labels.matches(labels):
+        if not all(labels.get(key) == value for key, value in self.labels.items()):
             return False
         return self.terms is None or any(term.matches(name, labels) for term in self.terms)
 
     @property
     def demands_nothing(self) -> bool:
         """Whether every node matches."""
-        return self.terms is None and self.labels.selects_everything
+        return self.terms is None and not self.labels
 
     @property
     def keys(self) -> frozenset[str]:
         """The labels that the answer depends on."""
-        return self.labels.keys.union(one.key for term in self.terms or () for one in term.labels)
+        return frozenset(self.labels).union(one.key for term in self.terms or () for one in term.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +98,7 @@ class WeightedTerm:
 
 def required_nodes(pod: Pod) -> NodeSelectorMatcher:
     """Compile what a pod's nodeSelector and required node affinity demand."""
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = affinity.required if affinity else None
-    terms = None if required is None else tuple(_valid_terms(required.node_selector_terms))
-    return NodeSelectorMatcher(match_labels(pod.spec.node_selector), terms)
+    return NodeSelectorMatcher(pod.spec.node_selector, _required_terms(pod))
 
 
 def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
@@ -115,6 +113,19 @@ def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
 def lenient_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
     """Compile a node selector in which terms that are not valid match no node."""
     return NodeSelectorMatcher(terms=tuple(_valid_terms(selector.node_selector_terms)))
+
+
+def _required(pod: Pod) -> NodeSelector | None:
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    return affinity.required if affinity else None
+
+
+def _terms_of(pod: Pod) -> tuple[NodeTerm, ...]:
+    required = _required(pod)
+    return () if required is None else tuple(_valid_terms(required.node_selector_terms))
+
+
+_required_terms: Final = Remembered[tuple[NodeTerm, ...] | None](_terms_of, _required, None)
 
 
 def preferred_nodes(pod: Pod) -> tuple[WeightedTerm, ...]:

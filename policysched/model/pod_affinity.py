@@ -11,21 +11,16 @@ pkg/scheduler/framework/types.go (PodInfo.Update), v1.36.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, Generic, NamedTuple, TypeVar
-
-import msgspec
-from cachetools import LRUCache
+from typing import Final, NamedTuple
 
 from policysched.model.objects import Affinity, Pod, PodAffinity, PodAffinityTerm
+from policysched.model.remembered import Remembered
 from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
 
-T = TypeVar("T")
 NO_LABELS: Final[Mapping[str, str]] = {}
-KEPT = 1 << 12
-_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +95,12 @@ class Statement(NamedTuple):
     term: AffinityTerm
 
 
-class PerAffinity(Generic[T]):
-    """Answers that depend on a pod's affinity and namespace alone: siblings share them."""
-
-    def __init__(self, answer: Callable[[Pod], T], without: T) -> None:
-        self._answer = answer
-        self._without = without
-        self._kept: LRUCache[bytes, T] = LRUCache(KEPT)
-
-    def __call__(self, pod: Pod) -> T:
-        """Give the answer for a pod."""
-        affinity = pod.spec.affinity
-        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-            return self._without
-        key = _ENCODER.encode((pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
-        if key not in self._kept:
-            self._kept[key] = self._answer(pod)
-        return self._kept[key]
+def _stated(pod: Pod) -> tuple[str, PodAffinity | None, PodAffinity | None] | None:
+    """Give what a pod says about others, and the namespace in which it says so; None where that is nothing."""
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return None
+    return pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity
 
 
 def _terms_of(pod: Pod) -> PodTerms:
@@ -163,7 +147,7 @@ def _statements_of(pod: Pod) -> Mapping[Statement, int]:
     return stated
 
 
-pod_terms: Final = PerAffinity(_terms_of, PodTerms())
+pod_terms: Final = Remembered(_terms_of, _stated, PodTerms())
 """Give a pod's terms, as the pod that is to be placed reads them."""
-statements: Final = PerAffinity[Mapping[Statement, int]](_statements_of, {})
+statements: Final = Remembered[Mapping[Statement, int]](_statements_of, _stated, {})
 """Give how often a placed pod states what."""

@@ -9,10 +9,11 @@ Source: apimachinery/pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go (LabelS
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from policysched.model.label_faults import invalid, requirement_fault
 from policysched.model.names import is_label_value, is_qualified_name
@@ -35,14 +36,17 @@ class Operator(StrEnum):
     GREATER = "Gt"
     LESS = "Lt"
 
+    __hash__ = str.__hash__
+
 
 _OF_LABELS: Final = frozenset((Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST))
 """What label selectors know; the others are for node selectors."""
+FEW: Final = 8
+"""How many values are looked through one behind the other."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LabelRequirement:
-    """What one label must be; `bound` is the number of Gt and Lt."""
+class LabelRequirement(NamedTuple):
+    """What one label must be; the values of In and NotIn are sorted, `bound` is the number of Gt and Lt."""
 
     key: str
     operator: Operator
@@ -53,9 +57,9 @@ class LabelRequirement:
         """Tell whether the label may have this value, None standing for an object without the label."""
         match self.operator:
             case Operator.IN:
-                return value in self.values
+                return self._lists(value)
             case Operator.NOT_IN:
-                return value not in self.values
+                return not self._lists(value)
             case Operator.EXISTS:
                 return value is not None
             case Operator.DOES_NOT_EXIST:
@@ -64,6 +68,13 @@ class LabelRequirement:
                 return self._compares(value)
             case _:
                 assert_never(self.operator)
+
+    def _lists(self, value: str | None) -> bool:
+        values = self.values
+        if value is None or len(values) <= FEW:
+            return value in values
+        place = bisect_left(values, value)
+        return place < len(values) and values[place] == value
 
     def _compares(self, value: str | None) -> bool:
         number = None if value is None else int64(value)
@@ -135,7 +146,7 @@ def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
 
 def match_labels(labels: Mapping[str, str]) -> LabelMatcher:
     """Compile a plain map of labels, as `nodeSelector` and Services have it; it is not validated."""
-    return _matcher(_exactly(labels))
+    return LabelMatcher(_exactly(dict(sorted(labels.items()))))
 
 
 def requirement(one: Requirement) -> LabelRequirement:

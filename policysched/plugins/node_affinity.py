@@ -36,6 +36,7 @@ from policysched.model import objects
 from policysched.model.node_selectors import (
     NAME_FIELD,
     NodeSelectorMatcher,
+    WeightedTerm,
     node_selector,
     preferred_nodes,
     preferred_terms,
@@ -45,7 +46,7 @@ from policysched.model.objects import Node, NodeSelector, NodeSelectorTerm, Pod
 from policysched.model.selectors import SelectorError
 from policysched.plugins.bases import OwnRowOnly, row_count
 from policysched.plugins.hints import nodes_of
-from policysched.plugins.node_selection import Test, selector_test, term_test
+from policysched.plugins.node_selection import AskedRows, SelectorTest, terms_nbytes
 from policysched.state.nodes import NodeTable
 
 ENFORCED, UNMATCHED = 1, 2
@@ -60,16 +61,26 @@ CONFLICT = "pod affinity terms conflict"
 class Demands:
     """What nodes must be, by the configuration and by the pod."""
 
-    enforced: Test | None
-    own: Test
+    enforced: SelectorTest | None
+    own: SelectorTest
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the pod's own demands take. Units: bytes."""
+        return self.own.nbytes
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """Tests with what they add to the score."""
+    """Terms with what they add to the score."""
 
     nodes: NodeTable
-    weighted: tuple[tuple[int, Test], ...]
+    weighted: tuple[WeightedTerm, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the terms take. Units: bytes."""
+        return terms_nbytes(one.term for one in self.weighted)
 
 
 class NodeAffinity(OwnRowOnly):
@@ -106,8 +117,8 @@ class NodeAffinity(OwnRowOnly):
 
     def filter_alone(self, pod: Pod, cluster: Cluster) -> Demands:
         """Compile the demands."""
-        enforced = None if self._enforced is None else selector_test(self._enforced, cluster.nodes)
-        return Demands(enforced, selector_test(required_nodes(pod), cluster.nodes))
+        enforced = None if self._enforced is None else SelectorTest(self._enforced, cluster.nodes)
+        return Demands(enforced, SelectorTest(required_nodes(pod), cluster.nodes))
 
     def filter(self, state: Demands, rows: Rows) -> Codes:
         """Reject rows that are not what is demanded, by the configuration first."""
@@ -128,15 +139,18 @@ class NodeAffinity(OwnRowOnly):
             wishes = (*self._added_wishes, *preferred_nodes(pod))
         except SelectorError as error:
             return Status(Code.ERROR, (str(error),))
-        return Wishes(cluster.nodes, tuple((one.weight, term_test(one.term, cluster.nodes)) for one in wishes))
+        return Wishes(cluster.nodes, wishes)
 
     score_alone = prepare_score
 
     def score(self, state: Wishes, rows: Rows) -> Scores:
         """Add up the weights of the wishes that a row fulfils."""
         scores = np.zeros(row_count(state.nodes, rows), np.int64)
-        for weight, test in state.weighted:
-            scores += weight * test(rows)
+        asked = AskedRows(state.nodes, rows)
+        for one in state.weighted:
+            held = asked.term(one.term)
+            if held is not False:
+                np.add(scores, one.weight, out=scores, where=held)
         return scores
 
     def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at

@@ -1,93 +1,207 @@
-"""Node selectors answered on columns: a compiled selector becomes a test that takes rows and gives a mask.
+"""Node selectors answered on columns: which of the rows hold what a compiled selector asks.
 
-Knows columns and compiled selectors, no plugin. The values of a single-valued requirement are compared as codes;
-all others are judged once per distinct value, so nothing is done per row in Python.
+Knows columns and compiled selectors, no plugin. A selector is read as it is whenever rows are asked about: nothing is
+kept for single requirements. One about a label that no node has, or about values that none has, takes no array at all,
+and nothing is asked of rows any more once the answer is settled for all of them.
+
+Shapes: R rows asked about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policysched.framework import Mask, Rows
 from policysched.model.node_selectors import NAME_FIELD, FieldRequirement, NodeSelectorMatcher, NodeTerm
-from policysched.model.selectors import LabelRequirement, Operator
+from policysched.model.selectors import LabelRequirement, Operator, int64
 from policysched.plugins.bases import row_count
-from policysched.plugins.verdicts import Verdicts
+from policysched.state.interner import MISSING
 from policysched.state.nodes import NodeTable
 
-Test = Callable[[Rows], Mask]
-"""Which of the rows hold what is asked.
+Held = bool | Mask
+"""The rows that hold something; True for all of them, False for none.
 
-Shapes: R rows -> (R,) bool, a new array.
+Shapes: (R,).
 """
+Numbers = tuple[NDArray[np.int64], Mask]
+BYTES_PER_TERM = 512
+"""The memory that a term of few requirements takes. Units: bytes."""
 
 
-def selector_test(selector: NodeSelectorMatcher, nodes: NodeTable) -> Test:
+class SelectorTest:
+    """Tells which rows a selector matches.
+
+    Args:
+        selector: what is demanded.
+        nodes: the rows.
+    """
+
+    __slots__ = ("_nodes", "_selector", "nbytes")
+
+    def __init__(self, selector: NodeSelectorMatcher, nodes: NodeTable) -> None:
+        self._selector = selector
+        self._nodes = nodes
+        self.nbytes = terms_nbytes(selector.terms or ())
+        """The memory that the terms take; the labels are the pod's own. Units: bytes."""
+
+    def __call__(self, rows: Rows) -> Mask:
+        """Give the rows that match.
+
+        Shapes: (R,), a new array.
+        """
+        asked = AskedRows(self._nodes, rows)
+        held = asked.labels(self._selector.labels)
+        if held is not False and self._selector.terms is not None:
+            held = _both(held, asked.any_of(self._selector.terms))
+        return asked.mask(held)
+
+
+class AskedRows:
+    """Some rows about which much is asked: what several requirements read is looked up once."""
+
+    __slots__ = ("_nodes", "_numbers", "_rows")
+
+    def __init__(self, nodes: NodeTable, rows: Rows) -> None:
+        self._nodes = nodes
+        self._rows = rows
+        self._numbers: dict[str, Numbers] = {}
+
+    def mask(self, held: Held) -> Mask:
+        """Give an answer as an array of its own."""
+        return np.full(row_count(self._nodes, self._rows), held) if isinstance(held, bool) else held
+
+    def labels(self, labels: Mapping[str, str]) -> Held:
+        """Ask for labels of one value each."""
+        if not all(map(self._nodes.has_label, labels)):
+            return False
+        return _all(self._has(key, [value]) for key, value in labels.items())
+
+    def any_of(self, terms: Iterable[NodeTerm]) -> Held:
+        """Ask for any of some terms."""
+        found: Held = False
+        for term in terms:
+            found = _either(found, self.term(term))
+            if found is True or (found is not False and found.all()):
+                return True
+        return found
+
+    def term(self, term: NodeTerm) -> Held:
+        """Ask for every requirement of a term."""
+        labels = self._labelled(term.labels)
+        return labels if labels is False else _both(labels, self._fields(term.fields))
+
+    def _labelled(self, requirements: Iterable[LabelRequirement]) -> Held:
+        return _all(self.label(one) for one in requirements)
+
+    def _fields(self, requirements: Iterable[FieldRequirement]) -> Held:
+        return _all(self._field(one) for one in requirements)
+
+    def label(self, one: LabelRequirement) -> Held:
+        """Ask for one label."""
+        if not self._nodes.has_label(one.key):
+            return one.admits(None)
+        match one.operator:
+            case Operator.IN:
+                return self._has(one.key, one.values)
+            case Operator.NOT_IN:
+                return _not(self._has(one.key, one.values))
+            case Operator.EXISTS:
+                return self._there(one.key)
+            case Operator.DOES_NOT_EXIST:
+                return ~self._there(one.key)
+        numbers, valid = self._read(one.key)
+        beyond = numbers > one.bound if one.operator is Operator.GREATER else numbers < one.bound
+        return valid & beyond
+
+    def _codes(self, key: str) -> NDArray[np.int32]:
+        return self._nodes.labels(key)[self._rows]
+
+    def _there(self, key: str) -> Mask:
+        there: Mask = self._codes(key) != MISSING
+        return there
+
+    def _has(self, key: str, values: Iterable[str]) -> Held:
+        """Ask for one of some values of a label."""
+        return self._among(self._codes(key), values)
+
+    def _among(self, codes: NDArray[np.int32], texts: Iterable[str]) -> Held:
+        find = self._nodes.strings.find
+        wanted = [code for text in texts if (code := find(text)) != MISSING]
+        if not wanted:
+            return False
+        found: Mask = codes == wanted[0] if len(wanted) == 1 else np.isin(codes, wanted)
+        return found
+
+    def _field(self, one: FieldRequirement) -> Held:
+        """Ask for one field; all but the name are empty on every node."""
+        if one.key != NAME_FIELD:
+            return one.admits("")
+        named = self._among(self._nodes.name.data[self._rows], (one.value,))
+        return _not(named) if one.negated else named
+
+    def _read(self, key: str) -> Numbers:
+        """Read a label's values as integers of 64 bits; tell where they are some."""
+        if key not in self._numbers:
+            codes, inverse = np.unique(self._codes(key), return_inverse=True)
+            texts = (None if code == MISSING else self._nodes.strings.text(code) for code in codes.tolist())
+            read = [None if text is None else int64(text) for text in texts]
+            numbers = np.array([number or 0 for number in read], np.int64)
+            valid = np.array([number is not None for number in read], np.bool_)
+            self._numbers[key] = numbers[inverse], valid[inverse]
+        return self._numbers[key]
+
+
+def selector_test(selector: NodeSelectorMatcher, nodes: NodeTable) -> Callable[[Rows], Mask]:
     """Test nodes against all of a selector: its labels, and one of its terms where it has terms."""
-    tests = [label_test(one, nodes) for one in selector.labels.requirements or ()]
-    if selector.labels.selects_nothing:
-        tests.append(_constant(nodes, holds=False))
-    if selector.terms is not None:
-        tests.append(_any_of([term_test(term, nodes) for term in selector.terms], nodes))
-    return _all_of(tests, nodes)
+    return SelectorTest(selector, nodes)
 
 
-def term_test(term: NodeTerm, nodes: NodeTable) -> Test:
-    """Test nodes against every requirement of a term."""
-    labels = [label_test(one, nodes) for one in term.labels]
-    return _all_of([*labels, *(field_test(one, nodes) for one in term.fields)], nodes)
+def labels_test(keys: Iterable[str], nodes: NodeTable) -> Callable[[Rows], Mask]:
+    """Test whether nodes have some labels, whatever their values."""
+    term = NodeTerm(tuple(LabelRequirement(key, Operator.EXISTS) for key in keys))
+    return SelectorTest(NodeSelectorMatcher(terms=(term,)), nodes)
 
 
-def label_test(one: LabelRequirement, nodes: NodeTable) -> Test:
-    """Test one label."""
-    key = one.key
-    match one.operator:
-        case Operator.EXISTS:
-            return lambda rows: nodes.labels(key)[rows] >= 0
-        case Operator.DOES_NOT_EXIST:
-            return lambda rows: nodes.labels(key)[rows] < 0
-        case Operator.IN if len(one.values) == 1:
-            code = nodes.strings.code(one.values[0])
-            return lambda rows: nodes.labels(key)[rows] == code
-    verdicts = Verdicts[str](nodes.strings, one.admits, missing=one.admits(None))
-    return lambda rows: verdicts.of(nodes.labels(key)[rows]) != 0
+def terms_nbytes(terms: Iterable[NodeTerm]) -> int:
+    """Estimate the memory of terms.
+
+    Units: bytes.
+    """
+    return sum(BYTES_PER_TERM * (1 + len(one.labels) + len(one.fields)) + _values_nbytes(one.labels) for one in terms)
 
 
-def field_test(one: FieldRequirement, nodes: NodeTable) -> Test:
-    """Test one field; all but the name are empty on every node."""
-    if one.key != NAME_FIELD:
-        return _constant(nodes, holds=one.admits(""))
-    code = nodes.strings.code(one.value)
-    if one.negated:
-        return lambda rows: nodes.name.data[rows] != code
-    return lambda rows: nodes.name.data[rows] == code
+def _values_nbytes(requirements: Iterable[LabelRequirement]) -> int:
+    return sum(64 * len(one.values) for one in requirements)
 
 
-def _constant(nodes: NodeTable, *, holds: bool) -> Test:
-    return lambda rows: np.full(row_count(nodes, rows), holds)
+def _all(answers: Iterator[Held]) -> Held:
+    """Join answers of which all must hold; those behind the first that leaves no row are not asked for."""
+    found: Held = True
+    for one in answers:
+        found = _both(found, one)
+        if found is False or (found is not True and not found.any()):
+            return False
+    return found
 
 
-def _all_of(tests: Iterable[Test], nodes: NodeTable) -> Test:
-    first, *others = [*tests] or [_constant(nodes, holds=True)]
-
-    def test(rows: Rows) -> Mask:
-        mask = first(rows)
-        for other in others:
-            mask &= other(rows)
-        return mask
-
-    return test
+def _both(one: Held, other: Held) -> Held:
+    if isinstance(one, bool):
+        return other if one else False
+    if isinstance(other, bool):
+        return one if other else False
+    return one & other
 
 
-def _any_of(tests: Iterable[Test], nodes: NodeTable) -> Test:
-    first, *others = [*tests] or [_constant(nodes, holds=False)]
+def _either(one: Held, other: Held) -> Held:
+    if isinstance(one, bool):
+        return True if one else other
+    if isinstance(other, bool):
+        return True if other else one
+    return one | other
 
-    def test(rows: Rows) -> Mask:
-        mask = first(rows)
-        for other in others:
-            mask |= other(rows)
-        return mask
 
-    return test
+def _not(held: Held) -> Held:
+    return not held if isinstance(held, bool) else ~held

@@ -10,7 +10,7 @@ Source: plugins/podtopologyspread/common.go (matchNodeInclusionPolicies), filter
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from policysched.framework import Aspect, Cluster, Mask, Rows
 from policysched.model.node_selectors import NodeSelectorMatcher, required_nodes
 from policysched.model.objects import Pod, Taint, Toleration
-from policysched.model.selectors import LabelRequirement, Operator
 from policysched.model.taints import tolerates_all
-from policysched.plugins.node_selection import Test, label_test, selector_test
+from policysched.plugins.node_selection import labels_test, selector_test
 from policysched.plugins.pod_topology_spread_constraints import Constraint
 from policysched.plugins.verdicts import Verdicts
 from policysched.state.domains import NO_DOMAIN
@@ -153,10 +152,9 @@ class Labelled:
         return self._mask
 
 
-def _tests(wanted: Inclusion, cluster: Cluster) -> list[Test]:
+def _tests(wanted: Inclusion, cluster: Cluster) -> list[Callable[[Rows], Mask]]:
     nodes = cluster.nodes
-    exist = [LabelRequirement(key, Operator.EXISTS) for key in sorted(wanted.labels)]
-    tests = [label_test(one, nodes) for one in exist]
+    tests = [labels_test(sorted(wanted.labels), nodes)] if wanted.labels else []
     if wanted.demanded is not None:
         tests.append(selector_test(wanted.demanded, nodes))
     if wanted.tolerations is not None:

@@ -141,7 +141,8 @@ def has_capacity(name: str, size: int, capacities: Iterable[CSIStorageCapacity],
             selector = compile_selector(one.node_topology)
         except SelectorError:
             continue
-        enough |= _holds(NodeSelectorMatcher(labels=selector), cluster)
+        if selector.requirements is not None:
+            enough |= _holds(NodeSelectorMatcher(terms=(NodeTerm(selector.requirements),)), cluster)
     return enough
 
 

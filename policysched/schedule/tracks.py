@@ -181,19 +181,20 @@ class Narrowing:
         self._status = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")
 
     @staticmethod
-    def prepare(allowed: frozenset[str], cluster: Cluster) -> tuple[NDArray[np.int32], Cluster]:
-        """Keep the codes of the nodes that are left."""
-        return np.array([cluster.strings.code(name) for name in sorted(allowed)], np.int32), cluster
+    def prepare(allowed: frozenset[str], cluster: Cluster) -> tuple[frozenset[str], Cluster]:
+        """Keep the names of the nodes that are left, be they there already or not."""
+        return allowed, cluster
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Never called: its state comes from `prepare`."""
         raise AssertionError((pod, cluster))
 
-    def filter(self, state: tuple[NDArray[np.int32], Cluster], rows: Rows) -> Codes:
+    def filter(self, state: tuple[frozenset[str], Cluster], rows: Rows) -> Codes:
         """Reject the nodes that are not among those left."""
         allowed, cluster = state
-        names = cluster.nodes.name.data[rows]
-        outside: Mask = np.isin(names, allowed, invert=True) | (names == MISSING)
+        find = cluster.strings.find
+        known = np.array([code for name in allowed if (code := find(name)) != MISSING], np.int32)
+        outside: Mask = np.isin(cluster.nodes.name.data[rows], known, invert=True)
         return outside.astype(np.int32)
 
     def reason(self, state: Any, code: int) -> Status:  # noqa: ARG002 - it has one reason

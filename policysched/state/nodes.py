@@ -61,6 +61,15 @@ class NodeTable:
         """Give the codes of a label's values, −1 where a row has none."""
         return self._label_columns.column(key, self._labels).data
 
+    def has_label(self, key: str) -> bool:
+        """Tell whether any node has a label."""
+        return key in self._label_columns
+
+    @property
+    def label_keys_epoch(self) -> int:
+        """What moves when a node is the first to have a label, or the last one loses it."""
+        return self._label_columns.epoch
+
     def annotations(self, key: str) -> NDArray[np.int32]:
         """Give the codes of an annotation's values, −1 where a row has none."""
         return self._annotation_columns.column(key, self._annotations).data
@@ -129,10 +138,10 @@ class NodeTable:
         return row
 
     def _store_texts(self, row: int, labels: Mapping[str, str], annotations: Mapping[str, str]) -> None:
+        self._label_columns.store(row, self._labels[row], labels)
+        self._annotation_columns.store(row, self._annotations[row], annotations)
         self._labels[row] = labels
         self._annotations[row] = annotations
-        self._label_columns.store(row, labels)
-        self._annotation_columns.store(row, annotations)
 
     def _store_allocatable(self, row: int, node: Node) -> None:
         amounts = allocatable(node)

@@ -20,7 +20,7 @@ from policysched.model.objects import (
     Requirement,
 )
 from policysched.model.objects import NodeAffinity as Wishes
-from policysched.model.selectors import NOTHING, SelectorError
+from policysched.model.selectors import SelectorError
 from policysched.plugins.node_affinity import NodeAffinity
 from policysched.plugins.node_selection import selector_test
 from tests.build import cluster, node, pod
@@ -222,18 +222,23 @@ def test_node_affinity_does_not_wait_for_nodes_that_are_not_enforced() -> None:
 
 def test_selector_test_knows_the_selector_that_selects_nothing() -> None:
     state = cluster(*NODES)
-    assert not selector_test(NodeSelectorMatcher(labels=NOTHING), state.nodes)(slice(0, 4)).any()
+    assert not selector_test(NodeSelectorMatcher(terms=()), state.nodes)(slice(0, 4)).any()
     assert selector_test(NodeSelectorMatcher(), state.nodes)(slice(0, 4)).all()
 
 
 def random_term(random: random.Random) -> NodeSelectorTerm:
     operator = random.choice(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
-    values = [str(random.randrange(8)) for _ in range(random.randint(1, 3))]
+    values = [str(random.randrange(12)) for _ in range(random.choice((1, 2, 3, 20)))]
     count = {"Exists": 0, "DoesNotExist": 0, "Gt": 1, "Lt": 1}.get(operator, len(values))
-    term = label(random.choice("xyz"), operator, *values[:count])
+    term = label(random.choice(("x", "y", "z", "absent")), operator, *values[:count])
     return NodeSelectorTerm(
         match_expressions=[*term.match_expressions, *label("x", "NotIn", values[0]).match_expressions]
     )
+
+
+def random_labels(random: random.Random) -> dict[str, str]:
+    keys = [key for key in ("x", "y", "z", "absent") if random.random() < 0.1]
+    return {key: str(random.randrange(9)) for key in keys}
 
 
 def liked(terms: Sequence[NodeSelectorTerm], one: Node) -> int:
@@ -253,8 +258,8 @@ def test_node_affinity_equals_matching_node_by_node() -> None:
     )
     subset = np.array(sorted(draw.sample(range(100), 20)), np.int32)
     for _ in range(60):
-        terms = [random_term(draw) for _ in range(draw.randint(1, 3))]
-        incoming = demanding(*terms)
+        terms = [random_term(draw) for _ in range(draw.choice((1, 2, 3, 30)))]
+        incoming = demanding(*terms, **random_labels(draw))
         matcher = required_nodes(incoming)
         matching = [
             one is not None and matcher.matches(one.metadata.name, one.metadata.labels) for one in state.nodes.nodes
@@ -265,3 +270,26 @@ def test_node_affinity_equals_matching_node_by_node() -> None:
         liking = pod(affinity=Affinity(node_affinity=wishes(*((3 + i, term) for i, term in enumerate(terms)))))
         sums = [liked(terms, one) for one in state.nodes.nodes if one is not None]
         assert raw_scores(NodeAffinity(), liking, state).tolist() == sums
+
+
+def test_node_affinity_prepared_once_follows_labels_that_come_and_go() -> None:
+    draw = random.Random(11)
+    state = cluster(*(node(f"n{i}") for i in range(6)))
+    pods = [demanding(random_term(draw), random_term(draw), **random_labels(draw)) for _ in range(40)]
+    pods += [demanding(named("n1"), named("n7", operator="NotIn"))]
+    prepared = [NodeAffinity().filter_alone(one, state) for one in pods]
+    for _ in range(60):
+        labels = {key: str(draw.randrange(8)) for key in ("x", "y", "z", "absent") if draw.random() < 0.2}
+        state.set_node(node(f"n{draw.randrange(8)}", labels=labels))
+        for one, demands in zip(pods, prepared, strict=True):
+            matcher = required_nodes(one)
+            there = [found for found in state.nodes.nodes if found is not None]
+            matching = [matcher.matches(found.metadata.name, found.metadata.labels) for found in there]
+            assert (NodeAffinity().filter(demands, slice(0, state.nodes.size)) == 0).tolist() == matching
+
+
+def test_what_pods_demand_is_not_interned() -> None:
+    state = cluster(*NODES)
+    incoming = demanding(label("k", "In", "nowhere", "never"), named("unknown"), unheard="of", k="none")
+    rejected(NodeAffinity(), incoming, state)
+    assert {state.strings.find(text) for text in ("nowhere", "never", "unknown", "of", "none")} == {-1}

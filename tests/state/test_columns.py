@@ -42,11 +42,11 @@ def texts() -> tuple[TextColumns, Strings, ColumnSet]:
 
 def test_a_key_is_built_from_the_rows_on_first_use_and_kept() -> None:
     made, strings, _ = texts()
-    made.store(0, {"a": "x"})  # nobody reads a key yet
+    made.store(0, {}, {"a": "x"})  # nobody reads a key yet
     column = made.column("a", [{"a": "x"}, {}, {"a": ""}])
     assert column.data[:3].tolist() == [strings.find("x"), MISSING, strings.find("")]
-    made.store(1, {"a": "y", "b": "z"})
-    made.store(0, {})
+    made.store(1, {}, {"a": "y", "b": "z"})
+    made.store(0, {"a": "x"}, {})
     assert column.data[:3].tolist() == [MISSING, strings.find("y"), strings.find("")]
     assert strings.find("z") == MISSING
     assert made.column("a", []) is column
@@ -54,10 +54,12 @@ def test_a_key_is_built_from_the_rows_on_first_use_and_kept() -> None:
 
 def test_only_the_keys_used_last_are_kept() -> None:
     made, strings, columns = texts()
+    computed = [f"computed-{number}" for number in range(MAX_KEYS - 2)]
     rows = [{"kept": "x", "lost": "y"}]
+    made.store(0, {}, dict.fromkeys(["kept", "lost", "one-more", *computed], "x"))
     first, lost = made.column("kept", rows), made.column("lost", rows)
-    for number in range(MAX_KEYS - 2):
-        made.column(f"computed-{number}", rows)
+    for key in computed:
+        made.column(key, rows)
     assert made.column("kept", rows) is first
     made.column("one-more", rows)
     assert made.column("kept", rows) is first
@@ -67,3 +69,23 @@ def test_only_the_keys_used_last_are_kept() -> None:
     columns.grow()
     assert first.data.size == again.data.size == columns.capacity
     assert lost.data.size < columns.capacity
+
+
+def test_keys_that_no_row_has_share_one_column() -> None:
+    made, _, columns = texts()
+    nothing = made.column("a", [{}, {}])
+    assert made.column("b", [{}, {}]) is nothing
+    assert ("a" in made, len(made)) == (False, 0)
+    made.store(1, {}, {"a": "x"})
+    assert ("a" in made, made.epoch) == (True, 1)
+    column = made.column("a", [{}, {"a": "x"}])
+    assert (column.data[:2] >= 0).tolist() == [False, True]
+    made.store(0, {}, {"a": "y"})
+    made.store(1, {"a": "x"}, {})
+    assert ("a" in made, made.epoch, len(made)) == (True, 1, 1)
+    made.store(0, {"a": "y"}, {"b": "y"})
+    assert ("a" in made, made.epoch, len(made)) == (False, 3, 0)
+    assert made.column("a", [{"b": "y"}, {}]) is nothing
+    columns.grow()
+    assert nothing.data.size == columns.capacity
+    assert not (nothing.data >= 0).any()
