@@ -46,7 +46,7 @@ def check_documents(documents: Iterable[Document], cluster: Cluster | None = Non
     return [
         found
         for document in documents
-        if document.object.get("kind") == KIND
+        if shape.is_meant(document.object)
         for found in findings(document.object, document, cluster)
     ]
 
@@ -62,7 +62,7 @@ def findings(policy: Object, document: Document | None = None, cluster: Cluster 
     Raises:
         UsageError: the object is no SchedulingPolicy.
     """
-    if not isinstance(policy, Mapping) or policy.get("kind") != KIND:
+    if not isinstance(policy, Mapping) or not shape.is_meant(policy):
         raise UsageError(f"expected an object of kind {KIND}")
     name = policy_name(policy)
     found = [

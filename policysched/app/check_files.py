@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from policysched.app.check import check_documents
 from policysched.app.files import Document, as_text, expand, read, read_bytes, shown
 from policysched.app.findings import Finding
+from policysched.app.shape import is_meant
 from policysched.errors import UsageError
 from policysched.framework import Cluster
 from policysched.model.policy import KIND
@@ -70,4 +71,4 @@ def _policies(file: str, *, lenient: bool) -> list[Document]:
     data = read_bytes(file)
     if lenient and KIND.encode() not in data:
         return []
-    return [one for one in read(as_text(data, shown(file)), shown(file)) if one.object.get("kind") == KIND]
+    return [one for one in read(as_text(data, shown(file)), shown(file)) if is_meant(one.object)]

@@ -85,6 +85,9 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     Raises:
         UsageError: an object is malformed, or the configuration does not fit the pod.
     """
+    for name, several in (("objects", objects), ("policies", policies)):
+        if isinstance(several, Mapping | str):
+            raise UsageError(f"{name} are a list: write `{name}=[{name[0]}]` where there is one object `{name[0]}`")
     given = list(_unlisted(objects))
     classes = priority_classes(given)
     wanted = decode_pod(fill_pod(_of_kind(pod, "Pod"), classes))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from policysched.app.definition import policy_schema
 from policysched.language import Diagnostic
-from policysched.model.policy import API_VERSION
+from policysched.model.policy import API_VERSION, KIND
 from policysched.sandbox.schema import prune, validate
 
 CODE: Final = "E0001"
@@ -43,11 +43,57 @@ _FOUND: Final = {
     "number": "a number",
     "null": "nothing",
 }
+_BOOLEANS: Final = frozenset({"true", "false"})
+_CASE: Final = "a case is a line `guard → number`"
+_ARMS: Final = ("value", "score", "then", "points", "weight")
+_GUARDS: Final = ("when", "if", "guard", "condition", "expression", "require")
+_LONGEST: Final = 60
+"""How long a text of the user may be that a help repeats. Units: characters."""
 Object = Mapping[str, Any]
+
+
+def _all(names: str, meant: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), meant)
+
+
+_OTHER_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "": {
+        **_all("scheduler schedulers profiles profile", "schedulerNames"),
+        **_all("selector labelSelector podLabels", "podSelector"),
+        **_all("when condition if match matches appliesIf", "appliesTo"),
+        **_all("namespaces", "namespaceSelector"),
+        **_all("variables vars lets", "let"),
+    },
+    "filters[]": {
+        **_all("expression expr condition rule filter if where match required value", "require"),
+        **_all("reason text", "message"),
+    },
+    "scores[]": {
+        **_all("expression expr score points rule formula", "value"),
+        **_all("case rules", "cases"),
+        **_all("if condition", "when"),
+    },
+    "let[]": _all("expression expr", "value"),
+    "metrics[]": {**_all("promql expression expr prometheus", "query"), **_all("label", "nodeLabel")},
+}
+"""The fields that other names were meant as, by where they stand under `spec`."""
+_RULES: Final = "write `filters` for what keeps pods off nodes, `scores` for what prefers nodes"
+
+
+def is_meant(policy: Object) -> bool:
+    """Whether an object was to be a SchedulingPolicy, whatever its kind says."""
+    kind, version = policy.get("kind"), policy.get("apiVersion")
+    if kind == KIND:
+        return True
+    if isinstance(version, str) and version.partition("/")[0] == API_VERSION.partition("/")[0]:
+        return True
+    return isinstance(kind, str) and bool(difflib.get_close_matches(kind[:_LONGEST], [KIND], 1, 0.75))
 
 
 def faults(policy: Object) -> Iterator[Diagnostic]:
     """Find what is wrong with a policy's shape, its fields' texts aside."""
+    if policy.get("kind") != KIND:
+        yield _fault("kind", f"expected {KIND}", policy.get("kind"), f"did you mean `{KIND}`?")
     if policy.get("apiVersion") != API_VERSION:
         yield _fault("apiVersion", f"expected {API_VERSION}", policy.get("apiVersion"))
     yield from _name_faults(policy.get("metadata"))
@@ -55,10 +101,14 @@ def faults(policy: Object) -> Iterator[Diagnostic]:
     unknown = prune(pruned, policy_schema())
     causes = list(validate(pruned, policy_schema()))
     wrong = tuple(f"{cause.field}." for cause in causes)
+    texts = [field for field in unknown if isinstance(_value(policy, field), str)]
+    meant = {f"{field.rpartition('.')[0]}.{_meant(field)}" for field in texts}
     for field in unknown:
         if not field.startswith(wrong):
             yield _fault(field, f'{UNKNOWN} "{_last(field)}"', _last(field), _suggest(field))
     for cause in causes:
+        if cause.reason == "FieldValueRequired" and cause.field in meant:
+            continue
         # The compiler finds names that are there twice, and says where.
         if cause.reason != "FieldValueDuplicate" or not cause.field.startswith("spec."):
             yield _explain(cause.field, cause.reason, cause.text, _value(policy, cause.field))
@@ -80,7 +130,10 @@ def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
             parent[listed[1]][int(listed[2])] = item
             continue
         value = parent.pop(name, None)
-        if isinstance(value, bool | int | float) and one.help == QUOTE:
+        meant = _meant(one.field) if one.message.startswith(UNKNOWN) else ""
+        if meant and isinstance(value, str):
+            parent.setdefault(meant, value)
+        elif isinstance(value, bool | int | float) and one.help == QUOTE:
             parent[name] = str(value).lower()
         elif item is not None:
             parent[name] = item
@@ -107,7 +160,7 @@ def _explain(field: str, reason: str, text: str, value: Any) -> Diagnostic:
     match = _TYPE.search(text)
     if match is not None:
         message = f"expected {_WANTED[match['wanted']]}, got {_FOUND[match['found']]}"
-        return _fault(field, message, value, _how_to_write(match["wanted"], match["found"], value))
+        return _fault(field, message, value, _how_to_write(field, match["wanted"], match["found"], value))
     if reason == "FieldValueRequired":
         return _fault(field, f"`{_last(field)}` is missing", None)
     short = text.replace(f"{field} in body ", "")
@@ -138,11 +191,24 @@ def _width(value: object) -> int:
     return 0
 
 
-def _how_to_write(wanted: str, found: str, value: Any) -> str | None:
+def _how_to_write(field: str, wanted: str, found: str, value: Any) -> str | None:
+    if "string" in wanted:
+        return _as_text(field, found, value)
+    text = value.strip() if isinstance(value, str) else ""
     if wanted == "array":
         return "write `- ` before each item"
-    if "string" not in wanted:
-        return None
+    if wanted == "object" and field.endswith("Selector") and 0 < len(text) < _LONGEST and text.count("=") == 1:
+        return f"write `{{matchLabels: {{{text.replace('=', ': ')}}}}}`"
+    if wanted in {"integer", "number"} and text.removeprefix("-").isdecimal():
+        return f"write `{text[:_LONGEST]}` without quotes"
+    return f"write `{text.lower()}` without quotes" if wanted == "boolean" and text.lower() in _BOOLEANS else None
+
+
+def _as_text(field: str, found: str, value: Any) -> str | None:
+    if field.endswith("]") and ".cases[" in field and isinstance(value, Mapping) and set(value) & set(_GUARDS):
+        guard, arm = (next((value[name] for name in names if name in value), "") for names in (_GUARDS, _ARMS))
+        line = f"{guard} → {arm}"
+        return f"write `{line}`: {_CASE}" if arm != "" and len(line) <= _LONGEST else _CASE
     if isinstance(value, Mapping) and all(isinstance(one, int | float) for one in value.values()):
         return 'write `→` in place of ":"; YAML reads a key before it'
     if found == "object":
@@ -163,11 +229,30 @@ def _value(value: Any, field: str) -> Any:
     return value
 
 
-def _suggest(field: str) -> str | None:
-    if re.fullmatch(r"spec\.(pod|namespace)Selector\..*", field):
-        return "labels stand under `matchLabels`"
+def _meant(field: str) -> str:
+    """Give the field that an unknown one was meant as, empty where that is not sure."""
+    return _OTHER_WORDS.get(_where(field), {}).get(_last(field), "") or _close(field)
+
+
+def _where(field: str) -> str:
+    """Give where under `spec` a field stands, without the numbers of items."""
+    return re.sub(r"\[\d+\]", "[]", field).removeprefix("spec.").rpartition(".")[0]
+
+
+def _close(field: str) -> str:
+    """Give the field that one looks like, empty where there is none."""
     schema = policy_schema()
     for name in re.sub(r"\[\d+\]", "[]", field.rpartition(".")[0]).replace("[]", ".[]").split("."):
         schema = schema.get("items", {}) if name == "[]" else schema.get("properties", {}).get(name, {})
-    close = difflib.get_close_matches(_last(field), schema.get("properties", {}), 1)
-    return f'did you mean "{close[0]}"?' if close else None
+    close = difflib.get_close_matches(_last(field)[:_LONGEST], schema.get("properties", {}), 1)
+    return close[0] if close else ""
+
+
+def _suggest(field: str) -> str | None:
+    if re.fullmatch(r"spec\.(pod|namespace)Selector\..*", field):
+        return "labels stand under `matchLabels`"
+    if field == "spec.rules":
+        return _RULES
+    if _last(field) in _OTHER_WORDS.get(_where(field), {}):
+        return f"write `{_meant(field)}`"
+    return f'did you mean "{_close(field)}"?' if _close(field) else None

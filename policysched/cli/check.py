@@ -88,5 +88,7 @@ def _summary(found: Checked) -> str:
     said += count(found.warnings, "warning")
     if not found.findings:
         return said
-    worst = min(found.findings, key=lambda one: not one.is_error)
-    return f"{said}; `policysched explain {worst.diagnostic.code}` says more"
+    codes = sorted({one.diagnostic.code for one in found.findings})
+    if len(codes) == 1:
+        return f"{said}; `policysched explain {codes[0]}` says more"
+    return f"{said}; `policysched explain CODE` says more about {', '.join(codes[:-1])} and {codes[-1]}"

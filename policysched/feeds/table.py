@@ -6,6 +6,7 @@ that names stay texts (`on`, `0815`) and everything wrong with it is told with i
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -105,10 +106,16 @@ def answers(table: Table, wanted: Wanted, at: float, file: str) -> Iterator[Metr
         found = _lookup(table, key, names)
         if found is None:
             shown = min(names, key=lambda name: (name.count("/"), name), default=key.query)
-            yield MetricAnswer(key, {}, f'{file} has no values for "{shown}"')
+            yield MetricAnswer(key, {}, f'{file} has no values for "{shown}"{_instead(shown, table)}')
         else:
             finite = {node: Sample(number, at) for node, number in found.items() if math.isfinite(number)}
             yield MetricAnswer(key, finite)
+
+
+def _instead(name: str, table: Table) -> str:
+    """Say which metric of the table may be meant, if one looks alike."""
+    close = difflib.get_close_matches(name.rpartition("/")[2], table, 1)
+    return f'; "{close[0]}" has values: did you mean "{name}"?' if close else ""
 
 
 def _lookup(table: Table, key: MetricKey, names: Iterable[str]) -> Mapping[str, float] | None:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 # Status shows fifty diagnostics; a text with more mistakes is not looked at further.
 MAX_DIAGNOSTICS: Final = 50
+LONGEST_QUOTE: Final = 60
+"""How long a part of the text may be that a help repeats. Units: characters."""
 
 
 class Checker:
@@ -60,14 +62,24 @@ class Checker:
         self.text = text
         self.environment = environment
         self.diagnostics: list[Diagnostic] = []
+        self._parts: list[Span] = []
         self.peers = False
         self.reducing = False
 
     def report(self, code: str, span: Span, variant: str = "", **values: object) -> Typed | None:
         """Note a mistake; the result is None, which stands for the graph of a wrong part."""
-        if len(self.diagnostics) < MAX_DIAGNOSTICS:
+        if len(self.diagnostics) < MAX_DIAGNOSTICS and not self._explained(span):
             self.diagnostics.append(diagnose(code, self.text, span, variant, **values))
         return None
+
+    def explain(self, span: Span) -> None:
+        """Take a part of the text as explained by the next mistake: nothing that starts inside is reported after it."""
+        self._parts.append(span)
+
+    def source(self, expr: Expr) -> str:
+        """Return an expression as its writer spelled it, nothing where that is too long for a sentence."""
+        text = " ".join(self.text[expr.span.start : expr.span.end].split())
+        return text if len(text) <= LONGEST_QUOTE else ""
 
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
         """Return the graph of an expression; `unit` is what its literals should be if they can."""
@@ -83,11 +95,12 @@ class Checker:
         yield
         self.peers, self.reducing = before
 
-    def condition(self, expr: Expr) -> Typed | None:
-        """Return the graph of an expression that has to be a condition."""
+    def condition(self, expr: Expr, *, inverted: bool = False) -> Typed | None:
+        """Return the graph of an expression that has to be a condition; `inverted` where `not` stands before it."""
         node = self.check(expr)
         if node is not None and node.type.kind is not Kind.BOOL:
-            return self.report("E0302", expr.span, type=node.type, hint=hints.to_condition(node))
+            hint = hints.to_condition(node, self.source(expr), inverted=inverted)
+            return self.report("E0302", expr.span, type=node.type, hint=hint)
         return node
 
     def string(self, expr: Expr) -> Typed | None:
@@ -115,6 +128,9 @@ class Checker:
             for operand, node in zip(operands, own, strict=True)
         ]
 
+    def _explained(self, span: Span) -> bool:
+        return any(part.start < span.start < part.end for part in self._parts)
+
     def _literal(self, literal: Literal, unit: Unit | None) -> Typed | None:
         units = literal_units(literal)
         if units is None:
@@ -141,7 +157,7 @@ class Checker:
         first = nodes[0].type
         for item, node in zip(listing.items, nodes, strict=True):
             if node.type.kind is Kind.BOOL:
-                return self.report("E0305", item.span)
+                return self.report("E0305", item.span, hint="leave conditions out of lists")
             if not node.type.like(first):
                 return self.report("E0306", item.span, left=first, right=node.type, hint=hints.items(first, node.type))
         values = cast("Constant", tuple(node.data for node in nodes))
@@ -156,7 +172,7 @@ class Checker:
         return make(Op.NEGATE, (node,), node.type)
 
     def _inversion(self, inversion: Inversion, _: Unit | None) -> Typed | None:
-        node = self.condition(inversion.operand)
+        node = self.condition(inversion.operand, inverted=True)
         return node and make(Op.NOT, (node,), node.type)
 
     def _logic(self, logic: Logic, _: Unit | None) -> Typed | None:
@@ -189,7 +205,7 @@ class Checker:
     def _sum(self, operator: str, left: Typed, right: Typed, span: Span) -> Typed | None:
         if not left.type.like(right.type):
             variant = "add" if operator == "+" else "subtract"
-            hint = hints.difference(left, right)
+            hint = hints.difference(left, right, self.text[span.start : span.end])
             return self.report("E0301", span, variant, left=left.type, right=right.type, hint=hint)
         if left.type.kind is not Kind.QUANTITY:
             return self.report("E0303", span, type=left.type, hint=hints.addition(operator, left))

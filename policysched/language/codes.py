@@ -40,7 +40,7 @@ CODES: Mapping[str, Code] = {
     "E0305": Code(
         "conditions are compared with and/not",
         "conditions are not compared",
-        "write `a and b`, `a or b` or `not a`",
+        "{hint}",
         "node.ready == true",
     ),
     "E0306": Code("list items differ", "list items differ: {left} and {right}", "{hint}", 'node.name in ["a", 1]'),

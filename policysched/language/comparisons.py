@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policysched.language import hints
+from policysched.language import habits, hints
 from policysched.language.literals import units_of
 from policysched.language.suggest import shown
-from policysched.language.syntax import Comparison, Span
+from policysched.language.syntax import Comparison, Literal, LiteralKind, Path
 from policysched.language.typed import Op, Typed, make
 from policysched.language.types import BOOL, Kind
 from policysched.language.zones import DAYS
@@ -31,18 +31,19 @@ def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
     if left is None or right is None:
         return None
     ordering = comparison.operator not in {"==", "!="}
-    if not _comparable(checker, left, right, comparison.span, ordering=ordering):
+    if not _comparable(checker, comparison, left, right, ordering=ordering):
         return None
     result = BOOL.over(left.type, right.type)
     return make(Op(comparison.operator), (left, right), result if ordering else result.filled())
 
 
-def _comparable(checker: Checker, left: Typed, right: Typed, span: Span, *, ordering: bool) -> bool:
-    kinds = {left.type.kind, right.type.kind}
+def _comparable(checker: Checker, comparison: Comparison, left: Typed, right: Typed, *, ordering: bool) -> bool:
+    kinds, span = {left.type.kind, right.type.kind}, comparison.span
     if kinds == {Kind.BOOL}:
-        checker.report("E0305", span)
+        texts = checker.source(comparison.left), checker.source(comparison.right)
+        checker.report("E0305", span, hint=hints.instead_of_comparing(comparison.operator, *texts))
     elif not left.type.like(right.type) or Kind.LIST in kinds:
-        hint = hints.difference(left, right)
+        hint = hints.difference(left, right, checker.source(comparison))
         checker.report("E0301", span, left=left.type, right=right.type, hint=hint)
     elif ordering and kinds == {Kind.STRING}:
         checker.report("E0304", span)
@@ -52,6 +53,8 @@ def _comparable(checker: Checker, left: Typed, right: Typed, span: Span, *, orde
 
 
 def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
+    if _asks_for_key(checker, comparison):
+        return None
     own = None if units_of(comparison.left) is not None else checker.check(comparison.left)
     right = checker.check(comparison.right, own.type.unit if own else None)
     left = own or _literal_member(checker, comparison, right)
@@ -63,6 +66,18 @@ def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
         hint = hints.member(left, right)
         return checker.report("E0301", comparison.span, "in", left=left.type, right=right.type.item, hint=hint)
     return make(Op(comparison.operator), (left, right), BOOL.over(left.type, right.type).filled())
+
+
+def _asks_for_key(checker: Checker, comparison: Comparison) -> bool:
+    """Report `"a" in node.labels`: what was meant is whether there is one of this key."""
+    key, path = comparison.left, comparison.right
+    if not isinstance(key, Literal) or key.kind is not LiteralKind.STRING or not isinstance(path, Path):
+        return False
+    written = "" if path.key is not None else habits.presence(path.names, shown(key.text))
+    if written:
+        instead = f"write `{'not ' if comparison.operator == 'not in' else ''}{written}`"
+        checker.report("E0202", path.span, "group", path=path.dotted, instead=instead)
+    return bool(written)
 
 
 def _literal_member(checker: Checker, comparison: Comparison, right: Typed | None) -> Typed | None:

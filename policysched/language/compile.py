@@ -77,7 +77,7 @@ def finish(checker: Checker, program: Program | None) -> Compiled:
 def accept(checker: Checker, expr: Expr, node: Typed, want: Want) -> bool:
     """Whether a graph has the wanted type; reports it if not."""
     if want is Want.CONDITION and node.type.kind is not Kind.BOOL:
-        checker.report("E0302", expr.span, type=node.type, hint=hints.to_condition(node))
+        checker.report("E0302", expr.span, type=node.type, hint=hints.to_condition(node, checker.source(expr)))
         return False
     return accept_score(checker, expr, node) if want is Want.NUMBER else True
 

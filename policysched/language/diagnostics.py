@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from policysched.language.codes import CODES
 from policysched.language.syntax import Span
 
 Severity: TypeAlias = Literal["error", "warning"]
+WIDEST: Final = 120
+"""How much is shown of a line at most. Units: characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ def render(diagnostic: Diagnostic, text: str, title: str) -> str:
     lines = text.split("\n")
     line = lines[min(diagnostic.line, len(lines)) - 1].removesuffix("\r")
     before, marked = line[: diagnostic.column - 1], line[diagnostic.column - 1 : diagnostic.end_column - 1]
+    line, before, marked = _window(line, before, marked)
     number = str(diagnostic.line)
     gutter = " " * (len(number) + 2) + "|"
     shown = [
@@ -104,6 +107,21 @@ def render(diagnostic: Diagnostic, text: str, title: str) -> str:
     if diagnostic.help:
         shown.append(f"{' ' * (len(number) + 2)}= help: {_printable(diagnostic.help)}")
     return "\n".join(shown)
+
+
+def _window(line: str, before: str, marked: str) -> tuple[str, str, str]:
+    """Cut a long line to what stands around the mark.
+
+    Returns:
+        The line, what is before the mark, and what is marked.
+    """
+    if len(line) <= WIDEST:
+        return line, before, marked
+    start = max(0, len(before) - WIDEST // 3)
+    shown = line[start : start + WIDEST]
+    left, right = "…" if start else "", "…" if start + len(shown) < len(line) else ""
+    before = left + before[start:]
+    return left + shown + right, before, marked[: WIDEST + len(left) - len(before)]
 
 
 def _printable(text: str) -> str:

@@ -140,7 +140,8 @@ def _function(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     name, number = call.function.dotted, len(call.arguments)
     function = FUNCTIONS.get(name)
     if function is None:
-        suggestion = habits.call(call.function.names, (*FUNCTIONS, "node.taints.has"))
+        given = ", ".join(map(checker.source, call.arguments)) or "..."
+        suggestion = habits.call(call.function.names, (*FUNCTIONS, "node.taints.has"), given)
         return checker.report("E0205", call.function.span, name=name, suggestion=suggestion)
     if number < function.least or (function.most is not None and number > function.most):
         variant = "pair" if name in {"min", "max"} and number > 1 else ""

@@ -5,6 +5,7 @@ Each function gets names that mean nothing and returns one sentence, or nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -15,6 +16,9 @@ from policysched.language.suggest import did_you_mean
 NOTHING: Final = frozenset({"null", "none", "nil", "undefined"})
 _ELSE: Final = frozenset({"otherwise", "default", "_"})
 # The parts of Kubernetes' objects that names here leave out.
+_TIMES: Final = frozenset({"now", "time", "date", "today"})
+_OBJECTS: Final = frozenset({"object", "self", "this", "request", "input", "resource", "params", "oldobject"})
+NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
 _LAYERS: Final = frozenset({"metadata", "spec", "status", "resources"})
 _RENAMED: Final[Mapping[str, str]] = {
     "capacity": "allocatable",
@@ -24,6 +28,7 @@ _RENAMED: Final[Mapping[str, str]] = {
 }
 _DEVICES: Final[Mapping[str, str]] = dict.fromkeys(("gpu", "gpus"), "nvidia.com/gpu")
 # What the free amount is decides more often than the others.
+_STRING: Final = re.compile(r'"([^"\\]*)"')
 _ORDER: Final = ("free", "allocatable", "requested", "requests")
 LISTS: Final = 'lists are written ["a", "b"]'
 _REMAINDER: Final = "there is no remainder; percentages are written 80%"
@@ -40,6 +45,7 @@ SIGNS: Final[Mapping[str, str]] = {
     "&": "write `and`",
     "|": "write `or`",
     "?": "write if(condition, a, b), or `??` for a default",
+    "?:": "write `a ?? b`: b where a is missing",
     ":": "write `→` in a case, if(condition, a, b) elsewhere",
     "%": _REMAINDER,
     "//": "write `/` to divide; comments begin with #",
@@ -67,16 +73,17 @@ def _alike(names: Iterable[str], said: str) -> dict[str, str]:
     return dict.fromkeys(names, said)
 
 
+_REGULAR: Final = ("match", "matches", "regex", "regexp", "re")
 _CALLS: Final[Mapping[str, str]] = {
     **_alike(("exists", "defined", "present", "isset", "is_set"), "write has(...)"),
     **_alike(("len", "length", "size"), "count(c) counts nodes, node.pods.count(c) the pods on a node"),
-    **_alike(("match", "matches", "regex", "regexp", "re"), 'there are no regular expressions; write glob(x, "a*")'),
+    **_alike(_REGULAR, 'there are no regular expressions; write glob(x, "a*")'),
     **_alike(("int", "float", "double", "num", "to_number"), "write number(...)"),
     **_alike(("mean", "average"), "write avg(...)"),
     **_alike(("ceil", "floor", "trunc"), "write round(...)"),
     **_alike(("coalesce", "default", "nvl", "ifnull", "or_else"), "write `x ?? y`"),
     **_alike(
-        ("lower", "upper", "to_lower", "to_upper", "tolower", "toupper", "trim"),
+        ("lower", "upper", "to_lower", "to_upper", "tolower", "toupper", "to_lower_case", "to_upper_case", "trim"),
         'texts are compared as they stand; list the spellings, as in `x in ["a", "A"]`',
     ),
     **_alike(("now", "time", "date", "today"), 'write clock("22:00", "06:00"), hour() or weekday()'),
@@ -94,18 +101,26 @@ _OF_PODS: Final[Mapping[str, str]] = {
 }
 
 
-def call(names: Names, known: Collection[str]) -> str:
-    """Say what may have been meant by a call of something that is no function; `known` are the functions."""
+def call(names: Names, known: Collection[str], given: str = "...") -> str:
+    """Say what may have been meant by a call of something that is no function.
+
+    Args:
+        names: What is called.
+        known: The functions.
+        given: The arguments as they are written.
+    """
     *parent, name = names
     if tuple(parent) == ("node", "pods") and name in _OF_PODS:
         return _OF_PODS[name]
     field = FIELDS.get(tuple(parent))
     if field is not None and field.keyed:
-        return f"write `has({written(tuple(parent))})`"
+        return f"write `has({written(tuple(parent), _key_in(given))})`"
     if tuple(parent) == ("node", "taints"):
-        return group(("node", "taints"))
+        return f"write `{written(('node', 'taints', 'has'), _key_in(given))}`"
     if parent and name in known:
-        return f"write `{name}({'.'.join(parent)}, ...)`"
+        return f"write `{name}({'.'.join(parent)}, {given})`"
+    if parent and name in _REGULAR:
+        return f"write `glob({'.'.join(parent)}, {_as_pattern(given)})`; there are no regular expressions"
     return _CALLS.get(".".join(names), "") or did_you_mean(".".join(names), known)
 
 
@@ -120,6 +135,10 @@ def name(first: str, known: Collection[str], metrics: Collection[str], roots: Na
     """
     if first in NOTHING:
         return "write has(x) or not has(x)"
+    if first in _TIMES:
+        return 'write hour(), weekday() or clock("22:00", "06:00")'
+    if first in _OBJECTS:
+        return NAMES_BEGIN
     if first in metrics:
         return f"write `metrics.{first}`"
     if first in _ELSE:
@@ -130,8 +149,22 @@ def name(first: str, known: Collection[str], metrics: Collection[str], roots: Na
     return _or(devices or [written(one) for one in found]) or did_you_mean(first, known)
 
 
-def field(path: Names, size: int) -> str:
-    """Say what may have been meant by a path whose first `size` names are no field."""
+def presence(names: Names, key: str) -> str:
+    """Return the condition that something has a key, nothing where there are no keys."""
+    if names == ("node", "taints"):
+        return written((*names, "has"), key)
+    found = FIELDS.get(names)
+    return f"has({written(names, key)})" if found is not None and found.keyed else ""
+
+
+def field(path: Names, size: int, tail: str = "") -> str:
+    """Say what may have been meant by a path whose first `size` names are no field.
+
+    Args:
+        path: The names.
+        size: How many of them.
+        tail: What stands right behind them and may be the rest of a key, as `/gpu` in `nvidia.com/gpu`.
+    """
     parent, name, behind = path[: size - 1], path[size - 1], path[size:]
     if parent == ("peer",) and ("pod", name) in (*FIELDS, *GROUPS):
         return "placed pods have neither age nor annotations here"
@@ -139,7 +172,7 @@ def field(path: Names, size: int) -> str:
         return _OF_PODS.get(name) or group(parent)
     found = FIELDS.get(parent)
     if found is not None and found.keyed:
-        return _key(parent, (name, *behind))
+        return _key(parent, (name, *behind), tail)
     if name in _LAYERS:
         return _without_layers(path)
     return (
@@ -177,7 +210,24 @@ def _or(texts: Iterable[str]) -> str:
     return f"write {', '.join(most)} or {last}" if most else f"write {last}"
 
 
-def _key(parent: Names, names: Names) -> str:
+def _key_in(given: str) -> str:
+    """Return the key among some arguments: the only one, if it is a string."""
+    found = _STRING.fullmatch(given)
+    return found[1] if found else "..."
+
+
+def _as_pattern(given: str) -> str:
+    """Return a regular expression as a pattern of * and ?, as far as that is the same."""
+    found = _STRING.fullmatch(given)
+    plain = "" if not found else found[1].removeprefix("^").removesuffix("$").replace(".*", "*").replace(".", "?")
+    return f'"{plain}"' if plain and not set("[](){}+|\\^$") & set(plain) else '"a*"'
+
+
+def _key(parent: Names, names: Names, tail: str) -> str:
+    if (*names, tail)[:2] == ("ephemeral", "-storage"):
+        return "write `ephemeral_storage`"
+    if tail:
+        return f"write `{written(parent, '.'.join(names) + tail)}`"
     if names[0] in _DEVICES and parent in GROUPS:
         return f"write `{written(parent, _DEVICES[names[0]])}`, or what your devices are called"
     whole = f"write `{written(parent, '.'.join(names))}`"

@@ -5,6 +5,8 @@ Reads types and inputs only. One sentence each; where nothing sure can be said i
 
 from __future__ import annotations
 
+import re
+
 from policysched.language.names import FIELDS
 from policysched.language.syntax import Expr, Literal, LiteralKind, walk
 from policysched.language.typed import Op, Typed
@@ -21,6 +23,12 @@ _CONDITIONS = {
     Kind.VERSION: 'write a comparison, as in `... >= version("1.28")`',
     Kind.LIST: "write `x in ...`",
 }
+_VERSIONS = {
+    Kind.STRING: "write version(...) to convert",
+    Kind.QUANTITY: 'versions are written in quotes, as in version("1.28")',
+}
+_OTHER_THAN = {Kind.STRING: '!= "text"', Kind.QUANTITY: "== 0", Kind.VERSION: '< version("1.28")'}
+_MILLI = re.compile(r"([0-9]+)m\b")
 _NUMBERS = {
     Kind.BOOL: "write if(..., 1, 0) to get a number",
     Kind.STRING: "write number(...) to convert",
@@ -31,15 +39,16 @@ _FOR_PODS = {"true": "leave it out", "false": "it holds for no pod", "unknown": 
 _LABELS = frozenset({"labels", "annotations", "namespace_labels"})
 
 
-def difference(left: Typed, right: Typed) -> str:
-    """Say how two values come to have one type."""
-    if {left.type.kind, right.type.kind} == {Kind.STRING, Kind.VERSION}:
-        return "write version(...) to convert"
-    if {left.type.kind, right.type.kind} == {Kind.QUANTITY, Kind.VERSION}:
-        return 'versions are written in quotes, as in version("1.28")'
+def difference(left: Typed, right: Typed, text: str = "") -> str:
+    """Say how two values come to have one type; `text` is how they are written."""
+    kinds = {left.type.kind, right.type.kind}
+    if Kind.VERSION in kinds:
+        return next((said for kind, said in _VERSIONS.items() if kind in kinds), "")
     for one, other in ((left, right), (right, left)):
-        if one.type.kind is Kind.STRING and other.type.kind is Kind.QUANTITY:
-            return _string(one)
+        if one.type.kind is Kind.STRING and other.type.kind in {Kind.QUANTITY, Kind.BOOL}:
+            return _string(one, other)
+        if other.type.unit is Unit.DURATION and (minutes := _MILLI.search(text)):
+            return f"`m` is thousandths of a core; minutes are `{minutes[1]}min`"
         if one.type.is_number and other.type.kind is Kind.QUANTITY and other.type.unit is not None:
             return _DIVIDE[other.type.unit]
         if one.type.kind is Kind.LIST:
@@ -47,18 +56,37 @@ def difference(left: Typed, right: Typed) -> str:
     return ""
 
 
-def _string(node: Typed) -> str:
-    if node.op is Op.CONSTANT:
-        return "numbers are written without quotes"
-    return to_number(node)
+def _string(node: Typed, other: Typed) -> str:
+    """Say how a string comes to be compared with a number or a condition."""
+    if other.type.kind is Kind.BOOL:
+        return f'{_plural(node)} are strings: write `"{str(other.data).lower()}"`' if other.op is Op.CONSTANT else ""
+    return "numbers are written without quotes" if node.op is Op.CONSTANT else to_number(node)
 
 
-def to_condition(node: Typed) -> str:
-    """Say how a value becomes a condition."""
+def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
+    """Say how a value becomes a condition.
+
+    Args:
+        node: The value.
+        text: How it is written, nothing where that is long.
+        inverted: Whether `not` stands before it.
+    """
     if node.op is Op.CONSTANT and _is_field(str(node.data)):
         return f"write `{node.data}` without quotes"
-    said = _CONDITIONS.get(node.type.kind, "")
-    return f"{said}, or has(...)" if node.type.gap is Gap.INPUT and node.type.kind is not Kind.LIST else said
+    may_miss = node.type.gap is Gap.INPUT and node.type.kind is not Kind.LIST
+    shown = text or "..."
+    if inverted and may_miss:
+        return f"write `not has({shown})`, or compare: `{shown} {_OTHER_THAN[node.type.kind]}`"
+    said = _CONDITIONS.get(node.type.kind, "").replace("...", shown, 1)
+    return f"{said}, or `has({shown})`" if may_miss else said
+
+
+def instead_of_comparing(operator: str, left: str, right: str) -> str:
+    """Say what to write in place of a comparison of two conditions, given as they are written."""
+    for one, other in ((left, right), (right, left)):
+        if other in {"true", "false"} and one and operator in {"==", "!="}:
+            return f"write `{one}`" if (other == "true") is (operator == "==") else f"write `not {one}`"
+    return "write `a and b`, `a or b` or `not a`"
 
 
 def items(left: Type, right: Type) -> str:
@@ -88,13 +116,18 @@ def _is_field(text: str) -> bool:
     return tuple(text.split(".")) in FIELDS
 
 
+def _plural(node: Typed) -> str:
+    """Return what values of this kind are called: labels, annotations, strings."""
+    read = node.inputs[-1] if node.op in {Op.INPUT, Op.KEYED} else None
+    return read.path[0].removeprefix("namespace_") if read is not None and read.path[0] in _LABELS else "these"
+
+
 def to_number(node: Typed) -> str:
     """Say how a value becomes a number."""
     if node.op is Op.WEEKDAY:
         return 'days are texts: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
-    read = node.inputs[-1] if node.op in {Op.INPUT, Op.KEYED} else None
-    if read is not None and node.type.kind is Kind.STRING and read.path[0] in _LABELS:
-        return f"{read.path[0].removeprefix('namespace_')} are strings; write number(...) to convert"
+    if node.type.kind is Kind.STRING and (plural := _plural(node)) != "these":
+        return f"{plural} are strings; write number(...) to convert"
     return _NUMBERS.get(node.type.kind, "")
 
 

@@ -6,7 +6,8 @@ constant key is an input like any other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from policysched.language import habits
 from policysched.language.names import FIELDS, GROUPS, RESOURCE_NAMES, ROOTS, TALLIED, Field, Names
@@ -17,6 +18,9 @@ from policysched.language.types import Gap, Kind, Shape, Type
 
 if TYPE_CHECKING:
     from policysched.language.check import Checker
+
+_REST: Final = re.compile(r"[/-][a-z_][a-z0-9_./-]*")
+_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def check_path(checker: Checker, path: Path) -> Typed | None:
@@ -83,8 +87,9 @@ def _unknown(checker: Checker, path: Path) -> Typed | None:
     roots = ("pod",) if checker.environment.phase == "pod" else ("node", "pod", "cluster")
     roots = ("peer", *roots) if checker.peers else roots
     suggestion = habits.name(name, known, checker.environment.metrics, roots)
-    if not suggestion and len(path.names) == 1 and path.key is None:
-        suggestion = f'write `"{shown(name)}"` if it is a text'
+    if not suggestion:
+        alone = len(path.names) == 1 and path.key is None
+        suggestion = f'write `"{shown(name)}"` if it is a text' if alone else habits.NAMES_BEGIN
     return checker.report("E0201", path.name_spans[0], name=name, suggestion=suggestion)
 
 
@@ -106,7 +111,8 @@ def _field(checker: Checker, path: Path) -> Field | None:
     names = path.names
     for size in range(2, len(names) + 1):
         if names[:size] not in FIELDS and names[:size] not in GROUPS and names[:size] not in TALLIED:
-            _no_such(checker, path, size, habits.field(names, size))
+            tail = _tail(checker, path, names[: size - 1])
+            _no_such(checker, path, size, habits.field(names, size, tail), tail)
             return None
     found = FIELDS.get(names)
     if found is None and names in TALLIED:
@@ -116,9 +122,25 @@ def _field(checker: Checker, path: Path) -> Field | None:
     return found
 
 
-def _no_such(checker: Checker, path: Path, size: int, suggestion: str) -> Typed | None:
-    parent, name = ".".join(path.names[: size - 1]), path.names[size - 1]
-    return checker.report("E0202", path.name_spans[size - 1], parent=parent, field=name, suggestion=suggestion)
+def _no_such(checker: Checker, path: Path, size: int, suggestion: str, tail: str = "") -> Typed | None:
+    parent, name, span = ".".join(path.names[: size - 1]), path.names[size - 1], path.name_spans[size - 1]
+    if tail:
+        span = Span(span.start, path.span.end + len(tail))
+        name = checker.text[span.start : span.end]
+    result = checker.report("E0202", span, parent=parent, field=shown(name), suggestion=suggestion)
+    if tail:
+        checker.explain(span)
+    return result
+
+
+def _tail(checker: Checker, path: Path, parent: Names) -> str:
+    """Return what stands right behind a path and is the rest of a key: `/gpu` in `pod.requests.nvidia.com/gpu`."""
+    found = FIELDS.get(parent)
+    if path.key is not None or found is None or not found.keyed:
+        return ""
+    tail = _REST.match(checker.text, path.span.end)
+    known = {*ROOTS, *checker.environment.lets}
+    return tail[0] if tail and not known.intersection(_NAME.findall(tail[0])) else ""
 
 
 def _closed(checker: Checker, path: Path) -> bool:

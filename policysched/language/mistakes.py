@@ -14,7 +14,9 @@ from typing import Final
 
 from lark import Token
 
+from policysched.language import habits
 from policysched.language.diagnostics import Diagnostic, diagnose
+from policysched.language.functions import FUNCTIONS
 from policysched.language.habits import LISTS, NOTHING, SIGNS, WORDS
 from policysched.language.limits import OPERAND_ENDS
 from policysched.language.names import FIELDS, ROOTS
@@ -50,6 +52,10 @@ _QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
 _WORDS: Final = {"and", "or", "not", "in", "by", "true", "false", "else", "missing"}
 _KNOWN: Final = {*_WORDS, *ROOTS, *(name for names in FIELDS for name in names)}
 _WORD: Final = re.compile(r"\w+")
+_NO_RANGES: Final = 'there are no ranges; write the items out, for hours write clock("22:00", "05:00")'
+_NAMES: Final = frozenset({"NAME", "DOT"})
+MOST_ITEMS: Final = 4
+"""How many items of a list a help repeats."""
 
 
 def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> Diagnostic:
@@ -57,17 +63,17 @@ def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: C
     token = tokens[index]
     before = tokens[index - 1] if index else None
     for recognise in (_unit, _unit_apart, _symbols, _percent):
-        found = recognise(text, before, token)
-        if found is not None:
-            return found
+        mistake = recognise(text, before, token)
+        if mistake is not None:
+            return mistake
     if token.type in _ARROWS and "$END" in accepted and not any(one.type in _ARROWS for one in tokens[:index]):
         return diagnose("E0505", text, span_of(token))
     if _chains(tokens, index, accepted):
         return diagnose("E0106", text, span_of(token))
     found_name = TERMINALS[token.type]
-    shown = f"`{token}`" if found_name.startswith("a ") else found_name
-    instead = _instead(tokens, index)
-    return diagnose("E0100", text, span_of(token), found=shown, expected=expectation(accepted), instead=instead)
+    found = f"`{token}`" if found_name.startswith("a ") else found_name
+    instead = _instead(tokens, index) or _arrow(text, tokens, index, accepted)
+    return diagnose("E0100", text, span_of(token), found=found, expected=expectation(accepted), instead=instead)
 
 
 def _instead(tokens: Sequence[Token], index: int) -> str:
@@ -85,9 +91,19 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
     return next((WORDS[name] for name in names if name in WORDS), "")
 
 
+def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> str:
+    """Say where the arrow of a case goes that has none."""
+    if not _ARROWS & set(accepted) or tokens[index].type not in NUMERIC or index + 1 < len(tokens):
+        return ""
+    guard = " ".join(text[: span_of(tokens[index]).start].split())
+    return f"write `{guard} → {tokens[index]}`" if shown(guard) == guard else "write `→` between guard and number"
+
+
 def _in_list(tokens: Sequence[Token], index: int) -> str:
     """Say how a list is written, where one was meant."""
     kind, before = tokens[index].type, [one.type for one in tokens[:index]]
+    if kind == "COMMA" and before[-2:-1] == ["IN"] and tokens[index - 1].type in VALUES:
+        return f"write `in [{_items(tokens[index - 1 :])}]`"
     if kind == "COMMA" and _in_brackets_of_in(tokens[:index]):
         return LISTS
     if before[-2:] == ["IN", "LSQB"] and kind == "RSQB":
@@ -95,6 +111,18 @@ def _in_list(tokens: Sequence[Token], index: int) -> str:
     opened = max((place for place, one in enumerate(before) if one == "LSQB"), default=0)
     inside = before[opened - 1 : opened] == ["IN"] and "RSQB" not in before[opened:]
     return f'items are constants: `"{tokens[index]}"` if it is a text' if inside and kind == "NAME" else ""
+
+
+def _items(tokens: Sequence[Token]) -> str:
+    """Return values with commas between them, as far as there are some, the first few of many."""
+    items: list[str] = []
+    for place in range(0, len(tokens), 2):
+        if tokens[place].type not in _OPENS_VALUE:
+            break
+        items.append(shown(tokens[place]))
+        if [one.type for one in tokens[place + 1 : place + 2]] != ["COMMA"]:
+            break
+    return ", ".join(items if len(items) <= MOST_ITEMS else [*items[:MOST_ITEMS], "…"])
 
 
 def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
@@ -107,7 +135,8 @@ def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
     if before.type != "NUMBER" or not _touch(before, token):
         return ""
     if token.type == "DOT":
-        return f"write `{before}`"
+        is_range = [one.type for one in behind] == ["DOT"]
+        return _NO_RANGES if is_range else f"write `{before}`"
     if token.type == "COMMA" and joined:
         return f"write `{before}.{behind[0]}`"
     digits = str(token).replace("_", "")
@@ -156,7 +185,13 @@ def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic |
         return unknown_unit(text, touching, word.end())
     if before is not None and touching is None and apart(before, word.group()):
         return unit_apart(text, before, word.group(), word.end())
-    return _upper_case(text, touching, word) if re.search("[A-Z]", word.group()) else None
+    if not re.search("[A-Z]", word.group()):
+        return None
+    start = word.start()
+    if touching is not None and touching.type in {"NAME", *(kind.upper() for kind in _WORDS)}:
+        start, tokens = span_of(touching).start, tokens[:-1]
+    span = Span(start, word.end())
+    return _method(text, tokens, span) or _upper_case(text, span)
 
 
 def _named(character: str) -> str:
@@ -259,16 +294,33 @@ def _wrong_quotes(text: str, start: int) -> Diagnostic:
     return diagnose("E0103", text, Span(start, end), found=f"`{text[start]}`", instead=instead)
 
 
-def _upper_case(text: str, touching: Token | None, word: re.Match[str]) -> Diagnostic:
-    start = word.start()
-    if touching is not None and touching.type in {"NAME", *(kind.upper() for kind in _WORDS)}:
-        start = span_of(touching).start
-    found = text[start : word.end()]
+def _method(text: str, tokens: Sequence[Token], span: Span) -> Diagnostic | None:
+    """Return the diagnostic of a method with capitals, as `node.name.startsWith("a")`."""
+    first = len(tokens)
+    while first > 0 and tokens[first - 1].type in _NAMES:
+        first -= 1
+    receiver = "".join(tokens[first:])
+    opens, end = span.end, text.find(")", span.end)
+    given = text[opens + 1 : end]
+    if not receiver.endswith(".") or text[opens : opens + 1] != "(" or end < 0 or "(" in given:
+        return None
+    found = text[span.start : span.end]
+    names = (*receiver.removesuffix(".").split("."), _snake(found))
+    said = habits.call(names, FUNCTIONS, " ".join(shown(given).split()) or "...")
+    return diagnose("E0105", text, span, found=found, help=said) if said else None
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def _upper_case(text: str, span: Span) -> Diagnostic:
+    found = text[span.start : span.end]
     lower = found.lower()
-    snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", found).lower()
+    snake = _snake(found)
     instead = f"`{lower if lower in _WORDS else snake}`"
     if lower in NOTHING:
         instead = "`not has(...)`"
-    elif start == word.start() and snake not in _KNOWN and text[word.end() : word.end() + 1] not in {".", "(", "["}:
+    elif found[0].isupper() and snake not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
         instead += f', or `"{found}"` if it is a text'
-    return diagnose("E0105", text, Span(start, word.end()), found=found, instead=instead)
+    return diagnose("E0105", text, span, found=found, instead=instead)

@@ -61,7 +61,8 @@ def _constants(checker: Checker, call: Call) -> list[str] | None:
 def _time(checker: Checker, call: Call, index: int, text: str) -> bool:
     if _TIME.fullmatch(text):
         return True
-    checker.report("E0312", call.arguments[index].span, "time", found=shown(text))
+    said = 'midnight is "00:00"' if text.startswith("24:") else 'times run from "00:00" to "23:59"'
+    checker.report("E0312", call.arguments[index].span, "time", found=shown(text), help=said)
     return False
 
 

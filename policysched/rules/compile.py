@@ -27,6 +27,7 @@ from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledS
 from policysched.rules.metrics import declare, finding
 
 MAX_RULES = 64
+_OPERATORS = "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,8 @@ class _Compilation:
         try:
             return compile_selector(selector)
         except SelectorError as error:
-            self._report(f"spec.{field}", finding("E0312", str(error)))
+            hint = _OPERATORS if "operator" in str(error) else None
+            self._report(f"spec.{field}", finding("E0312", str(error), help_text=hint))
             return None
 
     def _report(self, field: str, *diagnostics: Diagnostic) -> None:

@@ -187,7 +187,7 @@ def test_misshapen_field_does_not_hide_mistakes_in_others() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {"filters": [{"name": "a", "requires": "x"}, {"name": "b", "require": "nod.name"}]},
+        {"filters": [{"name": "a", "requires": 5}, {"name": "b", "require": "nod.name"}]},
         {"filters": [{"require": "node.ready"}, {"name": "b", "require": "nod.name"}]},
         {"filters": ["node.ready", {"name": "b", "require": "nod.name"}]},
         {"scores": [{"name": "a", "cases": [{"node.ready": 80}, "nod.name → 1"]}]},
@@ -246,3 +246,56 @@ def test_check_never_changes_what_it_is_given() -> None:
     before = repr(policy)
     check([policy])
     assert repr(policy) == before
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ('weight: "5"', ("spec.weight", "write `5` without quotes")),
+        ('includeSystemPods: "true"', ("spec.includeSystemPods", "write `true` without quotes")),
+        ("podSelector: a=b", ("spec.podSelector", "write `{matchLabels: {a: b}}`")),
+        ("podSelector: a in b", ("spec.podSelector", None)),
+        (
+            "namespaceSelector: {matchExpressions: [{key: x, operator: Equals, values: [a]}]}",
+            ("spec.namespaceSelector", "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"),
+        ),
+        (
+            "rules: []",
+            ("spec.rules", "write `filters` for what keeps pods off nodes, `scores` for what prefers nodes"),
+        ),
+        ("filters: [{name: f, expression: node.ready}]", ("spec.filters[0].expression", "write `require`")),
+        ("filters: [{name: f, requires: node.ready}]", ("spec.filters[0].requires", 'did you mean "require"?')),
+        ('scores: [{name: s, expression: "1"}]', ("spec.scores[0].expression", "write `value`")),
+        ('let: [{name: a, expr: "1"}]', ("spec.let[0].expr", "write `value`")),
+        ("metrics: [{name: m, promql: up}]", ("spec.metrics[0].promql", "write `query`")),
+        ("selector: {matchLabels: {a: b}}", ("spec.selector", "write `podSelector`")),
+        (
+            "scores: [{name: s, cases: [{when: node.ready, value: 10}]}]",
+            ("spec.scores[0].cases[0]", "write `node.ready → 10`: a case is a line `guard → number`"),
+        ),
+        (
+            "scores: [{name: s, cases: [{when: node.ready}]}]",
+            ("spec.scores[0].cases[0]", "a case is a line `guard → number`"),
+        ),
+    ],
+)
+def test_one_mistake_of_shape_is_one_error_and_says_what_to_write(spec: str, said: tuple[str, str | None]) -> None:
+    [found] = _found(f"  {spec}\n")
+    assert (found.diagnostic.field, found.diagnostic.help) == said
+
+
+def test_what_a_renamed_field_holds_is_checked_too() -> None:
+    codes = {one.diagnostic.code for one in _found("  filters: [{name: f, expression: node.nam}]\n")}
+    assert codes == {"E0001", "E0202"}
+
+
+@pytest.mark.parametrize("kind", ["SchedulerPolicy", "SchedulingPolicies", "schedulingpolicy"])
+def test_a_kind_that_was_to_be_a_policy_is_one(kind: str) -> None:
+    text = HEAD.replace("SchedulingPolicy", kind)
+    [found] = check_documents(read(f"{text}spec: {{}}\n", "p.yaml"))
+    assert (found.diagnostic.field, found.diagnostic.message) == ("kind", "expected SchedulingPolicy")
+    assert found.diagnostic.help == "did you mean `SchedulingPolicy`?"
+
+
+def test_other_kinds_are_no_policies() -> None:
+    assert check_documents(read("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "p.yaml")) == []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from policysched import dry_run
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError
 from tests.app.dry_runs import Object, node, pod, policy, record, requiring
@@ -200,6 +201,14 @@ def test_what_is_no_object_of_its_place_is_refused(
     with pytest.raises(UsageError) as caught:
         record(objects, of, *policies)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("given", ["objects", "policies"])
+def test_one_object_in_place_of_a_list_is_refused_and_says_what_to_write(given: str) -> None:
+    arguments: dict[str, Any] = {"objects": [node()], given: node()}
+    with pytest.raises(UsageError) as caught:
+        dry_run(pod=pod(), **arguments)
+    assert str(caught.value).startswith(f"{given} are a list: write `{given}=[{given[0]}]`")
 
 
 def test_a_policy_without_a_name_is_no_crash() -> None:

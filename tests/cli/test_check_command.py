@@ -27,7 +27,11 @@ NODE = (
         (GOOD, 0, "1 policy: 0 errors, 0 warnings"),
         (BAD, 1, "1 policy: 1 error, 0 warnings; `policysched explain E0101` says more"),
         (WARNED, 0, "1 policy: 0 errors, 1 warning; `policysched explain W0701` says more"),
-        (f"{WARNED}---\n{BAD}", 1, "2 policies: 1 error, 1 warning; `policysched explain E0101` says more"),
+        (
+            f"{WARNED}---\n{BAD}",
+            1,
+            "2 policies: 1 error, 1 warning; `policysched explain CODE` says more about E0101 and W0701",
+        ),
         (
             f"{GOOD}---\n{BAD}---\nkind: Pod\n",
             1,
@@ -92,7 +96,7 @@ def test_check_prints_workflow_commands_of_github(command: Command, write: Write
         "write `==` to compare",
         "::warning file=p.yaml,line=15,col=14,endColumn=42,title=W0701::may be unknown and nothing handles it%0Ahelp: "
         'node.labels["x"] may be missing; write `(...) ?? true` or `?? false`',
-        "2 policies: 1 error, 1 warning; `policysched explain E0101` says more",
+        "2 policies: 1 error, 1 warning; `policysched explain CODE` says more about E0101 and W0701",
     ]
 
 

@@ -137,6 +137,11 @@ def test_a_metric_that_is_not_there_is_a_problem_and_has_no_values() -> None:
     assert (answer.samples, answer.problem) == ({}, 'm.yaml has no values for "load"')
 
 
+def test_a_metric_that_is_misspelled_is_asked_about() -> None:
+    (answer,) = answers({"laod": {"n1": 1.0}}, {KEY: NAMES}, 5.0, "m.yaml")
+    assert answer.problem == 'm.yaml has no values for "load"; "laod" has values: did you mean "load"?'
+
+
 def test_what_is_no_finite_number_is_missing() -> None:
     (answer,) = answers({"load": {"a": math.nan, "b": math.inf, "c": 1.0}}, {KEY: NAMES}, 5.0, "m.yaml")
     assert answer.samples == {"c": Sample(1.0, 5.0)}

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from policysched.language import Diagnostic, Environment, Span, Want, compile_expression, diagnose, render
-from policysched.language.diagnostics import locate
+from policysched.language.diagnostics import WIDEST, locate
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,21 @@ def test_field_is_filled_in_by_the_caller() -> None:
     assert dataclasses.replace(found, field="spec.x").field == "spec.x"
     assert found.field == ""
     assert found.help == "write number(...) or version(...) to convert"
+
+
+def test_a_long_line_is_cut_to_a_window_around_the_mark() -> None:
+    line = "a" * 3000 + "MARK" + "b" * 900
+    diagnostic = diagnose("E0205", line, Span(3000, 3004), name="x", suggestion="")
+    shown = render(diagnostic, line, "p.yaml").splitlines()
+    assert shown[1].endswith("p.yaml:1:3001")
+    assert all(len(one) <= WIDEST + 10 for one in shown)
+    assert shown[3].startswith(" 1 | …aaa")
+    assert shown[3].endswith("bbb…")
+    assert shown[3].index("MARK") == shown[4].index("^^^^")
+
+
+def test_a_mark_that_is_longer_than_the_window_ends_with_it() -> None:
+    line = "x" * 4000
+    diagnostic = diagnose("E0205", line, Span(0, 4000), name="x", suggestion="")
+    shown = render(diagnostic, line, "p.yaml").splitlines()
+    assert shown[4].count("^") == WIDEST
