@@ -108,7 +108,9 @@ def _rules(rules: Mapping[str, Any]) -> Table:
             rows.append([shown, rule, f"does not keep {_names([_kept_out(*item) for item in sorted(nodes.items())])}"])
         for rule, values in policy.get("scores", {}).items():
             rows.append([shown, rule, f"gives {_names(_given(values))}"])
-        if not policy.get("filters") and not policy.get("scores"):
+        if "waits" in policy:
+            rows.append([shown, "", f"keeps no node: {policy['waits']}"])
+        elif not policy.get("filters") and not policy.get("scores"):
             rows.append([shown, "", "keeps every node"])
     return plain_table("Rules", ["policy", "rule", "what it says"], rows)
 

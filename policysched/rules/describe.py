@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from policysched.framework import SKIP, Cluster, Mask
+from policysched.framework import SKIP, Cluster, Mask, Status
 from policysched.model.objects import Pod
 from policysched.rules.compiled import CompiledFilter
 from policysched.rules.frame import RuleFrame
@@ -25,7 +25,9 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
     if filters is SKIP and scores is SKIP:
         return None
     said: dict[str, Any] = {"activeGeneration": plugin.policy.generation, "mode": plugin.policy.spec.mode}
-    if filters is not SKIP:
+    if isinstance(filters, Status):
+        said["waits"] = filters.message
+    elif filters is not SKIP:
         frame = plugin.shared(cluster).frame(filters.subject, slice(0, cluster.nodes.size))
         rejected = {rule.name: _not_kept(rule, frame, cluster) for _, rule in filters.rules}
         said["filters"] = {name: nodes for name, nodes in rejected.items() if nodes}

@@ -148,8 +148,12 @@ class Member:
         self.normalizes = plugin.normalizes
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Keep the filter rules that speak for the pod."""
-        begin = self._store(cluster).filters(pod).get(self.plugin)
+        """Keep the filter rules that speak for the pod; reject it while a namespace that they need is not known."""
+        store = self._store(cluster)
+        waiting = self.plugin.awaits(pod, store.shared)
+        if waiting is not None:
+            return waiting
+        begin = store.filters(pod).get(self.plugin)
         return SKIP if begin is None else begin()
 
     def filter_reach(self, state: Lane[FilterLine], rows: RowNumbers) -> Rows:

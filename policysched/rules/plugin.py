@@ -33,6 +33,7 @@ from policysched.model.priority import is_system
 from policysched.rules.board import FilterLine
 from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore
 from policysched.rules.frame import RuleFrame
+from policysched.rules.namespaces import filters_depend, not_known, unknown_namespace
 from policysched.rules.node_inputs import aspects_read
 from policysched.rules.reach import Reach
 from policysched.rules.scoring import NOTHING_COMMON, Common, ScoreState, combine
@@ -40,7 +41,7 @@ from policysched.rules.shared import Shared
 from policysched.rules.sources import Source
 from policysched.rules.timed import POD_AGE, moments_of
 from policysched.rules.verdicts import FilterState, Placed, reason
-from policysched.rules.wakes import Watch, Watches, hints, next_time, reads_time
+from policysched.rules.wakes import NEVER, Watch, Watches, hints, next_time, reads_time
 from policysched.state.interner import Interner
 
 Rule = TypeVar("Rule", CompiledFilter, CompiledScore)
@@ -61,6 +62,7 @@ class PolicyPlugin:
         self._reads_namespaces = policy.namespaces is not None or any(
             item.path[0] == "namespace_labels" for item in policy.inputs
         )
+        self._filters_need_namespaces = filters_depend(policy)
         roots = [program.root for program in policy.filter_programs]
         self._timed = [root for root in roots if reads_time(root)]
         self._moments = moments_of(roots)
@@ -79,7 +81,7 @@ class PolicyPlugin:
 
     def filters_for(self, pod: Pod, shared: Shared) -> tuple[Placed, ...]:
         """Give the filter rules that speak for a pod, each with its place."""
-        if is_system(pod) and not self.policy.spec.include_system_pods:
+        if self._spares(pod):
             return ()
         return self._speaking(self.policy.filters, pod, shared, unknown=True)
 
@@ -91,9 +93,22 @@ class PolicyPlugin:
         """Give the filter rules as lines of a board."""
         return [FilterLine(place, rule, self._missing) for place, rule in enumerate(self.policy.filters)]
 
+    def awaits(self, pod: Pod, shared: Shared) -> Status | None:
+        """Reject a pod while labels that the filters depend on are those of a namespace that is not known."""
+        if not self._filters_need_namespaces or self._spares(pod) or not self._may_select(pod, shared.cluster):
+            return None
+        frame = shared.plain(shared.subject(pod))
+        found = unknown_namespace(
+            self.policy, pod, shared.cluster, lambda program: _holds(program, frame, unknown=True)
+        )
+        return None if found is None else not_known(self.policy.name, found)
+
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Keep the filter rules that speak for the pod."""
         shared = self.shared(cluster)
+        waiting = self.awaits(pod, shared)
+        if waiting is not None:
+            return waiting
         rules = self.filters_for(pod, shared)
         if not rules:
             return SKIP
@@ -188,14 +203,27 @@ class PolicyPlugin:
         )
 
     def selects(self, pod: Pod, cluster: Cluster) -> bool:
-        """Tell whether the policy's selectors take the pod."""
+        """Tell whether the policy's selectors take the pod; a namespace that is not known has no labels."""
+        namespaces = self.policy.namespaces
+        labels = cluster.namespaces.get(pod.metadata.namespace, {})
+        return self._takes(pod) and (namespaces is None or namespaces.matches(labels))
+
+    def _may_select(self, pod: Pod, cluster: Cluster) -> bool:
+        """Tell whether the selectors take the pod, or would once its namespace is known."""
+        if pod.metadata.namespace in cluster.namespaces:
+            return self.selects(pod, cluster)
+        return self._takes(pod)
+
+    def _spares(self, pod: Pod) -> bool:
+        """Tell whether filters let a pod of the system be."""
+        return is_system(pod) and not self.policy.spec.include_system_pods
+
+    def _takes(self, pod: Pod) -> bool:
+        """Tell whether the scheduler name and the labels of a pod are those of the policy."""
         policy = self.policy
         if policy.spec.scheduler_names and pod.spec.scheduler_name not in policy.spec.scheduler_names:
             return False
-        if policy.pods is not None and not policy.pods.matches(pod.metadata.labels):
-            return False
-        labels = cluster.namespaces.get(pod.metadata.namespace, {})
-        return policy.namespaces is None or policy.namespaces.matches(labels)
+        return policy.pods is None or policy.pods.matches(pod.metadata.labels)
 
     def _speaking(
         self, rules: Sequence[Rule], pod: Pod, shared: Shared, *, unknown: bool
@@ -219,6 +247,8 @@ class PolicyPlugin:
             state = self.prepare_filter(pod, cluster)
             if state is SKIP:
                 return None, Watch(shared, None, self.filter_reads)
+            if isinstance(state, Status):
+                return state, Watch(shared, NEVER, self.filter_reads)
             inputs = [item for _, rule in state.rules for item in rule.require.inputs]
             own = state.subject.key(dict.fromkeys(inputs))
             return (tuple(place for place, _ in state.rules), own, version), Watch(shared, state, self.filter_reads)

@@ -53,6 +53,19 @@ class Verdicts(Protocol):
         """Add the rows that see something else of what many rows look at together."""
 
 
+class _Never:
+    """Rules that hold nowhere, because a namespace is not known that they depend on."""
+
+    def codes(self, rows: Rows) -> Codes:  # noqa: ARG002 - the shape of Verdicts
+        return np.ones(1, np.int32)
+
+    def reached(self, rows: Rows) -> Rows:
+        return rows
+
+
+NEVER = _Never()
+
+
 class Watch:
     """Where the rules held for pods that are alike to a policy, when they were last looked at."""
 

@@ -63,8 +63,10 @@ class Cluster:
         self.mapped_resources: dict[str, str] = {}
         """The device class that each mapped extended resource stands for."""
         self._device_classes: dict[str, DeviceClass] = {}
+        self.unknown_namespaces: set[str] = set()
+        """Namespaces of placed pods that are not known themselves."""
         self.namespaces_epoch = 0
-        """Moves when a namespace's labels change."""
+        """Moves when a namespace's labels change, or it is known or unknown otherwise than before."""
 
     def set_node(self, node: Node) -> Change:
         """Add a node, or replace the one of its name."""
@@ -156,6 +158,7 @@ class Cluster:
         name, labels = namespace.metadata.name, namespace.metadata.labels
         changed = self.namespaces.get(name) != labels
         self.namespaces[name] = labels
+        self.unknown_namespaces.discard(name)
         self.namespaces_epoch += changed
         return changed
 
@@ -163,6 +166,8 @@ class Cluster:
         """Forget a namespace."""
         if self.namespaces.pop(name, None) is not None:
             self.namespaces_epoch += 1
+            if self.kinds.of_namespace(name):
+                self.unknown_namespaces.add(name)
 
     def set_stored(self, obj: Stored) -> Change:
         """Take a volume, a claim, a storage class or a CSI object as it is now."""
@@ -217,6 +222,7 @@ class Cluster:
         if is_new:
             self.statements.appear(placed.kind, pod)
             self.tallies.appear(placed.kind, placed)
+            self._enter_namespace(pod.metadata.namespace)
         self.pods.insert(identity, placed)
         if self.storage.place(placed):
             self.attachments.touch(row)
@@ -231,7 +237,18 @@ class Cluster:
         if self.kinds.leave(placed.kind):
             self.tallies.vanish(placed.kind)
             self.statements.vanish(placed.kind)
+            self._leave_namespace(placed.pod.metadata.namespace)
         self._release_if_empty(placed.row)
+
+    def _enter_namespace(self, name: str) -> None:
+        if name not in self.namespaces and name not in self.unknown_namespaces:
+            self.unknown_namespaces.add(name)
+            self.namespaces_epoch += 1
+
+    def _leave_namespace(self, name: str) -> None:
+        if name in self.unknown_namespaces and not self.kinds.of_namespace(name):
+            self.unknown_namespaces.discard(name)
+            self.namespaces_epoch += 1
 
     def _count(self, placed: PlacedPod, count: int) -> None:
         self.nodes.take(placed.row, placed.footprint, count)

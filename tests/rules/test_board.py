@@ -53,6 +53,7 @@ def test_nodes_see_another_aggregate_after_more_changes_than_the_journal_holds(m
 def test_rules_follow_the_labels_of_the_namespaces_of_placed_pods(text: str) -> None:
     spec = {"filters": filtering(text)}
     around = cluster(node("a"), node("b"), pod("x", on="a", namespace="n"), pod("y", on="b", namespace="other"))
+    around.set_namespace(Namespace(metadata=Metadata(name="other")))
     live = engine(around, spec)
     for tier, expected in (("tin", set()), ("gold", {"a"}), ("tin", set()), ("gold", {"a"})):
         around.set_namespace(Namespace(metadata=Metadata(name="n", labels={"tier": tier})))
@@ -60,6 +61,9 @@ def test_rules_follow_the_labels_of_the_namespaces_of_placed_pods(text: str) -> 
     around.set_pod(pod("z", on="b", namespace="n"))
     assert rejected(live) == {"a", "b"}
     around.remove_namespace("n")
+    assert live.evaluate(pod()).rejection is not None
+    around.remove_pod("n.x")
+    around.remove_pod("n.z")
     assert rejected(live) == set()
 
 

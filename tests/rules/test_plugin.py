@@ -44,7 +44,6 @@ NAMESPACES = {"gold": {"tier": "gold"}, "tin": {}}
         ({"podSelector": {}}, pod(), True),
         ({"namespaceSelector": {"matchLabels": {"tier": "gold"}}}, pod(namespace="gold"), True),
         ({"namespaceSelector": {"matchLabels": {"tier": "gold"}}}, pod(namespace="tin"), False),
-        ({"namespaceSelector": {"matchLabels": {"tier": "gold"}}}, pod(namespace="unknown"), False),
         ({"namespaceSelector": {}}, pod(namespace="unknown"), True),
         ({"appliesTo": 'pod.labels["a"] == "b"'}, pod(labels={"a": "b"}), True),
         ({"appliesTo": 'pod.labels["a"] == "b"'}, pod(), False),

@@ -64,6 +64,7 @@ def test_a_policy_declares_the_aspects_it_reads(text: str, aspect: Aspect) -> No
 )
 def test_the_epoch_moves_with_what_says_whether_rules_speak(spec: Spec, moves: set[str]) -> None:
     made, around = plugin(**spec), cluster(node("n1"))
+    around.set_namespace(Namespace(metadata=Metadata(name="default")))
     steps: dict[str, Any] = {
         "pod": lambda: around.set_pod(pod(on="n1")),
         "label": lambda: around.set_node(node("n1", labels={"a": "b"})),

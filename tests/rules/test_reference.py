@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import SKIP
+from policysched.framework import SKIP, Status
 from policysched.language import UNKNOWN, interpret
 from policysched.model.objects import Pod
 from policysched.rules.compiled import CompiledPolicy
@@ -67,6 +67,9 @@ METRIC_FIELDS = [
 ]
 
 
+WAITS = {"every node": "waits"}
+
+
 def policies() -> list[CompiledPolicy]:
     return [
         compiled(f"p{number}", filters=filtering(text), metrics=METRIC_FIELDS) for number, text in enumerate(CONDITIONS)
@@ -98,8 +101,18 @@ def expected(world: World, of: Pod, made: list[CompiledPolicy]) -> dict[str, dic
     around = Around(of, list(world.nodes.values()), placed, sizes(world), world.now, namespaces, samples)
     views = around.views()
     return {
-        one.name: {view.node.metadata.name: interpret(one.filters[0].require, view) for view in views} for one in made
+        one.name: WAITS
+        if waits(one, of, around)
+        else {view.node.metadata.name: interpret(one.filters[0].require, view) for view in views}
+        for one in made
     }
+
+
+def waits(policy: CompiledPolicy, of: Pod, around: Around) -> bool:
+    """Whether the rule reads labels of a namespace that is not known."""
+    read = {item.root for item in policy.filters[0].require.inputs if item.path[0] == "namespace_labels"}
+    pods = [of] * ("pod" in read) + [one for one, _ in around.placed] * ("peer" in read)
+    return any(one.metadata.namespace not in around.namespaces for one in pods)
 
 
 def found(world: World, of: Pod, plugins: PolicySet) -> dict[str, dict[str, Any]]:
@@ -108,6 +121,9 @@ def found(world: World, of: Pod, plugins: PolicySet) -> dict[str, dict[str, Any]
     for plugin in plugins.plugins:
         state = plugin.prepare_filter(of, cluster)
         assert state is not SKIP
+        if isinstance(state, Status):
+            answers[plugin.policy.name] = WAITS
+            continue
         codes = plugin.filter(state, rows)
         true, unknown = kept(plugin.shared(cluster).frame(state.subject, rows), plugin.policy.filters[0])
         present = cluster.nodes.present.data[rows]

@@ -120,6 +120,13 @@ CASES: dict[str, tuple[Spec, list[Any], list[Step], Step, str]] = {
         load(n1=0.8, n2=0.3),
         "n2",
     ),
+    "a namespace that was not known": (
+        {"filters": filtering("node.ready"), "namespaceSelector": {"matchLabels": {"tier": "gold"}}},
+        [node("n1")],
+        [lambda s: s.set_node(node("n1", labels={"k": "y"})), lambda s: s.set_node(ready("n1"))],
+        lambda s: s.set_namespace(Namespace(metadata=Metadata(name="default"))),
+        "n1",
+    ),
     "a label of the namespace": (
         {"filters": filtering('pod.namespace_labels["tier"] == "gold"')},
         [node("n1")],

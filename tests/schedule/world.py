@@ -39,6 +39,9 @@ class World:
         self.pods: dict[str, tuple[Pod, str]] = {}
         """Placed pods, and assumed ones with the node they are assumed on."""
         self.namespaces: dict[str, Namespace] = {}
+        """Those that are known; nearly always all."""
+        for name in NAMESPACES:
+            self._set_namespace(name, {})
         self.device_classes: dict[str, DeviceClass] = {}
         self.answers: dict[MetricKey, MetricAnswer] = {}
         self.now = float(BEGIN)
@@ -235,11 +238,14 @@ class World:
 
     def _label_namespace(self) -> None:
         name = self.random.choice(NAMESPACES)
-        if self.random.random() < 0.2:
+        chance = self.random.random()
+        if chance < 0.02:
             self.namespaces.pop(name, None)
             self.cluster.remove_namespace(name)
             return
-        labels = {"tier": self.random.choice(("gold", "tin"))}
+        self._set_namespace(name, {} if chance < 0.2 else {"tier": self.random.choice(("gold", "tin"))})
+
+    def _set_namespace(self, name: str, labels: dict[str, str]) -> None:
         made = self.namespaces[name] = Namespace(metadata=Metadata(name=name, labels=labels))
         self.cluster.set_namespace(made)
 
