@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast check bench clean
+.PHONY: demo test test-fast check bench pages clean
 demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
@@ -23,6 +23,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Writes what their commands print into README.md, docs/ and the examples' pages.
+pages: $(VENV)/.dev
+	$(BIN)/python -m tests.pages
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench.engine

@@ -10,15 +10,12 @@ then. To compute it he makes a frame of those other rows and gives it to `reduct
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from policysched.language.typed import Input, Typed
-
-if TYPE_CHECKING:
-    from policysched.language.frame_strings import FrameStrings
 
 Codes: TypeAlias = npt.NDArray[np.int32]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -26,7 +23,10 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Strings(Protocol):
-    """An interner, only read here. It is hashed by identity and can be referred to weakly; codes count up from 0."""
+    """An interner. It is hashed by identity and can be referred to weakly; codes count up from 0 and stay."""
+
+    def code(self, text: str) -> int:
+        """Return the code of a text, a new one if need be."""
 
     def find(self, text: str) -> int:
         """Return the code of a text, -1 if it has none: then no column holds it."""
@@ -45,8 +45,8 @@ class Frame(Protocol):
     """
 
     @property
-    def strings(self) -> FrameStrings:
-        """The interner of the string columns, with what only this frame knows; one for the life of `memo`."""
+    def strings(self) -> Strings:
+        """The interner of the string columns."""
 
     @property
     def rows(self) -> int:

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from policysched.language.lengths import Length, either, joined, of_constant, of_input
-from policysched.language.types import Kind, Type
+from policysched.language.types import Type
 
 
 class Op(enum.Enum):
@@ -119,13 +118,12 @@ class Typed:
         tallies: Whether a tally is in it, at any depth.
         normalizes: Whether `normalize` is in it; it never is in what is evaluated on other rows.
         nesting: How many aggregates stand in each other.
-        length: How long a string can be.
         high: A power of two that no value reaches in magnitude.
         low: The negative power of two that no magnitude but 0 goes under.
     """
 
-    __slots__ = ("__weakref__", "args", "data", "high", "inner", "inputs", "length", "local", "low", "nesting",
-                 "normalizes", "op", "tallies", "type")  # fmt: skip
+    __slots__ = ("__weakref__", "args", "data", "high", "inner", "inputs", "local", "low", "nesting", "normalizes",
+                 "op", "tallies", "type")  # fmt: skip
 
     def __init__(
         self, op: Op, args: tuple[Typed, ...], inner: tuple[Typed, ...], data: Constant | Input, result: Type
@@ -142,7 +140,6 @@ class Typed:
         self.nesting: int = (op in AGGREGATES) + max((part.nesting for part in parts), default=0)
         self.local: bool = not self.normalizes and not self.nesting
         self.high, self.low = _magnitude(op, parts, data)
-        self.length: Length = _length(op, args, data) if result.kind is Kind.STRING else _NO_STRING
 
     def __repr__(self) -> str:
         # Not the arguments: a graph may hold one of them exponentially often.
@@ -200,26 +197,10 @@ _OWN_INPUTS: Final[Mapping[Op, tuple[Input, ...]]] = {
 
 def _inputs(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> tuple[Input, ...]:
     own = (data,) if isinstance(data, Input) else _OWN_INPUTS.get(op, ())
-    reading = [arg for arg in args if arg.inputs]
-    if len(reading) <= 1 and not own:
-        return reading[0].inputs if reading else ()
+    if len(args) == 1 and not own:
+        return args[0].inputs
     found = dict.fromkeys(item for arg in args for item in arg.inputs)
     return tuple(dict.fromkeys((*found, *own)))
-
-
-_NO_STRING: Final = Length()
-_DAY: Final = Length(3, 3)
-
-
-def _length(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> Length:
-    if isinstance(data, Input):
-        return of_input(data.path[0])
-    if op is Op.CONSTANT:
-        return of_constant(str(data))
-    if op is Op.WEEKDAY:
-        return _DAY
-    strings = [arg.length for arg in args if arg.type.kind is Kind.STRING]
-    return joined(strings) if op is Op.CONCAT else either(strings)
 
 
 # Inputs and converted strings stay within these powers of two; results above LIMIT_BITS are cut there.

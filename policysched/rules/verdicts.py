@@ -9,14 +9,14 @@ but 0 is that of the first rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from policysched.framework import Codes, Mask, Rows, Status, unresolvable, unschedulable
 from policysched.language.program import evaluate_columns
-from policysched.language.typed import ANY_KEY, Input
+from policysched.language.typed import Input
 from policysched.rules.compiled import CompiledFilter
 from policysched.rules.frame import RuleFrame, condition
 from policysched.rules.reach import Reach
@@ -30,8 +30,6 @@ FALSE = 1
 UNKNOWN = 2
 FIRST_MISSING = 3
 LONGEST_TEXT = 80
-MOST_MISSING = 1024
-"""How many inputs a policy tells apart that were missing; those with keys made of pods may be any number."""
 FINE = 2**31 - 1
 """Stands for 0 where the smallest of several rules' codes is looked for."""
 Placed = tuple[int, CompiledFilter]
@@ -79,15 +77,8 @@ def rule_codes(place: int, rule: CompiledFilter, frame: RuleFrame, missing: Inte
     if lacking.any():
         codes[lacking] = place * DETAILS + UNKNOWN
         for item, rows in rule.require.missing_inputs(frame, lacking):
-            codes[rows] = place * DETAILS + FIRST_MISSING + _number(item, missing)
+            codes[rows] = place * DETAILS + FIRST_MISSING + missing.code(item)
     return codes
-
-
-def _number(item: Input, missing: Interner[Input]) -> int:
-    """Number an input that was missing; of too many with a key, only what they are keys of is told."""
-    if item.key is not None and len(missing) >= MOST_MISSING and missing.find(item) < 0:
-        item = replace(item, key=ANY_KEY)
-    return missing.code(item)
 
 
 def done(codes: Codes) -> Codes:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from tests.examples.cases import CLUSTER, EXAMPLES, POLICY, ROOT, Case, cases
+from tests.pages.listings import refreshed
 
 PAGE = ROOT / "docs" / "cookbook.md"
 RECIPES = {
@@ -66,8 +67,9 @@ server by kubectl.
 
 Try one without a cluster:
 
-```sh
-policysched dry-run --cluster examples/pin-a-node/cluster.yaml --policy examples/pin-a-node/policy.yaml --pod pod.yaml
+```console
+$ policysched dry-run --cluster examples/pin-a-node/cluster.yaml --policy examples/pin-a-node/policy.yaml \\
+    --pod examples/pin-a-node/pod.yaml
 ```
 
 or put it to work: `kubectl apply -f examples/pin-a-node/policy.yaml`. What the expressions mean is in
@@ -78,7 +80,7 @@ or put it to work: `kubectl apply -f examples/pin-a-node/policy.yaml`. What the 
 A folder has three files: the policy in `policy.yaml`, the cluster in `cluster.yaml` (nodes, pods on them, and whatever
 else a decision reads, as `kubectl get -o yaml` prints them), and `tests.yaml`, a list of what becomes of which pod:
 
-```yaml
+```yaml file=tests.yaml
 - given: a GPU pod that allows T4 only
   pod:
     annotations: {gpu-spec: T4}
@@ -103,9 +105,8 @@ def page() -> str:
         for name, (meaning, without) in FIELDS.items()
     )
     fields = f"| field | meaning | without it |\n|---|---|---|\n{rows}"
-    return INTRODUCTION.replace("{fields}", fields) + "".join(
-        _section(number, *one) for number, one in enumerate(RECIPES.items(), 1)
-    )
+    sections = "".join(_section(number, *one) for number, one in enumerate(RECIPES.items(), 1))
+    return refreshed(INTRODUCTION.replace("{fields}", fields) + sections)
 
 
 def _section(number: int, recipe: str, title: str) -> str:

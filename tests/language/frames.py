@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from policysched.language import FIELDS, Gap, Input, Kind, Shape, Type, Typed, Unit, aggregate_over, tally_over
-from policysched.language.frame_strings import FrameStrings
 
 METRIC = Type(Kind.QUANTITY, Unit.NUMBER, Shape.NODES, Gap.INPUT)
 DEFAULTS = {Kind.STRING: "", Kind.QUANTITY: 0.0, Kind.BOOL: False}
@@ -56,7 +55,7 @@ def value_of(values: Mapping[str, Any], item: Input) -> Any:
     return float(value) if declared.kind is Kind.QUANTITY else value
 
 
-def column_of(table: Sequence[Mapping[str, Any]], item: Input, strings: Any) -> Any:
+def column_of(table: Sequence[Mapping[str, Any]], item: Input, strings: Interner) -> Any:
     values = [value_of(row, item) for row in table]
     match type_of(item).kind:
         case Kind.STRING:
@@ -76,7 +75,7 @@ class TableFrame:
 
     table: Sequence[Mapping[str, Any]]
     scalars: Mapping[str, Any] = field(default_factory=dict)
-    strings: FrameStrings = field(default_factory=lambda: FrameStrings(Interner()))
+    strings: Interner = field(default_factory=Interner)
     feasible: Any = None
     memo: dict[Any, Any] = field(default_factory=dict)
     reads: list[Input] = field(default_factory=list)
@@ -92,7 +91,7 @@ class TableFrame:
     def column(self, item: Input) -> Any:
         assert item.root in {"node", "metrics"}
         self.reads.append(item)
-        return column_of(self.table, item, self.strings.base)
+        return column_of(self.table, item, self.strings)
 
     def scalar(self, item: Input) -> Any:
         assert item.root in {"pod", "cluster"}

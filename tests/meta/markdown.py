@@ -15,7 +15,7 @@ DOCUMENTS = sorted(
     if path.is_file()
 )
 LANGUAGE = ROOT / "docs" / "language.md"
-_FENCE = re.compile(r"^ *```(\S*)\s*$")
+_FENCE = re.compile(r"^ *```(\S*)((?: +\S+)*)\s*$")
 _HEADING = re.compile(r"^#+ +(.*?)\s*$")
 _CODE = re.compile(r"`([^`]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -28,6 +28,8 @@ class Block:
     kind: str
     text: str
     line: int
+    words: tuple[str, ...] = ()
+    """What stands behind the kind: what the block is, see `tests.pages`."""
 
 
 def shown(path: Path) -> str:
@@ -36,12 +38,17 @@ def shown(path: Path) -> str:
 
 
 def blocks(path: Path) -> list[Block]:
-    return [one for one in _parts(path) if isinstance(one, Block)]
+    return blocks_of(path.read_text("utf-8"), shown(path))
+
+
+def blocks_of(text: str, name: str = "") -> list[Block]:
+    """The blocks of code of a document's text."""
+    return [one for one in _parts(text, name) if isinstance(one, Block)]
 
 
 def prose(path: Path) -> str:
     """A document without its blocks of code."""
-    return "\n".join(one for one in _parts(path) if isinstance(one, str))
+    return "\n".join(one for one in _parts(path.read_text("utf-8"), shown(path)) if isinstance(one, str))
 
 
 def anchors(path: Path) -> set[str]:
@@ -83,10 +90,10 @@ def _cells(row: str) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in cells]
 
 
-def _parts(path: Path) -> Iterator[Block | str]:
-    kind, start = "", 0
+def _parts(text: str, name: str) -> Iterator[Block | str]:
+    kind, words, start = "", (), 0
     inside: list[str] | None = None
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         fence = _FENCE.match(line)
         if fence is None and inside is None:
             yield line
@@ -94,8 +101,8 @@ def _parts(path: Path) -> Iterator[Block | str]:
             assert inside is not None
             inside.append(line)
         elif inside is None:
-            kind, inside, start = fence[1], [], number
+            kind, words, inside, start = fence[1], tuple(fence[2].split()), [], number
         else:
-            yield Block(kind, "\n".join(inside) + "\n", start)
+            yield Block(kind, "\n".join(inside) + "\n", start, words)
             inside = None
-    assert inside is None, f"{shown(path)}:{start}: the block of code does not end"
+    assert inside is None, f"{name}:{start}: the block of code does not end"

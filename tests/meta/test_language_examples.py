@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import yaml
 
 from policysched.app.check import check
-from policysched.cli import execute
 from policysched.language import UNKNOWN, Environment, compile_expression, interpret
 from policysched.model.policy import API_VERSION, KIND, decode_policy
 from policysched.rules.compile import compile_policy
@@ -21,19 +19,19 @@ from policysched.rules.store import Entry
 from tests.build import cluster, node, pod
 from tests.language.frames import TableFrame
 from tests.meta.markdown import DOCUMENTS, LANGUAGE, Block, blocks, codes, shown, table, tables
+from tests.pages.listings import class_of
+from tests.pages.making import WHOLE as WHOLE_PAGES
 
-BLOCKS = blocks(LANGUAGE)
-MESSAGE = next(index for index, block in enumerate(BLOCKS) if block.kind == "text")
-POLICIES = [block for index, block in enumerate(BLOCKS) if block.kind == "yaml" and index != MESSAGE - 1]
+POLICIES = [block for block in blocks(LANGUAGE) if class_of(block) == "policy"]
 EXAMPLES = [text for rows in tables(LANGUAGE) for row in rows if "example" in row for text in codes(row["example"])]
 """The expressions of all columns called `example`."""
-WHOLE = [
+OTHERS = [
     (shown(path), block)
     for path in DOCUMENTS
     for block in blocks(path)
-    if path != LANGUAGE and block.kind == "yaml" and f"kind: {KIND}" in block.text and "broken" not in block.text
+    if path not in {LANGUAGE, *WHOLE_PAGES} and class_of(block) == "policy"
 ]
-"""Those of other documents; one that says it is broken is shown with what is said about it."""
+"""Those of other documents. Files that commands of a page use may be wrong: what is said of them is shown there."""
 
 
 def _policy(block: Block) -> dict[str, Any]:
@@ -49,15 +47,15 @@ def test_every_policy_of_the_reference_compiles_without_a_warning(block: Block) 
     assert check([_policy(block)]) == []
 
 
-@pytest.mark.parametrize(("place", "block"), WHOLE)
-def test_every_whole_policy_of_other_documents_compiles_without_a_warning(place: str, block: Block) -> None:
-    assert check([yaml.safe_load(block.text)]) == [], place
+@pytest.mark.parametrize(("place", "block"), OTHERS)
+def test_every_policy_of_other_documents_compiles_without_a_warning(place: str, block: Block) -> None:
+    assert check([_policy(block)]) == [], place
 
 
 def test_examples_are_found() -> None:
     assert len(EXAMPLES) > 30
     assert len(POLICIES) > 5
-    assert WHOLE
+    assert OTHERS
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
@@ -74,15 +72,6 @@ def test_a_missing_value_gives_what_the_table_says(expression: str, result: str)
     value = interpret(program, TableFrame([{"node.free.memory": 1024}], peers=[{"row": 0}]).at(0))
     said = {"unknown": UNKNOWN, "missing": None, "true": True, "false": False, '`"none"`': "none", "`0`": 0.0}
     assert said[result] == value
-
-
-def test_check_prints_the_message_that_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "policy.yaml").write_text(BLOCKS[MESSAGE - 1].text, "utf-8")
-    assert execute(["check", "policy.yaml"]) == 1
-    assert capsys.readouterr().out == BLOCKS[MESSAGE].text
 
 
 def test_the_status_that_is_shown_is_the_one_that_is_written() -> None:

@@ -1,0 +1,26 @@
+"""Which pages there are, and how each is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tests.examples import cookbook
+from tests.meta import errors_document
+from tests.meta.markdown import DOCUMENTS
+from tests.pages.listings import refreshed
+
+WHOLE: Final[dict[Path, Callable[[], str]]] = {
+    errors_document.DOCUMENT: errors_document.document,
+    cookbook.PAGE: cookbook.page,
+}
+"""Pages that are made as a whole: their blocks are what their makers say, and are tested with these."""
+PAGES: Final = tuple(path for path in DOCUMENTS if path.name != "CHANGELOG.md")
+
+
+def made(path: Path, *, measure: bool = False) -> str:
+    """Give a page as it should be."""
+    if path in WHOLE:
+        return WHOLE[path]() if not measure else path.read_text("utf-8")
+    return refreshed(path.read_text("utf-8"), measure=measure)
