@@ -10,22 +10,29 @@ import msgspec
 
 from policysched.framework import Clock, Event
 from policysched.kube.client import KubeClient
+from policysched.kube.items import HasMetadata
+from policysched.kube.left_out import LeftOut
 from policysched.model.decode import ObjectError
 from policysched.model.objects import DeviceClass, Metadata, Namespace, Node, Pod, PodSpec, Stored, Workload
+from policysched.model.outline import shallow
 from policysched.model.policy import Policy
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.pods import pod_id
 
-T = TypeVar("T")
+T = TypeVar("T", bound=HasMetadata)
 
 
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[T]):
-    """Passes each object on; a list is a series of changes."""
+    """Passes each object on; a list is a series of changes.
 
-    upsert: Callable[[T], None]
-    delete: Callable[[T], None]
+    An object that cannot be taken in is taken out again, with what was known of it: the state is that of the others.
+    """
+
+    take_in: Callable[[T], object]
+    take_out: Callable[[T], object]
+    left_out: LeftOut
 
     def replace(self, changed: Sequence[T], gone: Sequence[T]) -> None:
         """Take what a list says: first what is gone, so that names may be used again."""
@@ -34,35 +41,50 @@ class Handler(Generic[T]):
         for obj in changed:
             self.upsert(obj)
 
+    def upsert(self, obj: T) -> None:
+        """Take an object as it is now."""
+        try:
+            self.take_in(obj)
+        except Exception as error:
+            self.left_out.failed(type(obj).__name__, obj, error)
+            self.delete(obj)
 
-def node_handler(scheduler: Scheduler) -> Handler[Node]:
+    def delete(self, obj: T) -> None:
+        """Take note that an object is gone."""
+        try:
+            self.take_out(obj)
+        except Exception as error:
+            self.left_out.failed(type(obj).__name__, obj, error)
+
+
+def node_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Node]:
     """Pass nodes on."""
-    return Handler(scheduler.set_node, lambda node: scheduler.remove_node(node.metadata.name))
+    return Handler(scheduler.set_node, lambda node: scheduler.remove_node(node.metadata.name), left_out)
 
 
-def pod_handler(scheduler: Scheduler) -> Handler[Pod]:
+def pod_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Pod]:
     """Pass pods on."""
-    return Handler(scheduler.set_pod, lambda pod: scheduler.remove_pod(pod_id(pod)))
+    return Handler(scheduler.set_pod, lambda pod: scheduler.remove_pod(pod_id(pod)), left_out)
 
 
-def namespace_handler(scheduler: Scheduler) -> Handler[Namespace]:
+def namespace_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Namespace]:
     """Pass namespaces on."""
-    return Handler(scheduler.set_namespace, lambda namespace: scheduler.remove_namespace(namespace.metadata.name))
+    return Handler(scheduler.set_namespace, lambda one: scheduler.remove_namespace(one.metadata.name), left_out)
 
 
-def device_class_handler(scheduler: Scheduler) -> Handler[DeviceClass]:
+def device_class_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[DeviceClass]:
     """Pass device classes on."""
-    return Handler(scheduler.set_device_class, lambda one: scheduler.remove_device_class(one.metadata.name))
+    return Handler(scheduler.set_device_class, lambda one: scheduler.remove_device_class(one.metadata.name), left_out)
 
 
-def workload_handler(scheduler: Scheduler) -> Handler[Workload]:
+def workload_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Workload]:
     """Pass services and controllers on; no pod waits for one."""
-    return Handler(scheduler.cluster.workloads.put, scheduler.cluster.workloads.drop)
+    return Handler(scheduler.cluster.workloads.put, scheduler.cluster.workloads.drop, left_out)
 
 
-def stored_handler(scheduler: Scheduler) -> Handler[Stored]:
+def stored_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Stored]:
     """Pass volumes, claims, storage classes and CSI objects on."""
-    return Handler(scheduler.set_stored, scheduler.remove_stored)
+    return Handler(scheduler.set_stored, scheduler.remove_stored, left_out)
 
 
 class PolicyHandler:
@@ -117,14 +139,14 @@ class MalformedPods:
     client: KubeClient
     clock: Clock
     scheduler_names: frozenset[str]
-    log: Callable[[str], None]
+    left_out: LeftOut
 
     def __call__(self, error: ObjectError, raw: bytes) -> None:
         """Report a malformed pod once; the reflector does not repeat itself."""
-        self.log(f"left out, because it cannot be used: {error}")
+        self.left_out.malformed(error, raw)
         try:
-            peek = msgspec.json.decode(raw, type=_MalformedPod)
-        except msgspec.MsgspecError:
+            peek = msgspec.json.decode(shallow(raw), type=_MalformedPod)
+        except (msgspec.MsgspecError, UnicodeError):
             return
         if peek.spec.node_name or peek.spec.scheduler_name not in self.scheduler_names:
             return

@@ -36,8 +36,10 @@ from policysched.framework import MetricSource
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events import EventWriter
+from policysched.kube.items import OnBroken
+from policysched.kube.left_out import LeftOut
 from policysched.kube.reflector import Reflector
-from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, POLICIES, STORED, WORKLOADS
+from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, POLICIES, STORED, WORKLOADS, Watched
 from policysched.kube.retry import Pacing, Retry
 from policysched.kube.transport import Transport
 from policysched.language import load_grammar
@@ -72,6 +74,7 @@ class Process:
         load_grammar()
         clock = SystemClock()
         self.registry = registry
+        self.left_out = LeftOut(clock.monotonic, registry)
         self._pacing = pacing = Pacing(random.random)
         self._transport = transport = Transport(connection)
         self.events = EventWriter(transport, pacing, socket.gethostname())
@@ -82,21 +85,25 @@ class Process:
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
         self.reloader.on_swap = self.feed.use
         self._policies = PolicyHandler(self.reloader)
-        malformed = MalformedPods(client, clock, frozenset(profiles), log.error)
+        malformed = MalformedPods(client, clock, frozenset(profiles), self.left_out)
         self.reflectors: Sequence[Reflector[Any]] = self._reflectors(malformed)
 
     def _reflectors(self, malformed: MalformedPods) -> list[Reflector[Any]]:
         """Follow everything that decisions read."""
-        transport, pacing, scheduler = self._transport, self._pacing, self.scheduler
-        workloads, stored = workload_handler(scheduler), stored_handler(scheduler)
+        scheduler, left_out = self.scheduler, self.left_out
+        workloads, stored = workload_handler(scheduler, left_out), stored_handler(scheduler, left_out)
+
+        def follow(watched: Watched[Any], handler: Any, on_broken: OnBroken = left_out.malformed) -> Reflector[Any]:
+            return Reflector(self._transport, watched, handler, self._pacing, on_broken=on_broken)
+
         return [
-            Reflector(transport, NODES, node_handler(scheduler), pacing),
-            Reflector(transport, NAMESPACES, namespace_handler(scheduler), pacing),
-            Reflector(transport, DEVICE_CLASSES, device_class_handler(scheduler), pacing),
-            Reflector(transport, POLICIES, self._policies, pacing),
-            *(Reflector(transport, watched, workloads, pacing) for watched in WORKLOADS),
-            *(Reflector(transport, watched, stored, pacing) for watched in STORED),
-            Reflector(transport, PODS, pod_handler(scheduler), pacing, on_broken=malformed),
+            follow(NODES, node_handler(scheduler, left_out)),
+            follow(NAMESPACES, namespace_handler(scheduler, left_out)),
+            follow(DEVICE_CLASSES, device_class_handler(scheduler, left_out)),
+            follow(POLICIES, self._policies),
+            *(follow(watched, workloads) for watched in WORKLOADS),
+            *(follow(watched, stored) for watched in STORED),
+            follow(PODS, pod_handler(scheduler, left_out), malformed),
         ]
 
     async def run(self) -> None:

@@ -1,8 +1,8 @@
 """The objects of one resource in their newest versions, and what each piece of news means for them.
 
-It knows no requests. A malformed object is reported once for each of its versions and counts as one that is not
-there, because deciding on what no longer holds would be worse; policies are the exception, whose last good version
-stays.
+It knows no requests. An object that cannot be used is reported once for each of its versions and counts as one that is
+not there, because deciding on what no longer holds would be worse; policies are the exception, whose last good version
+stays. Nothing that an object holds is an exception here: what of it can be read says which one it is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 from policysched.kube.resources import Watched
 from policysched.model.decode import ObjectError
 from policysched.model.meta import Metadata
+from policysched.model.outline import identity
 
 
 class HasMetadata(Protocol):
@@ -29,7 +30,8 @@ T = TypeVar("T", bound=HasMetadata)
 Key = tuple[str, str]
 """Namespace and name."""
 OnBroken = Callable[[ObjectError, bytes], None]
-"""Hears of a malformed object, with its JSON."""
+"""Hears of an object that cannot be used, with its JSON."""
+_NO_NAMES = frozenset(("", ".", ".."))
 
 
 class _Identity(msgspec.Struct, rename="camel"):
@@ -52,15 +54,13 @@ class Items(Generic[T]):
         self._watched = watched
         self._on_broken = on_broken
         self._known: dict[Key, T] = {}
+        self._uids: set[str] = set()
+        """The UIDs of the known objects, of kinds that the state tells apart by them."""
         self._broken: dict[Key, str] = {}
 
     def replace(self, raws: Iterable[msgspec.Raw]) -> tuple[list[T], list[T]]:
-        """Take a whole list; give what is new or changed in it, and what is gone.
-
-        Raises:
-            msgspec.DecodeError: an item has no readable metadata.
-        """
-        gone, self._known = self._known, {}
+        """Take a whole list; give what is new or changed in it, and what is gone."""
+        gone, self._known, self._uids = self._known, {}, set()
         reported, self._broken = self._broken, {}
         changed: list[T] = []
         for raw in raws:
@@ -68,8 +68,11 @@ class Items(Generic[T]):
             if obj is None:
                 continue
             key = (obj.metadata.namespace, obj.metadata.name)
+            if key in self._known:
+                self.skip(raw, "the list has another one of this name")
+                continue
             old = gone.get(key)
-            self._known[key] = obj
+            self._keep(key, obj)
             if old is not None and old.metadata.uid == obj.metadata.uid:
                 del gone[key]
             if old is None or old.metadata.resource_version != obj.metadata.resource_version:
@@ -79,47 +82,82 @@ class Items(Generic[T]):
     def take(self, raw: msgspec.Raw, *, deleted: bool) -> tuple[T | None, T | None, str]:
         """Take an object from a watch; give the one that is gone, the one that came or changed, and the version.
 
-        Raises:
-            msgspec.DecodeError: it has no readable metadata.
+        The version is empty where the object does not say it readably.
         """
         obj = None if deleted else self._decode(raw, self._known, self._broken)
         if obj is None:
-            key, version = _identify(raw)
+            key, version = identify(raw)
             if deleted:
                 self._broken.pop(key, None)
-            return self._known.pop(key, None), None, version
+            return self._forget(key), None, version
         key = (obj.metadata.namespace, obj.metadata.name)
         old = self._known.get(key)
         if obj is old:
-            return None, None, self.version_of(raw)
-        self._known[key] = obj
+            return None, None, identify(raw)[1]
         anew = old is not None and old.metadata.uid != obj.metadata.uid
-        return (old if anew else None), obj, obj.metadata.resource_version
+        gone = self._forget(key) if anew else None
+        self._keep(key, obj)
+        return gone, obj, obj.metadata.resource_version
 
-    def version_of(self, raw: msgspec.Raw) -> str:
-        """Read an object's version alone.
-
-        Raises:
-            msgspec.DecodeError: it has no readable metadata.
-        """
-        return _identify(raw)[1]
+    def skip(self, raw: msgspec.Raw, reason: str) -> None:
+        """Report what came in place of an object."""
+        self._on_broken(ObjectError(self._watched.kind, _text(identify(raw)[0]), reason), bytes(raw))
 
     def _decode(self, raw: msgspec.Raw, known: Mapping[Key, T], reported: Mapping[Key, str]) -> T | None:
-        """Decode an object that matters; in place of a malformed one give what holds then."""
+        """Decode an object that matters; in place of one that cannot be used give what holds then."""
         try:
             obj = self._watched.decode(bytes(raw))
-        except ObjectError as error:
-            key, version = _identify(raw)
-            if reported.get(key) != version:
-                self._on_broken(error, bytes(raw))
+            self._check(obj.metadata)
+        except Exception as error:
+            key, version = identify(raw)
+            if not version or reported.get(key) != version:
+                self._on_broken(_as_object_error(error, self._watched.kind, key), bytes(raw))
             self._broken[key] = version
             return None if self._watched.malformed_is_gone else known.get(key)
         return obj if self._watched.keep(obj) else None
+
+    def _check(self, metadata: Metadata) -> None:
+        """Refuse an object that cannot be told from others, or not be asked for."""
+        name, namespace = metadata.name, metadata.namespace
+        if name in _NO_NAMES or "/" in name or "%" in name or "/" in namespace or "%" in namespace:
+            raise ObjectError(self._watched.kind, name, "it has no name that an object may have", "metadata.name")
+        if metadata.uid in self._uids:
+            old = self._known.get((namespace, name))
+            if old is None or old.metadata.uid != metadata.uid:
+                raise ObjectError(
+                    self._watched.name, _text((namespace, name)), "another one has its UID", "metadata.uid"
+                )
+
+    def _keep(self, key: Key, obj: T) -> None:
+        self._known[key] = obj
+        if self._watched.known_by_uid and obj.metadata.uid:
+            self._uids.add(obj.metadata.uid)
+
+    def _forget(self, key: Key) -> T | None:
+        gone = self._known.pop(key, None)
+        if gone is not None:
+            self._uids.discard(gone.metadata.uid)
+        return gone
 
     def __len__(self) -> int:
         return len(self._known)
 
 
-def _identify(raw: msgspec.Raw) -> tuple[Key, str]:
-    identity = _PEEK.decode(raw).metadata
-    return (identity.namespace, identity.name), identity.resource_version
+def identify(raw: msgspec.Raw) -> tuple[Key, str]:
+    """Read an object's key and its version; empty are those that it does not say readably."""
+    try:
+        metadata = _PEEK.decode(raw).metadata
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        found = identity(bytes(raw))
+        return (found.namespace, found.name), found.version
+    return (metadata.namespace, metadata.name), metadata.resource_version
+
+
+def _as_object_error(error: Exception, kind: str, key: Key) -> ObjectError:
+    if isinstance(error, ObjectError):
+        return error
+    return ObjectError(kind, _text(key), f"reading it failed: {error!r}")
+
+
+def _text(key: Key) -> str:
+    return "/".join(filter(None, key))

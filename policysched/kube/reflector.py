@@ -20,11 +20,12 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
-from policysched.kube.items import HasMetadata, Items, OnBroken
+from policysched.kube.items import HasMetadata, Items, OnBroken, identify
 from policysched.kube.resources import Watched
 from policysched.kube.retry import Pacing, Retry
 from policysched.kube.transport import Status, Transport
 from policysched.model.decode import ObjectError
+from policysched.model.outline import elements, members
 
 log = logging.getLogger(__name__)
 T = TypeVar("T", bound=HasMetadata)
@@ -68,9 +69,13 @@ class _Line(msgspec.Struct):
     object: msgspec.Raw
 
 
+CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _PAGE = msgspec.json.Decoder(_Page)
+_PAGE_METADATA = msgspec.json.Decoder(_PageMetadata)
 _LINE = msgspec.json.Decoder(_Line)
 _STATUS = msgspec.json.Decoder(Status)
+_TEXT = msgspec.json.Decoder(str)
 
 
 class Reflector(Generic[T]):
@@ -105,6 +110,10 @@ class Reflector(Generic[T]):
                 await self._watch(self._version or "")
             except (ApiError, ConnectionProblemError) as error:
                 await self._recover(error)
+            except Exception:  # whoever ends here would end the process
+                log.exception("following %s failed: listing again", self._watched.name)
+                self._version = None
+                await self._retry.pause()
 
     async def _list(self) -> None:
         try:
@@ -124,10 +133,7 @@ class Reflector(Generic[T]):
         while True:
             query = f"?limit={limit}&continue={quote(token, safe='')}" if token else f"?limit={limit}"
             answer = await self._transport.request("GET", self._watched.path + query)
-            try:
-                page = _PAGE.decode(answer)
-            except msgspec.DecodeError as error:
-                raise ApiError(0, "Malformed", f"the list of {self._watched.name} is no list: {error}") from error
+            page = _read_page(answer, self._watched.name)
             raws += page.items or ()
             token = page.metadata.continue_
             if not token:
@@ -159,22 +165,28 @@ class Reflector(Generic[T]):
 
     def _hear(self, line: bytes) -> None:
         try:
-            event = _LINE.decode(line)
-            if event.type == "ERROR":
-                raise _error(event.object)
-            if event.type == "BOOKMARK":
-                self._version = self._items.version_of(event.object)
-                return
-            before, after, version = self._items.take(event.object, deleted=event.type == "DELETED")
-        except msgspec.DecodeError as error:
+            event = _read_line(line)
+        except UNREADABLE as error:
             self._version = None
             text = f"the watch of {self._watched.name} sent a line that cannot be read: {error}"
             raise ApiError(0, "Malformed", text) from error
+        if event.type == "ERROR":
+            raise _error(event.object)
+        if event.type in CHANGES:
+            version = self._change(event)
+        else:
+            version = identify(event.object)[1]
+            if event.type != "BOOKMARK" or not version:
+                self._items.skip(event.object, f"an event of type {event.type!r} that says nothing")
+        self._version = version or self._version
+
+    def _change(self, event: _Line) -> str:
+        before, after, version = self._items.take(event.object, deleted=event.type == "DELETED")
         if before is not None:
             self._handler.delete(before)
         if after is not None:
             self._handler.upsert(after)
-        self._version = version
+        return version
 
     async def _recover(self, error: ApiError | ConnectionProblemError) -> None:
         status = error.status if isinstance(error, ApiError) else 401
@@ -211,8 +223,39 @@ class Reflector(Generic[T]):
         self.problem = ""
 
 
+def _read_page(answer: bytes, name: str) -> _Page:
+    """Read a page of a list; an item that cannot be read spoils no other."""
+    try:
+        return _PAGE.decode(answer)
+    except UNREADABLE as error:
+        parts = members(answer)
+        try:
+            metadata = _PAGE_METADATA.decode(parts["metadata"])
+        except (KeyError, *UNREADABLE):
+            raise ApiError(0, "Malformed", f"the list of {name} is no list: {error}") from error
+        return _Page(metadata, [msgspec.Raw(one) for one in elements(parts.get("items", b""))])
+
+
+def _read_line(line: bytes) -> _Line:
+    """Read an event, whatever is wrong with its object.
+
+    Raises:
+        msgspec.DecodeError: it is no event.
+    """
+    try:
+        return _LINE.decode(line)
+    except UNREADABLE:
+        parts = members(line)
+        if "object" not in parts:
+            raise
+        return _Line(_TEXT.decode(parts.get("type", b'""')), msgspec.Raw(parts["object"]))
+
+
 def _error(raw: msgspec.Raw) -> ApiError:
-    status = _STATUS.decode(raw)
+    try:
+        status = _STATUS.decode(raw)
+    except UNREADABLE:
+        return ApiError(GONE, "Malformed", "the watch ended with an error that cannot be read")
     return ApiError(status.code, status.reason, status.message, status.retry_after)
 
 

@@ -19,7 +19,7 @@ from policysched.model.objects import (
     Stored,
     Workload,
 )
-from policysched.model.policy import API_VERSION, PLURAL, Policy, decode_policy
+from policysched.model.policy import API_VERSION, KIND, PLURAL, Policy, decode_policy
 from policysched.state.cluster import FINISHED
 
 T = TypeVar("T")
@@ -38,6 +38,7 @@ class Watched(Generic[T]):
     """A resource that is listed and watched over all namespaces."""
 
     name: str
+    kind: str
     path: str
     decode: Callable[[bytes], T]
     """Raises ObjectError for a malformed object."""
@@ -45,39 +46,43 @@ class Watched(Generic[T]):
     """Says which objects matter; one that stops to matter counts as deleted."""
     malformed_is_gone: bool = True
     """Whether a malformed version takes the earlier one away; else that stays as the last good one."""
+    known_by_uid: bool = False
+    """Whether the state tells objects apart by their UIDs: then no two may have the same."""
     tolerated: frozenset[int] = frozenset()
     """Statuses of a list that count as an empty one, because the resource need not exist."""
 
 
 POLICIES_PATH: Final = f"/apis/{API_VERSION}/{PLURAL}"
-NODES: Final = Watched("nodes", "/api/v1/nodes", decode_node)
-PODS: Final = Watched("pods", "/api/v1/pods", decode_pod, _unfinished)
+NODES: Final = Watched("nodes", "Node", "/api/v1/nodes", decode_node)
+PODS: Final = Watched("pods", "Pod", "/api/v1/pods", decode_pod, _unfinished, known_by_uid=True)
 """Finished pods hold nothing, so they are not even remembered."""
-NAMESPACES: Final = Watched("namespaces", "/api/v1/namespaces", decode_namespace)
+NAMESPACES: Final = Watched("namespaces", "Namespace", "/api/v1/namespaces", decode_namespace)
 POLICIES: Final[Watched[Policy]] = Watched(
-    PLURAL, POLICIES_PATH, decode_policy, malformed_is_gone=False, tolerated=frozenset((404,))
+    PLURAL, KIND, POLICIES_PATH, decode_policy, malformed_is_gone=False, tolerated=frozenset((404,))
 )
 """Where the kind is not installed there are no policies; where it is forbidden there may be."""
 DEVICE_CLASSES: Final[Watched[DeviceClass]] = Watched(
     "deviceclasses",
+    "DeviceClass",
     "/apis/resource.k8s.io/v1/deviceclasses",
     decode_device_class,
     tolerated=frozenset((403, 404)),
 )
 WORKLOADS: Final[tuple[Watched[Workload], ...]] = (
-    Watched("services", "/api/v1/services", partial(decode, Service, "Service")),
+    Watched("services", "Service", "/api/v1/services", partial(decode, Service, "Service")),
     Watched(
         "replicationcontrollers",
+        "ReplicationController",
         "/api/v1/replicationcontrollers",
         partial(decode, ReplicationController, "ReplicationController"),
     ),
-    Watched("replicasets", "/apis/apps/v1/replicasets", partial(decode, ReplicaSet, "ReplicaSet")),
-    Watched("statefulsets", "/apis/apps/v1/statefulsets", partial(decode, StatefulSet, "StatefulSet")),
+    Watched("replicasets", "ReplicaSet", "/apis/apps/v1/replicasets", partial(decode, ReplicaSet, "ReplicaSet")),
+    Watched("statefulsets", "StatefulSet", "/apis/apps/v1/statefulsets", partial(decode, StatefulSet, "StatefulSet")),
 )
 """What says which pods belong together, for those that are spread by default."""
 _STORAGE: Final = "/apis/storage.k8s.io/v1"
 STORED: Final[tuple[Watched[Stored], ...]] = tuple(
-    Watched(name, f"{group}/{name}", partial(decode_stored, kind))
+    Watched(name, kind, f"{group}/{name}", partial(decode_stored, kind))
     for name, group, kind in (
         ("persistentvolumes", "/api/v1", "PersistentVolume"),
         ("persistentvolumeclaims", "/api/v1", "PersistentVolumeClaim"),

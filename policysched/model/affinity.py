@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from policysched.model.meta import LabelSelector, Requirement, Struct
+from policysched.model.meta import Int32, LabelSelector, Requirement, Struct
 
 
 class Toleration(Struct, frozen=True):
@@ -38,7 +38,7 @@ class NodeSelector(Struct, frozen=True):
 class PreferredSchedulingTerm(Struct, frozen=True):
     """A term that adds `weight` to a node's score."""
 
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -65,7 +65,7 @@ class PodAffinityTerm(Struct, frozen=True):
 class WeightedPodAffinityTerm(Struct, frozen=True):
     """A preferred pod affinity term."""
 
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -91,11 +91,11 @@ class Affinity(Struct, frozen=True):
 class TopologySpreadConstraint(Struct, frozen=True):
     """How evenly matching pods must be spread over a topology."""
 
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: list[str] = []

@@ -1,8 +1,9 @@
 """Turn what the API server or a file gives, bytes or dicts, into the structs of the model.
 
 Knows the shapes, not where the bytes come from. An object is refused as a whole when a field has the wrong type
-or a quantity that scheduling reads is malformed: half an object would be scheduled on wrong numbers. Nulls are
-accepted as absence, on a second and slower attempt, because Go prints some empty lists that way.
+or a quantity that scheduling reads is malformed: half an object would be scheduled on wrong numbers. On a second and
+slower attempt nulls are accepted as absence, because Go prints some empty lists that way, and what is nested too deep
+for the decoder is cut: no field that is read lies so deep, and API servers do store such `managedFields`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from policysched.model.objects import (
     StatefulSet,
     Workload,
 )
+from policysched.model.outline import identity, shallow
 from policysched.model.quantity import QuantityError, parse
 
 T = TypeVar("T")
@@ -74,10 +76,8 @@ def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
     """
     try:
         return _attempt(shape, raw)
-    except msgspec.ValidationError:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return _second_attempt(shape, kind, raw)
-    except msgspec.DecodeError as error:
-        raise ObjectError(kind, "", f"not valid JSON: {error}") from error
 
 
 def decode_pod(raw: bytes | Mapping[str, Any]) -> Pod:
@@ -171,7 +171,7 @@ def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
-    plain = without_nulls(msgspec.json.decode(raw) if isinstance(raw, bytes) else raw)
+    plain = _plain(kind, raw)
     try:
         return msgspec.convert(plain, shape)
     except msgspec.ValidationError as error:
@@ -179,6 +179,17 @@ def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -
         if match := _PROBLEM.fullmatch(what):
             what, field = match["what"], match["field"]
         raise ObjectError(kind, _key(plain), _reason(what), field) from error
+
+
+def _plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
+    """Read an object without its nulls and without what is nested so deep that nothing reads it."""
+    try:
+        return without_nulls(msgspec.json.decode(shallow(raw)) if isinstance(raw, bytes) else raw)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        key = identity(raw).key if isinstance(raw, bytes) else ""
+        raise ObjectError(kind, key, f"not valid JSON: {error}") from error
+    except RecursionError as error:
+        raise ObjectError(kind, _key(raw), "nested too deeply") from error
 
 
 def _reason(what: str) -> str:

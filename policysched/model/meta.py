@@ -8,8 +8,13 @@ Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go, v0.36.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""The API's whole numbers: an object with one out of range is malformed, and columns can hold the others."""
 Amount = str | int | float
 ResourceList = dict[str, Amount]
 
@@ -36,7 +41,7 @@ class Metadata(Struct, frozen=True):
     uid: str = ""
     generate_name: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: dict[str, str] = {}

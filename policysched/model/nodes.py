@@ -8,7 +8,7 @@ Source: k8s.io/api/core/v1/types.go, v0.36.
 
 from __future__ import annotations
 
-from policysched.model.meta import Metadata, ResourceList, Struct
+from policysched.model.meta import Int64, Metadata, ResourceList, Struct
 
 
 class Taint(Struct, frozen=True):
@@ -30,7 +30,7 @@ class ContainerImage(Struct, frozen=True):
     """An image present on a node."""
 
     names: list[str] = []
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeCondition(Struct, frozen=True):

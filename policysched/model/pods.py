@@ -11,15 +11,15 @@ from __future__ import annotations
 import msgspec
 
 from policysched.model.affinity import Affinity, Toleration, TopologySpreadConstraint
-from policysched.model.meta import Metadata, ResourceList, Struct
+from policysched.model.meta import Int32, Int64, Metadata, ResourceList, Struct
 from policysched.model.volumes import Volume
 
 
 class ContainerPort(Struct, frozen=True):
     """A port of a container; `host_port` 0 means none."""
 
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"
 
@@ -75,7 +75,7 @@ class PodSpec(Struct, frozen=True):
 
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
     service_account_name: str = ""
@@ -101,7 +101,7 @@ class PodCondition(Struct, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
 
 
 class ContainerStatus(Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from policysched.model.affinity import NodeSelector
-from policysched.model.meta import LabelSelector, Metadata, ResourceList, Struct
+from policysched.model.meta import Int32, LabelSelector, Metadata, ResourceList, Struct
 from policysched.model.pods import Pod
 from policysched.model.volumes import (
     AWSDisk,
@@ -156,7 +156,7 @@ class StorageClass(Struct, frozen=True):
 class VolumeNodeResources(Struct, frozen=True):
     """How many volumes of a driver a node can have attached, None for no limit."""
 
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CSINodeDriver(Struct, frozen=True):

@@ -19,6 +19,6 @@ def seconds_of(timestamp: str | None) -> float | None:
         return None
     try:
         read = datetime.fromisoformat(timestamp)
-    except ValueError:
+        return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
         return None
-    return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
-from policysched.model.meta import Struct
+from policysched.model.meta import Int32, Struct
 
 
 class ClaimSource(Struct, frozen=True):
@@ -42,7 +42,7 @@ class GCEDisk(Struct, frozen=True):
 
     pd_name: str = ""
     fs_type: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
@@ -51,7 +51,7 @@ class AWSDisk(Struct, frozen=True):
 
     volume_id: str = msgspec.field(default="", name="volumeID")
     fs_type: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
@@ -93,7 +93,7 @@ class ISCSIDisk(Struct, frozen=True):
 
     target_portal: str = ""
     iqn: str = ""
-    lun: int = 0
+    lun: Int32 = 0
     read_only: bool = False
 
 

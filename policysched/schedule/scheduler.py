@@ -19,12 +19,12 @@ from policysched.framework import Action, Change, Client, Clock, Event, MetricAn
 from policysched.framework.profile import Profile
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
 from policysched.rules.policyset import PolicySet
-from policysched.schedule.binding import Binder
+from policysched.schedule.binding import Binder, undo
 from policysched.schedule.decision import Decision
 from policysched.schedule.engine import Engine
 from policysched.schedule.hints import Interests
 from policysched.schedule.queue import Queue
-from policysched.schedule.queued import QueuedPod
+from policysched.schedule.queued import Place, QueuedPod
 from policysched.schedule.reserving import reserve
 from policysched.schedule.waiter import Waiter
 from policysched.state.cluster import FINISHED, Cluster
@@ -167,17 +167,17 @@ class Scheduler:
         if self._skips(queued):
             self.queue.done(queued)
             return
-        self._tell_time()
         try:
+            self._tell_time()
             decision = self._engines[pod.spec.scheduler_name].decide(pod)
+            if decision.row < 0:
+                self._turn_away(queued, decision)
+            else:
+                await self._place(queued, decision)
         except Exception as error:
             log.exception("the cycle of pod=%s failed", pod.key)
-            self._fail(queued, f"the scheduling cycle failed: {error!r}")
-            return
-        if decision.row < 0:
-            self._turn_away(queued, decision)
-        else:
-            await self._place(queued, decision)
+            if queued.place is Place.IN_FLIGHT and not self.cluster.is_assumed(queued.identity):
+                self._fail(queued, f"the scheduling cycle failed: {error!r}")
 
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:
         """Count a pod on its node and start its binding, unless a plugin cannot have what the pod needs there."""
@@ -186,7 +186,11 @@ class Scheduler:
         if isinstance(held, str):
             self._fail(queued, held)
             return
-        self.cluster.assume(pod, decision.row, decision.evaluation.footprint)
+        try:
+            self.cluster.assume(pod, decision.row, decision.evaluation.footprint)
+        except Exception:
+            undo(held)
+            raise
         self.queue.release(queued)
         log.debug(
             "assumed pod=%s node=%s evaluatedNodes=%d feasibleNodes=%d",

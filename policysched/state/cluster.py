@@ -74,12 +74,15 @@ class Cluster:
         row = self.nodes.row_for(name)
         old = self.nodes.nodes[row]
         action = Action.ADD if old is None else node_difference(old, node)
-        self.ages.store(row, node)
+        images = _images(node)
         if action is Action.NONE:
             self.nodes.nodes[row] = node
+        else:
+            self.nodes.store(row, node)
+        self.ages.store(row, node)
+        if action is Action.NONE:
             return Change(Resource.NODE, action, old, node, row)
-        self.nodes.store(row, node)
-        self.images.replace(row, _images(old), _images(node))
+        self.images.replace(row, _images(old), images)
         if old is None:
             self.images.epoch += 1
             self.attachments.touch(row)
@@ -92,6 +95,7 @@ class Cluster:
         row = self.nodes.row_of.get(name, -1)
         old = self.nodes.nodes[row] if row >= 0 else None
         if old is None:
+            self._release_if_empty(row)
             return Change(Resource.NODE, Action.NONE)
         self.images.replace(row, _images(old), {})
         self.images.epoch += 1
@@ -217,12 +221,12 @@ class Cluster:
         return Change(Resource.ASSIGNED_POD, pod_difference(old, pod), old, pod, row)
 
     def _place(self, identity: str, pod: Pod, row: int, measured: Footprint | None, *, assumed: bool) -> int:
-        placed = PlacedPod(pod, row, measured if measured is not None else footprint(pod), assumed)
-        placed.kind, is_new = self.kinds.enter(placed)
-        if is_new:
-            self.statements.appear(placed.kind, pod)
-            self.tallies.appear(placed.kind, placed)
-            self._enter_namespace(pod.metadata.namespace)
+        try:
+            placed = PlacedPod(pod, row, measured if measured is not None else footprint(pod), assumed)
+            self._enter(placed)
+        except Exception:
+            self._release_if_empty(row)
+            raise
         self.pods.insert(identity, placed)
         if self.storage.place(placed):
             self.attachments.touch(row)
@@ -234,11 +238,27 @@ class Cluster:
         if self.storage.displace(placed):
             self.attachments.touch(placed.row)
         self._count(placed, -1)
+        self._leave(placed)
+        self._release_if_empty(placed.row)
+
+    def _enter(self, placed: PlacedPod) -> None:
+        """Count a pod among those of its kind, or leave everything as it was."""
+        placed.kind, is_new = self.kinds.enter(placed)
+        if not is_new:
+            return
+        try:
+            self.statements.appear(placed.kind, placed.pod)
+            self.tallies.appear(placed.kind, placed)
+            self._enter_namespace(placed.pod.metadata.namespace)
+        except Exception:
+            self._leave(placed)
+            raise
+
+    def _leave(self, placed: PlacedPod) -> None:
         if self.kinds.leave(placed.kind):
             self.tallies.vanish(placed.kind)
             self.statements.vanish(placed.kind)
             self._leave_namespace(placed.pod.metadata.namespace)
-        self._release_if_empty(placed.row)
 
     def _enter_namespace(self, name: str) -> None:
         if name not in self.namespaces and name not in self.unknown_namespaces:
@@ -260,7 +280,7 @@ class Cluster:
         self.journal.note(placed.row, aspects)
 
     def _release_if_empty(self, row: int) -> None:
-        if self.nodes.nodes[row] is None and not self.pods.has_row(row):
+        if row >= 0 and self.nodes.nodes[row] is None and not self.pods.has_row(row):
             self.nodes.release(row)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from policysched.model.features import declared_features
 from policysched.model.objects import Node, Taint
-from policysched.model.requests import allocatable
+from policysched.model.requests import Allocatable, allocatable
 from policysched.state.amounts import AmountTables
 from policysched.state.columns import ColumnSet
 from policysched.state.footprint import Footprint
@@ -101,16 +101,19 @@ class NodeTable:
         self._free.append(row)
 
     def store(self, row: int, node: Node) -> None:
-        """Write a node into its row."""
+        """Write a node into its row; what may fail for what the node says comes before anything is written."""
+        amounts = allocatable(node)
+        taints = self.taint_sets.code(tuple(node.spec.taints))
+        features = self.feature_sets.code(declared_features(node.status.declared_features))
         self.count += not self.present.data[row]
         self.nodes[row] = node
         self.present.data[row] = True
         self._store_texts(row, node.metadata.labels, node.metadata.annotations)
         self.unschedulable.data[row] = node.spec.unschedulable
         self.ready.data[row] = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
-        self.taints.data[row] = self.taint_sets.code(tuple(node.spec.taints))
-        self.features.data[row] = self.feature_sets.code(declared_features(node.status.declared_features))
-        self._store_allocatable(row, node)
+        self.taints.data[row] = taints
+        self.features.data[row] = features
+        self._store_allocatable(row, amounts)
 
     def clear(self, row: int) -> None:
         """Take the node out of its row; its pods stay counted."""
@@ -143,8 +146,7 @@ class NodeTable:
         self._labels[row] = labels
         self._annotations[row] = annotations
 
-    def _store_allocatable(self, row: int, node: Node) -> None:
-        amounts = allocatable(node)
+    def _store_allocatable(self, row: int, amounts: Allocatable) -> None:
         named: dict[str, int] = {
             "cpu": amounts.cpu_millis,
             "memory": amounts.memory_bytes,

@@ -130,14 +130,14 @@ class Tallies:
         """Weigh a new kind in every tally that it may count in; its statements are known already."""
         metadata = placed.pod.metadata
         anchors = anchors_of_pod(metadata.namespace, metadata.labels)
-        counting: dict[Hashable, weakref.ref[Tally]] = {}
+        counting = self._by_kind[kind] = {}  # now, so that all can be forgotten if a weight cannot be told
         for facet in (None, *anchors, *self._statements.of_kind(kind)):
             for key, held in tuple(self._by_facet.get(facet, {}).items()):
                 tally = held()
                 if tally is not None and tally.weigh(kind, placed):
                     counting[key] = held
-        if counting:
-            self._by_kind[kind] = counting
+        if not counting:
+            del self._by_kind[kind]
 
     def vanish(self, kind: int) -> None:
         """Forget the weights of a kind that has no pods any more."""

@@ -54,8 +54,8 @@ class VolumePool:
 
     def _add(self, volume: PersistentVolume) -> None:
         name = volume.metadata.name
-        self._volumes[name] = volume
-        self._affinities[name] = affinity_key(volume.spec.node_affinity)
+        reached_from = affinity_key(volume.spec.node_affinity)
+        self._volumes[name], self._affinities[name] = volume, reached_from
         claim = _claim(volume)
         if claim is not None:
             self._meant.setdefault((class_of(volume), claim), set()).add(name)

@@ -29,12 +29,14 @@ class Asked:
 
 
 def answer(body: Any, status: int = 200, **headers: str) -> Answer:
-    """Answer with JSON, or with a text as it is."""
+    """Answer with JSON, with bytes that say that they are JSON, or with a text as it is."""
 
     async def respond(_: web.Request) -> web.StreamResponse:
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         if isinstance(body, str):
             return web.Response(text=body, status=status, headers=names, content_type="text/html")
+        if isinstance(body, bytes):
+            return web.Response(body=body, status=status, headers=names, content_type="application/json")
         return web.json_response(body, status=status, headers=names)
 
     return respond

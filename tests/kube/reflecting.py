@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from policysched.kube.reflector import Reflector
 from policysched.kube.resources import NODES, Watched
 from policysched.model.decode import ObjectError
+from policysched.model.outline import identity
 from tests.kube.fake_server import Kube, eventually, status, stream
 
 NODE_PATH = "/api/v1/nodes"
@@ -54,6 +54,8 @@ class Ledger:
     def upsert(self, obj: Any) -> None:
         self.heard.append(f"+{obj.metadata.name}@{obj.metadata.resource_version}")
         self.held[obj.metadata.name] = obj.metadata.resource_version
+        if obj.metadata.name == "boom":
+            raise RuntimeError("no")
 
     def delete(self, obj: Any) -> None:
         self.heard.append(f"-{obj.metadata.name}@{obj.metadata.resource_version}")
@@ -70,7 +72,7 @@ async def watching(kube: Kube, watched: Watched[Any] = NODES) -> AsyncIterator[W
     ledger, broken = Ledger(), []
 
     def on_broken(error: ObjectError, raw: bytes) -> None:
-        broken.append(f"{error.key}@{json.loads(raw)['metadata']['resourceVersion']}")
+        broken.append(f"{error.key}@{identity(raw).version}")
 
     reflector = Reflector(kube.transport, watched, ledger, kube.pauses.pacing, on_broken=on_broken)
     task = asyncio.create_task(reflector.run())

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from policysched.kube.resources import PODS
 from tests.kube.fake_server import Kube, answer, eventually, refuse, reset, stream
 from tests.kube.reflecting import (
     HANG,
@@ -164,3 +165,87 @@ async def test_watch_that_ends_without_a_word_is_not_repeated_at_once(kube: Kube
     async with watching(kube):
         await eventually(lambda: len(watch_versions(kube)) == 3)
     assert kube.pauses.lengths == [1, 1]
+
+
+BROKEN: dict[str, bytes] = {
+    "deep": b'{"metadata":{"name":"x","resourceVersion":"6","labels":' + b'{"a":' * 2000 + b"1" + b"}" * 2002,
+    "NaN": b'{"metadata":{"name":"x","resourceVersion":"6","labels":{"a":NaN}}}',
+    "bytes": b'{"metadata":{"name":"x","resourceVersion":"6","labels":{"a":"\xff"}}}',
+    "type": b'{"metadata":{"name":"x","resourceVersion":"6","labels":[7]}}',
+    "range": b'{"metadata":{"name":"x","resourceVersion":"6","generation":1e400}}',
+    "no name": b'{"metadata":{"name":"","resourceVersion":"6"}}',
+    "a path": b'{"metadata":{"name":"../x","resourceVersion":"6"}}',
+}
+UNREADABLE = {"metadata": b'{"metadata":[]}', "null": b"null", "number": b"1e400"}
+
+
+@pytest.mark.parametrize("raw", [*BROKEN.values(), *UNREADABLE.values()], ids=[*BROKEN, *UNREADABLE])
+async def test_bad_item_of_a_list_spoils_no_other(kube: Kube, raw: bytes) -> None:
+    items = b",".join((json.dumps(node("a", 1)).encode(), raw, json.dumps(node("b", 2)).encode()))
+    body = b'{"metadata":{"resourceVersion":"5","continue":""},"items":[' + items + b"]}"
+    kube.server.on("GET", NODE_PATH, answer(body))
+    kube.server.on("WATCH", NODE_PATH, HANG)
+    run = await heard(kube, "list", "+a@1", "+b@2")
+    assert len(run.broken) == 1
+
+
+@pytest.mark.parametrize("raw", [*BROKEN.values(), *UNREADABLE.values()], ids=[*BROKEN, *UNREADABLE])
+async def test_bad_object_of_a_watch_loses_neither_the_position_nor_others(kube: Kube, raw: bytes) -> None:
+    lines = (
+        *(json.dumps(event("ADDED", node(name, version))).encode() for name, version in (("a", 6), ("x", 5))),
+        b'{"type":"MODIFIED","object":' + raw + b"}",
+        json.dumps(event("ADDED", node("b", 7))).encode(),
+    )
+    kube.server.on("GET", NODE_PATH, answer(page(version=5)))
+    kube.server.on("WATCH", NODE_PATH, stream(b"\n".join(lines) + b"\n", then="hang"))
+    named = b'"name":"x"' in raw
+    run = await heard(kube, "list", "+a@6", "+x@5", *(["-x@5"] if named else []), "+b@7")
+    assert len(run.broken) == 1
+    assert watch_versions(kube) == ["5"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"BOOKMARK","object":{"metadata":5}}',
+        b'{"type":"BOOKMARK","object":null}',
+        b'{"type":"PAINTED","object":{"metadata":{"name":"a","resourceVersion":"6"}}}',
+        b'{"type":"","object":{}}',
+    ],
+)
+async def test_event_that_says_nothing_is_skipped(kube: Kube, line: bytes) -> None:
+    kube.server.on("GET", NODE_PATH, answer(page(version=5)))
+    after = json.dumps(event("ADDED", node("b", 7))).encode()
+    kube.server.on("WATCH", NODE_PATH, stream(line + b"\n" + after + b"\n", then="hang"))
+    run = await heard(kube, "list", "+b@7")
+    assert len(run.broken) == 1
+
+
+async def test_end_of_a_watch_that_cannot_be_read_leads_to_a_new_list(kube: Kube) -> None:
+    kube.server.on("GET", NODE_PATH, answer(page(version=5)), answer(page(node("a", 6))))
+    kube.server.on("WATCH", NODE_PATH, stream(b'{"type":"ERROR","object":{"code":"x"}}\n'), HANG)
+    await heard(kube, "list", "list", "+a@6")
+
+
+async def test_object_of_no_version_leaves_the_position_of_the_watch(kube: Kube) -> None:
+    kube.server.on("GET", NODE_PATH, answer(page(version=5)))
+    kube.server.on("WATCH", NODE_PATH, stream(event("ADDED", {"metadata": {"name": "a"}})), HANG)
+    async with watching(kube):
+        await eventually(lambda: watch_versions(kube) == ["5", "5"])
+
+
+async def test_pods_of_one_uid_are_one_pod(kube: Kube) -> None:
+    twin = node("b", 2, uid="u-a")
+    kube.server.on("GET", PODS.path, answer(page(node("a", 1), twin, node("a", 3))))
+    news = (event("MODIFIED", twin), event("DELETED", node("a", 4)), event("MODIFIED", node("b", 5, uid="u-a")))
+    kube.server.on("WATCH", PODS.path, stream(*news, then="hang"))
+    run = await heard(kube, "list", "+a@1", "-a@1", "+b@5", watched=PODS)
+    assert run.broken == ["b@2", "a@3"]
+
+
+async def test_exception_of_a_handler_leads_to_a_new_list(kube: Kube, caplog: pytest.LogCaptureFixture) -> None:
+    kube.server.on("GET", NODE_PATH, answer(page(version=5)), answer(page(node("a", 6))))
+    kube.server.on("WATCH", NODE_PATH, stream(event("ADDED", node("boom", 6))), HANG)
+    async with watching(kube) as run:
+        await eventually(lambda: "+a@6" in run.ledger.heard)
+    assert "following nodes failed: listing again" in caplog.text

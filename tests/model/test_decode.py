@@ -17,6 +17,7 @@ from policysched.model.decode import (
     decode_workload,
     without_nulls,
 )
+from policysched.model.timestamps import seconds_of
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -215,3 +216,53 @@ def test_object_error_is_a_mistake_of_the_user_and_knows_its_parts() -> None:
 
 def test_nulls_are_dropped_at_every_depth() -> None:
     assert without_nulls({"a": None, "b": [1, None, {"c": None}], "d": {"e": None}}) == {"b": [1, {}], "d": {}}
+
+
+def deep(levels: int) -> bytes:
+    return b'{"f:a":' * levels + b"{}" + b"}" * levels
+
+
+@pytest.mark.parametrize("levels", [1000, 100_000])
+@pytest.mark.parametrize("labels", [b'{"a":"b"}', b"null"])
+def test_fields_that_nothing_reads_may_be_nested_as_deep_as_they_like(levels: int, labels: bytes) -> None:
+    fields = b'[{"manager":"m","fieldsV1":' + deep(levels) + b"}]"
+    raw = b'{"metadata":{"name":"n","labels":' + labels + b',"managedFields":' + fields + b'},"spec":{"nodeName":"x"}}'
+    pod = decode_pod(raw)
+    assert (pod.metadata.name, pod.spec.node_name) == ("n", "x")
+    assert pod.metadata.labels == (json.loads(labels) or {})
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (b'"priority":1e400', "not valid JSON: Number out of range"),
+        (b'"priority":99999999999', "spec.priority: expected `int` <= 2147483647"),
+        (b'"priority":-99999999999999999999999', "spec.priority: expected `int` >= -2147483648"),
+        (b'"priority":NaN', "not valid JSON: JSON is malformed: invalid character"),
+        (b'"nodeName":"\xff"', "not valid JSON: 'utf-8' codec can't decode byte 0xff"),
+        (b'"nodeName":"\\ud800"', "not valid JSON: "),
+        (b'"nodeSelector":' + deep(2000), "spec.nodeSelector[...]: expected text, got object"),
+        (b'"overhead":{"cpu":1e400}', "not valid JSON: Number out of range"),
+        (b'"containers":{}', "spec.containers: expected array, got object"),
+    ],
+)
+def test_unusable_pod_is_named_and_never_another_exception(spec: bytes, said: str) -> None:
+    with pytest.raises(ObjectError) as caught:
+        decode_pod(b'{"metadata":{"name":"web","namespace":"shop"},"spec":{' + spec + b"}}")
+    assert caught.value.key == "shop/web"
+    assert said in str(caught.value)
+
+
+def test_dict_that_is_nested_too_deeply_is_malformed() -> None:
+    labels: dict[str, Any] = {}
+    for _ in range(5000):
+        labels = {"a": labels}
+    with pytest.raises(ObjectError, match="nested too deeply"):
+        decode_pod({"metadata": {"name": "web", "labels": labels}})
+
+
+@pytest.mark.parametrize("stamp", ["0000-01-01T00:00:00Z", "99999-01-01T00:00:00Z", "-1", "0001-01-01T00:00:00+23:59"])
+def test_absurd_times_count_as_absent_or_as_times(stamp: str) -> None:
+    made = decode_node({"metadata": {"name": "n", "creationTimestamp": stamp}})
+    found = seconds_of(made.metadata.creation_timestamp)
+    assert found is None or found < 0

@@ -1,0 +1,108 @@
+"""Read JSON by its brackets and strings alone, without recursion.
+
+For texts that the decoder refuses as a whole although most of them could be used: objects nested deeper than it
+recurses, and lists or events with one object that is no JSON. Ordinary texts never come here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+
+DEEPEST: Final = 64
+"""How deep values may lie before they are cut; what scheduling reads lies at most 14 deep."""
+_STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
+_SKIPPED: Final = _STRING + rb"|\{\}|\[\]"
+_BRACKET: Final = re.compile(rb'(?:[^"\[\]{}]++|' + _SKIPPED + rb")*+([\[\]{}])", re.DOTALL)
+_MARK: Final = re.compile(rb'(?:[^"\[\]{},]++|' + _SKIPPED + rb")*+([\[\]{},])", re.DOTALL)
+_MEMBER: Final = re.compile(rb"\s*(" + _STRING + rb")\s*:\s*(.*)", re.DOTALL)
+_OPENING: Final = (b"[", b"{")
+_TEXT: Final = msgspec.json.Decoder(str)
+
+
+class Identity(NamedTuple):
+    """What an object says it is; empty where it does not say so readably."""
+
+    namespace: str = ""
+    name: str = ""
+    version: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the name alone."""
+        return "/".join(filter(None, (self.namespace, self.name)))
+
+
+def identity(raw: bytes) -> Identity:
+    """Read what an object is called and its version, whatever else is wrong with it."""
+    metadata = members(members(raw).get("metadata", b""))
+    return Identity(*(_text(metadata.get(name, b"")) for name in ("namespace", "name", "resourceVersion")))
+
+
+def shallow(raw: bytes, deepest: int = DEEPEST) -> bytes:
+    """Put null in place of what lies deeper."""
+    kept: list[bytes] = []
+    depth, done = 0, 0
+    for found in _marks(_BRACKET, raw):
+        if found[1] in _OPENING:
+            depth += 1
+            if depth == deepest + 1:
+                kept += (raw[done : found.start(1)], b"null")
+                done = len(raw)
+        else:
+            if depth == deepest + 1:
+                done = found.end()
+            depth -= 1
+    return b"".join((*kept, raw[done:]))
+
+
+def members(raw: bytes) -> dict[str, bytes]:
+    """Split an object into its members' names and texts; empty for anything else."""
+    found = (_MEMBER.fullmatch(part) for part in _inside(raw, b"{"))
+    return {_text(one[1]): one[2].rstrip() for one in found if one is not None}
+
+
+def elements(raw: bytes) -> list[bytes]:
+    """Split an array into its elements' texts; empty for anything else."""
+    return [part.strip() for part in _inside(raw, b"[") if part.strip()]
+
+
+def _inside(raw: bytes, opening: bytes) -> list[bytes]:
+    """Split what is between the outermost brackets at its commas; nothing where the brackets do not match."""
+    parts: list[bytes] = []
+    depth, start = 0, 0
+    if not raw.lstrip().startswith(opening):
+        return parts
+    for found in _marks(_MARK, raw):
+        mark = found[1]
+        if mark in _OPENING:
+            depth += 1
+            if depth == 1:
+                start = found.end()
+        elif mark == b",":
+            if depth == 1:
+                parts.append(raw[start : found.start(1)])
+                start = found.end()
+        else:
+            depth -= 1
+            if depth == 0:
+                return [*parts, raw[start : found.start(1)]]
+    return []
+
+
+def _marks(pattern: re.Pattern[bytes], raw: bytes) -> Iterator[re.Match[bytes]]:
+    """Match one mark after another up to where the text breaks off; never looks at a byte twice."""
+    end = 0
+    while (found := pattern.match(raw, end)) is not None:
+        yield found
+        end = found.end()
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return _TEXT.decode(raw)
+    except (msgspec.MsgspecError, UnicodeError):
+        return ""

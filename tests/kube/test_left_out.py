@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from policysched.kube.left_out import BURST, LeftOut
+from policysched.model.decode import ObjectError
+from tests.build import node
+
+
+def count(registry: CollectorRegistry, kind: str, reason: str) -> float | None:
+    return registry.get_sample_value("policysched_objects_left_out_total", {"kind": kind, "reason": reason})
+
+
+def test_objects_are_counted_by_kind_and_reason_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    registry = CollectorRegistry()
+    left_out = LeftOut(lambda: 0.0, registry)
+    left_out.malformed(ObjectError("Pod", "a/b", "no"))
+    left_out.failed("Node", node("n1"), ValueError("boom"))
+    assert count(registry, "Pod", "malformed") == count(registry, "Node", "failed") == 1
+    assert [one.getMessage() for one in caplog.records] == [
+        'left out, because it cannot be used: pod "a/b": no',
+        "node \"n1\": left out, because taking it in failed: ValueError('boom')",
+    ]
+
+
+def test_many_objects_do_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    registry = CollectorRegistry()
+    left_out = LeftOut(lambda: now, registry)
+    for number in range(3 * BURST):
+        left_out.malformed(ObjectError("Pod", f"a/{number}", "no"))
+    assert len(caplog.records) == BURST
+    now = 2.0
+    for _ in range(5):
+        left_out.malformed(ObjectError("Pod", "a/b", "no"))
+    assert len(caplog.records) == BURST + 3
+    assert f"count={2 * BURST}" in caplog.text
+    assert count(registry, "Pod", "malformed") == 3 * BURST + 5
