@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from policysched.model.decode import decode
-from policysched.model.meta import Int32, LabelSelector, Metadata, Struct
+from policysched.model.meta import LabelSelector, Metadata, Struct
 
 API_GROUP: Final = "policysched.io"
 API_VERSION: Final = "policysched.io/v1alpha1"
@@ -74,7 +74,7 @@ class PolicySpec(Struct, frozen=True):
     pod_selector: LabelSelector | None = None
     namespace_selector: LabelSelector | None = None
     applies_to: str | None = None
-    priority: Int32 = 0
+    priority: int = 0
     weight: Weight = 1
     metrics: list[MetricQuery] = []
     let: list[Let] = []
