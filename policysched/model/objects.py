@@ -23,7 +23,6 @@ from policysched.model.affinity import (
 )
 from policysched.model.meta import (
     Amount,
-    Int32,
     LabelSelector,
     Metadata,
     OwnerReference,
@@ -153,6 +152,6 @@ class PriorityClass(Struct, frozen=True):
     """A name for a priority."""
 
     metadata: Metadata = Metadata()
-    value: Int32 = 0
+    value: int = 0
     global_default: bool = False
     preemption_policy: str = "PreemptLowerPriority"
