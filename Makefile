@@ -28,6 +28,10 @@ check: $(VENV)/.dev
 pages: $(VENV)/.dev
 	$(BIN)/python -m tests.pages
 
+grammar: $(VENV)/.dev
+	$(BIN)/python -c "from policysched.language.grammar import make_tables; print(make_tables(), end='')" > grammar.json
+	mv grammar.json policysched/language/grammar.json
+
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench.engine
 	$(BIN)/python -m bench.rules

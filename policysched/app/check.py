@@ -7,18 +7,19 @@ hides those of other fields: a misshapen policy is mended as far as that goes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from policysched.app import shape
 from policysched.app.files import Document
 from policysched.app.findings import Finding, explained, policy_name
 from policysched.errors import UsageError
-from policysched.framework import Cluster
 from policysched.language import Diagnostic
 from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND, decode_policy
 from policysched.rules.compile import compile_policy
-from policysched.rules.presence import absent
+
+if TYPE_CHECKING:
+    from policysched.framework import Cluster
 
 _METRIC: Final = "`metrics."
 """How a warning about a metric begins: values come from its source and not with the nodes."""
@@ -84,6 +85,8 @@ def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic
     result = compile_policy(decoded)
     yield from (one for one in result.diagnostics if not _is_inside(one.field, misshapen))
     if result.policy is not None and cluster is not None:
+        from policysched.rules.presence import absent  # noqa: PLC0415 - no columns are needed without nodes
+
         yield from (one for one in absent(result.policy, cluster) if not one.message.startswith(_METRIC))
 
 

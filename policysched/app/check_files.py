@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from policysched.app.check import check_documents
 from policysched.app.files import Document, as_text, expand, read, read_bytes, shown
 from policysched.app.findings import Finding
 from policysched.app.shape import is_meant
 from policysched.errors import UsageError
-from policysched.framework import Cluster
 from policysched.model.policy import KIND
+
+if TYPE_CHECKING:
+    from policysched.framework import Cluster
 
 
 @dataclass(slots=True)

@@ -10,16 +10,18 @@ import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from policysched.app.check import findings
-from policysched.app.check_nodes import nodes_of
 from policysched.app.expressions import expressions
 from policysched.app.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from policysched.language import code_table, render
 from policysched.language.explanations import EXPLANATIONS
 from policysched.model.policy import API_VERSION, KIND
+
+if TYPE_CHECKING:
+    from policysched.framework import Cluster
 
 LONGEST: Final = 100
 _CODE: Final = re.compile(r"([EW]?)0*(\d{1,4})", re.IGNORECASE)
@@ -46,7 +48,7 @@ class Explained:
     def says(self) -> Iterator[str]:
         """Give what is said about the example, each finding under its text."""
         policy = as_policy(self.example)
-        cluster = nodes_of(one for one, _ in read_yaml(self.nodes, "nodes")) if self.nodes else None
+        cluster = _cluster(self.nodes) if self.nodes else None
         texts = {one.field: one.text for one in expressions(policy)}
         for one in (found.diagnostic for found in findings(policy, cluster=cluster)):
             text = texts.get(one.field, "")
@@ -63,6 +65,12 @@ class Explained:
         }
         said |= {"example": self.example, "says": list(self.says()), "fix": self.fix, "nodes": self.nodes}
         return {name: value for name, value in said.items() if value}
+
+
+def _cluster(nodes: str) -> Cluster:
+    from policysched.app.check_nodes import nodes_of  # noqa: PLC0415 - few codes are about nodes
+
+    return nodes_of(one for one, _ in read_yaml(nodes, "nodes"))
 
 
 def explain(code: str) -> Explained:

@@ -10,11 +10,13 @@ import typer
 
 from policysched.cli.options import Context, Kubeconfig
 from policysched.cli.output import count, print_finding, visible
-from policysched.cli.waiting import wait_for
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from policysched.app.check_files import Checked
+    from policysched.framework import Cluster
 
 
 class CheckFormat(enum.StrEnum):
@@ -48,9 +50,8 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
     Exit codes: 0 nothing but warnings, 1 errors, 2 a file or a flag cannot be used.
     """
     from policysched.app.check_files import check_files  # noqa: PLC0415 - the compiler is not needed for --help
-    from policysched.app.check_nodes import read_nodes  # noqa: PLC0415
 
-    nodes = wait_for(read_nodes(cluster, kubeconfig, context)) if cluster else None
+    nodes = _nodes(cluster, kubeconfig, context) if cluster else None
     found = check_files(files, nodes, lenient=allow_none)
     if not found.policies and not found.problems and not allow_none:
         raise UsageError(f"no SchedulingPolicy in {', '.join(files)}")
@@ -58,6 +59,13 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
     if found.problems:
         return 2
     return int(bool(found.errors or (warnings_as_errors and found.warnings)))
+
+
+def _nodes(names: list[str], kubeconfig: Path | None, context: str | None) -> Cluster:
+    from policysched.app.check_nodes import read_nodes  # noqa: PLC0415 - as above
+    from policysched.cli.waiting import wait_for  # noqa: PLC0415
+
+    return wait_for(read_nodes(names, kubeconfig, context))
 
 
 def _print(found: Checked, output: CheckFormat) -> None:

@@ -8,7 +8,6 @@ parser one by one: it never raises past this module, and none of its sentences d
 from __future__ import annotations
 
 import functools
-import importlib.resources
 from typing import TypeAlias
 
 from lark import Lark, Token
@@ -16,32 +15,20 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from policysched.language import limits, mistakes
 from policysched.language.diagnostics import Diagnostic, diagnose
+from policysched.language.grammar import STARTS, make_parser
 from policysched.language.syntax import Case, Expr, Span
 from policysched.language.tree import Part, TreeBuilder
 
 Parsed: TypeAlias = Expr | Case | Diagnostic
-STARTS = ("expr", "case")
-
-
-def grammar_text() -> str:
-    """The grammar as it is shipped with the package."""
-    return importlib.resources.files("policysched.language").joinpath("grammar.lark").read_text("utf-8")
 
 
 @functools.cache
 def _lark() -> Lark:
-    return Lark(
-        grammar_text(),
-        start=list(STARTS),
-        parser="lalr",
-        lexer="basic",
-        keep_all_tokens=True,
-        transformer=TreeBuilder(),
-    )
+    return make_parser(TreeBuilder())
 
 
 def load_grammar() -> None:
-    """Make the parser now: that takes a quarter of a second, for which nobody should wait at the first text."""
+    """Make the parser now, so that nobody waits for it at the first text."""
     _lark()
 
 

@@ -1,11 +1,29 @@
 """An in-memory Kubernetes API server for trying policies without a cluster, and for tests.
 
 It serves one user on one machine: plain HTTP on loopback, no authentication, nothing is kept when it stops.
-It knows no scheduling, so that tests of the scheduler cannot agree with it by sharing code.
+It knows no scheduling, so that tests of the scheduler cannot agree with it by sharing code. What is named here is
+imported at first use, because the schemas alone, which checking needs, ask for no server.
 """
 
-from policysched.sandbox.faults import Faults
-from policysched.sandbox.nodes import sandbox_nodes
-from policysched.sandbox.sandbox import Sandbox
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from policysched.sandbox.faults import Faults
+    from policysched.sandbox.nodes import sandbox_nodes
+    from policysched.sandbox.sandbox import Sandbox
 
 __all__ = ["Faults", "Sandbox", "sandbox_nodes"]
+_PLACES: Final = {
+    "Faults": "policysched.sandbox.faults",
+    "Sandbox": "policysched.sandbox.sandbox",
+    "sandbox_nodes": "policysched.sandbox.nodes",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)

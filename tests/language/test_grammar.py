@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import importlib.resources
+import json
 import re
 
 import pytest
 from lark import Lark
+from lark.exceptions import UnexpectedInput
 
 from policysched.language import Diagnostic, compile_expression, parse, reserved_names
 from policysched.language.environment import Environment
 from policysched.language.functions import FUNCTIONS
+from policysched.language.grammar import STARTS, grammar_text, make_parser, make_tables
 from policysched.language.mistakes import OPERATORS, TERMINALS, VALUES
-from policysched.language.parse import STARTS, grammar_text
 from policysched.language.syntax import Case, Keyword, Literal, Path
+from policysched.language.tree import TreeBuilder
 
 
 def strict() -> Lark:
@@ -123,3 +127,31 @@ def test_long_chains_are_not_deep() -> None:
 def test_a_list_of_mistakes_stops_at_fifty(last: str) -> None:
     text = " and ".join(["node.nme"] * 49 + [last] * 20)
     assert len(compile_expression(text, Environment()).diagnostics) == 50
+
+
+TEXTS = (
+    'node.labels["a"] == "b" and not (node.free.cpu > 2 or pod.labels["x"] in ["y", "z"])',
+    "min(100, 2 * node.free.memory / node.allocatable.memory) ?? 20%",
+    'count(node.pods.where(peer.namespace == pod.namespace)) by node.labels["zone"]',
+)
+
+
+def parsed(parser: Lark, text: str) -> object:
+    """Parse as it stands, tokens of unknown names included."""
+    try:
+        return parser.parse(text, start="expr")
+    except UnexpectedInput as error:
+        return (type(error), error.pos_in_stream)
+
+
+def test_the_tables_that_are_shipped_are_of_the_grammar() -> None:
+    """Others would be left aside, and every command would begin by working them out: `make grammar` writes them."""
+    shipped = importlib.resources.files("policysched.language").joinpath("grammar.json").read_text("utf-8")
+    assert json.loads(shipped)["of"] == json.loads(make_tables())["of"], "run `make grammar`"
+
+
+def test_tables_parse_as_the_grammar_does() -> None:
+    loaded = make_parser(TreeBuilder())
+    built = make_parser(TreeBuilder(), tables='{"of": "another grammar"}')
+    assert [parsed(loaded, text) for text in TEXTS] == [parsed(built, text) for text in TEXTS]
+    assert not isinstance(parsed(loaded, TEXTS[0]), tuple)
