@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast check bench pages clean
+.PHONY: demo test test-fast check bench pages grammar clean
 demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
@@ -28,6 +28,7 @@ check: $(VENV)/.dev
 pages: $(VENV)/.dev
 	$(BIN)/python -m tests.pages
 
+# Works out the tables of the language's grammar, which are shipped, after a change of it.
 grammar: $(VENV)/.dev
 	$(BIN)/python -c "from policysched.language.grammar import make_tables; print(make_tables(), end='')" > grammar.json
 	mv grammar.json policysched/language/grammar.json

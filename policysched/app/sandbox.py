@@ -44,7 +44,10 @@ class SandboxOptions:
 
 def new_sandbox(*, kubelet_seconds: float | None = 0.05) -> Sandbox:
     """Make a sandbox with the policy resource installed; it is not started."""
-    made = Sandbox(SystemClock().now, random.SystemRandom(), kubelet_seconds=kubelet_seconds)
+    now = SystemClock().now
+    # Microseconds: no sandbox writes faster, so versions of one that was started before are below.
+    first_version = int(now().timestamp() * 1_000_000)
+    made = Sandbox(now, random.SystemRandom(), first_version=first_version, kubelet_seconds=kubelet_seconds)
     made.load([dict(policy_definition())])
     return made
 

@@ -30,12 +30,13 @@ class Cluster:
     now: Callable[[], datetime]
     random: random.Random
     history: int = 20_000
+    first_version: int = 1
     registry: Registry = field(default_factory=Registry)
     appliers: Appliers = field(default_factory=Appliers)
     store: Store = field(init=False)
 
     def __post_init__(self) -> None:
-        self.store = Store(self.history)
+        self.store = Store(self.history, self.first_version)
 
     def timestamp(self, plus_seconds: float = 0) -> str:
         """Write the present time, or one later on, as metadata has it."""

@@ -111,7 +111,7 @@ class Reader:
             text = f"Timeout: Too large resource version: {asked}, current: {present}"
             raise ApiError(504, text, details={"causes": [cause], "retryAfterSeconds": 1})
         if query.get("resourceVersionMatch") == "Exact" and asked < present:
-            raise gone(asked, self._cluster.store.oldest(resource.key) or present)
+            raise gone(asked, self._cluster.store.oldest(resource.key))
 
     def selected(self, target: Target, query: Mapping[str, str]) -> list[Entry]:
         """Return the present objects that a request selects."""

@@ -43,6 +43,8 @@ class Sandbox:
     Args:
         now: the clock that timestamps come from.
         random: the source of uids and generated names.
+        first_version: the resource version that counting begins at. A server that is started anew on a port where
+            clients know another's versions has to begin above them, so that these are too old and none of its own.
         history: how many changes of a resource a watch can go back.
         kubelet_seconds: how long the pretended kubelets and controllers take for a step; None: there are none.
     """
@@ -52,10 +54,11 @@ class Sandbox:
         now: Callable[[], datetime],
         random: random.Random,
         *,
+        first_version: int = 1,
         history: int = 20_000,
         kubelet_seconds: float | None = 0.05,
     ) -> None:
-        self._cluster = Cluster(now, random, history)
+        self._cluster = Cluster(now, random, history, first_version)
         self._watches: set[Watch] = set()
         self._runner: web.ServerRunner | None = None
         self._site: web.TCPSite | None = None

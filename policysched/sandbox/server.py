@@ -15,6 +15,7 @@ from aiohttp import web
 
 from policysched.sandbox import changes, discovery, openapi
 from policysched.sandbox.failures import NO_SUCH, NOT_ALLOWED, ApiError, failure
+from policysched.sandbox.origins import check_origin
 from policysched.sandbox.reading import Reader
 from policysched.sandbox.requests import body_of, flag, target_of
 from policysched.sandbox.store import Entry, encode
@@ -56,7 +57,11 @@ class Server:
         self._reader = Reader(cluster)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, after the fault that is set for it, if any."""
+        """Answer one request, after the fault that is set for it, if any; a foreign page's is refused."""
+        try:
+            check_origin(request.headers, _port(request))
+        except ApiError as error:
+            return _json(encode(error.status), error.code)
         watch = flag(request.query, "watch")
         fault = self._faults.take(request.method, request.path_qs, watch=watch)
         if fault is not None and fault.action == "answer":
@@ -216,6 +221,12 @@ class Server:
 
 def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _port(request: web.BaseRequest) -> int:
+    """Give the port that a request came in at, -1 where the connection is gone."""
+    address = request.transport.get_extra_info("sockname") if request.transport is not None else None
+    return int(address[1]) if address else -1
 
 
 def _drop(request: web.BaseRequest) -> web.Response:

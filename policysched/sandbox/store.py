@@ -58,8 +58,8 @@ class Event:
 class Store:
     """All objects by storage key, namespace and name."""
 
-    def __init__(self, history: int) -> None:
-        self.revision = 1
+    def __init__(self, history: int, first: int = 1) -> None:
+        self.revision = self._first = first
         self._history = history
         self._objects: dict[str, dict[tuple[str, str], Entry]] = {}
         self._events: dict[str, deque[Event]] = {}
@@ -114,8 +114,8 @@ class Store:
             listener(event)
 
     def since(self, key: str, revision: int) -> list[Event] | None:
-        """Return the events after a version, or nothing where the history is too short."""
-        if revision < self.oldest(key):
+        """Return the events after a version, or nothing where the history is too short or the version not ours."""
+        if not self.oldest(key) <= revision <= self.revision:
             return None
         newer: list[Event] = []
         for event in reversed(self._events.get(key, ())):
@@ -126,7 +126,7 @@ class Store:
 
     def oldest(self, key: str) -> int:
         """Return the version after which the history of a resource is whole."""
-        return self._forgotten.get(key, 0)
+        return self._forgotten.get(key, self._first)
 
     def forget(self, key: str | None = None) -> None:
         """Drop the history, so that every older version is too old to watch from."""
