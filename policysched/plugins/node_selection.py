@@ -9,7 +9,7 @@ Shapes: R rows asked about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,12 @@ class AskedRows:
             return False
         return _all(self._has(key, [value]) for key, value in labels.items())
 
+    def labelled(self, keys: Collection[str]) -> Held:
+        """Ask for labels of any value."""
+        if not all(map(self._nodes.has_label, keys)):
+            return False
+        return _all(map(self._there, keys))
+
     def any_of(self, terms: Iterable[NodeTerm]) -> Held:
         """Ask for any of some terms."""
         found: Held = False
@@ -90,11 +96,8 @@ class AskedRows:
 
     def term(self, term: NodeTerm) -> Held:
         """Ask for every requirement of a term."""
-        labels = self._labelled(term.labels)
+        labels = _all(self.label(one) for one in term.labels)
         return labels if labels is False else _both(labels, self._fields(term.fields))
-
-    def _labelled(self, requirements: Iterable[LabelRequirement]) -> Held:
-        return _all(self.label(one) for one in requirements)
 
     def _fields(self, requirements: Iterable[FieldRequirement]) -> Held:
         return _all(self._field(one) for one in requirements)
@@ -159,10 +162,14 @@ def selector_test(selector: NodeSelectorMatcher, nodes: NodeTable) -> Callable[[
     return SelectorTest(selector, nodes)
 
 
-def labels_test(keys: Iterable[str], nodes: NodeTable) -> Callable[[Rows], Mask]:
+def labels_test(keys: Collection[str], nodes: NodeTable) -> Callable[[Rows], Mask]:
     """Test whether nodes have some labels, whatever their values."""
-    term = NodeTerm(tuple(LabelRequirement(key, Operator.EXISTS) for key in keys))
-    return SelectorTest(NodeSelectorMatcher(terms=(term,)), nodes)
+
+    def test(rows: Rows) -> Mask:
+        asked = AskedRows(nodes, rows)
+        return asked.mask(asked.labelled(keys))
+
+    return test
 
 
 def terms_nbytes(terms: Iterable[NodeTerm]) -> int:

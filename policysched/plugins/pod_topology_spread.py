@@ -30,7 +30,7 @@ from policysched.plugins.pod_topology_spread_constraints import (
 )
 from policysched.plugins.pod_topology_spread_filter import HardState, Verdicts
 from policysched.plugins.pod_topology_spread_hints import spread_hints
-from policysched.plugins.pod_topology_spread_rows import inclusion
+from policysched.plugins.pod_topology_spread_rows import Inclusions
 from policysched.plugins.pod_topology_spread_score import DomainWish, NodeWish, SoftState, Wish
 from policysched.plugins.pod_topology_spread_sums import SharedSums
 
@@ -60,7 +60,14 @@ class PodTopologySpread:
         if not constraints:
             return SKIP
         labels = frozenset(one.topology_key for one in constraints)
-        return HardState(cluster.nodes, tuple(self._verdicts(one, labels, pod, cluster) for one in constraints))
+        included = Inclusions(pod, labels)
+        namespace, own = pod.metadata.namespace, pod.metadata.labels
+
+        def judge(one: Constraint) -> Verdicts:
+            sums = self._sums.of(included.of(one), one.tally(namespace, cluster), cluster)
+            return Verdicts(one, sums, counts_itself=one.counts(own))
+
+        return HardState(cluster.nodes, constraints, judge)
 
     def filter(self, state: HardState, rows: Rows) -> Codes:
         """Reject rows without a label, and rows whose domain would become too full."""
@@ -83,8 +90,17 @@ class PodTopologySpread:
         if not constraints:
             return SKIP
         labels = frozenset(one.topology_key for one in constraints) if self._requires_labels(pod) else frozenset()
-        wishes = tuple(self._wish(one, labels, pod, cluster) for one in constraints)
-        return SoftState(wishes, labels, cluster)
+        # where no label is demanded, a row without a constraint's label counts as if that were empty
+        included = Inclusions(pod, labels, missing_is_empty=not labels)
+        namespace = pod.metadata.namespace
+
+        def wish(one: Constraint) -> Wish:
+            tally = one.tally(namespace, cluster)
+            if one.topology_key == HOSTNAME:
+                return NodeWish(one, tally, cluster)
+            return DomainWish(one, self._sums.of(included.of(one), tally, cluster))
+
+        return SoftState(constraints, wish, labels, cluster)
 
     def score(self, state: SoftState, rows: Rows) -> Scores:
         """Say of each row that it has a score; which one, only `normalize` can tell."""
@@ -105,16 +121,3 @@ class PodTopologySpread:
     def _requires_labels(self, pod: Pod) -> bool:
         """Tell whether scoring passes over nodes that lack one of the constraints' labels."""
         return bool(pod.spec.topology_spread_constraints) or not self._defaults.are_the_systems
-
-    def _verdicts(self, one: Constraint, labels: frozenset[str], pod: Pod, cluster: Cluster) -> Verdicts:
-        tally = one.tally(pod.metadata.namespace, cluster)
-        sums = self._sums.of(inclusion(one, labels, pod), tally, cluster)
-        return Verdicts(one, sums, counts_itself=one.counts(pod.metadata.labels))
-
-    def _wish(self, one: Constraint, labels: frozenset[str], pod: Pod, cluster: Cluster) -> Wish:
-        tally = one.tally(pod.metadata.namespace, cluster)
-        if one.topology_key == HOSTNAME:
-            return NodeWish(one, tally, cluster)
-        # where no label is demanded, a row without this one counts as if it were empty
-        wanted = inclusion(one, labels, pod, missing_is_empty=not labels)
-        return DomainWish(one, self._sums.of(wanted, tally, cluster))

@@ -8,13 +8,15 @@ Source: plugins/podtopologyspread/filtering.go, v1.36.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
 
 from policysched.framework import Codes, Mask, RowNumbers, Rows, Status, unresolvable, unschedulable
-from policysched.plugins.pod_topology_spread_constraints import Constraint
+from policysched.plugins.bases import row_count
+from policysched.plugins.pod_topology_spread_constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread_sums import DomainSums
 from policysched.state.domains import NO_DOMAIN
 from policysched.state.nodes import NodeTable
@@ -46,6 +48,11 @@ class Verdicts:
         self._sums = sums
         self._own = int(counts_itself)
         self._seen = (0, 0)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, sums that are shared included. Units: bytes."""
+        return self.codes.nbytes + self._sums.nbytes
 
     def refresh(self) -> None:
         """Judge the domains again if anything that they are judged by changed."""
@@ -88,30 +95,65 @@ class Verdicts:
         self.changed = changed if changed.any() else None
 
 
-@dataclass(frozen=True, slots=True)
 class HardState:
-    """The constraints that a pod must not break."""
+    """The constraints that a pod must not break.
 
-    nodes: NodeTable
-    verdicts: tuple[Verdicts, ...]
+    Every node breaks a constraint over a label that no node has, so what stands behind the first of these is not asked
+    until some node has the label.
+
+    Args:
+        nodes: the rows.
+        constraints: in their order.
+        judge: makes the verdicts of one of them.
+    """
+
+    __slots__ = ("_constraints", "_epoch", "_judge", "_verdicts", "nodes")
+
+    def __init__(
+        self, nodes: NodeTable, constraints: Sequence[Constraint], judge: Callable[[Constraint], Verdicts]
+    ) -> None:
+        self.nodes = nodes
+        self._constraints = constraints
+        self._judge = judge
+        self._verdicts: list[Verdicts] = []
+        self._epoch = -1
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return BYTES_PER_CONSTRAINT * len(self._constraints) + sum(one.nbytes for one in self._verdicts)
 
     def codes(self, rows: Rows) -> Codes:
         """Give each row the code of its first constraint that is broken there."""
-        for one in self.verdicts:
+        self._renew()
+        for one in self._verdicts:
             one.refresh()
             if isinstance(rows, slice):
                 one.settle()
-        last, *others = reversed(self.verdicts)
-        codes = last.of(rows)
-        for one in others:
-            own = one.of(rows)
+        broken = [one.of(rows) for one in self._verdicts]
+        if len(broken) < len(self._constraints):
+            broken.append(np.full(row_count(self.nodes, rows), UNLABELLED, np.int32))
+        codes = broken.pop()
+        for own in reversed(broken):
             codes = np.where(own, own, codes)
         return codes
 
+    def _renew(self) -> bool:
+        """Look which constraints need to be asked; tell whether that changed."""
+        if self._epoch == self.nodes.label_keys_epoch:
+            return False
+        self._epoch = self.nodes.label_keys_epoch
+        asked = list(takewhile(lambda one: self.nodes.has_label(one.topology_key), self._constraints))
+        before = len(self._verdicts)
+        self._verdicts = self._verdicts[: len(asked)] + [self._judge(one) for one in asked[before:]]
+        return len(asked) != before
+
     def reach(self, rows: RowNumbers) -> Rows:
         """Name these rows and those of domains whose verdict became another."""
+        if self._renew():
+            return slice(0, self.nodes.size)
         reached = [rows]
-        for one in self.verdicts:
+        for one in self._verdicts:
             one.refresh()
             if one.renumbered:
                 return slice(0, self.nodes.size)

@@ -43,16 +43,33 @@ class Inclusion(NamedTuple):
     """Whether a node without the label counts as one whose value is the empty text."""
 
 
-def inclusion(constraint: Constraint, labels: frozenset[str], pod: Pod, *, missing_is_empty: bool = False) -> Inclusion:
-    """Say which nodes count for a pod's constraint."""
-    demanded = required_nodes(pod) if constraint.honors_affinity else None
-    return Inclusion(
-        key=constraint.topology_key,
-        labels=labels,
-        demanded=None if demanded is None or demanded.demands_nothing else demanded,
-        tolerations=tuple(pod.spec.tolerations) if constraint.honors_taints else None,
-        missing_is_empty=missing_is_empty,
-    )
+class Inclusions:
+    """Which nodes count for the constraints of one pod.
+
+    Args:
+        pod: the pod.
+        labels: the labels that nodes must have.
+        missing_is_empty: whether a node without a constraint's label counts as one whose value is the empty text.
+    """
+
+    __slots__ = ("_demanded", "_labels", "_missing_is_empty", "_tolerations")
+
+    def __init__(self, pod: Pod, labels: frozenset[str], *, missing_is_empty: bool = False) -> None:
+        demanded = required_nodes(pod)
+        self._demanded = None if demanded.demands_nothing else demanded
+        self._tolerations = tuple(pod.spec.tolerations)
+        self._labels = labels
+        self._missing_is_empty = missing_is_empty
+
+    def of(self, constraint: Constraint) -> Inclusion:
+        """Say what makes a node count for one of the constraints."""
+        return Inclusion(
+            key=constraint.topology_key,
+            labels=self._labels,
+            demanded=self._demanded if constraint.honors_affinity else None,
+            tolerations=self._tolerations if constraint.honors_taints else None,
+            missing_is_empty=self._missing_is_empty,
+        )
 
 
 class CountedRows:
@@ -100,6 +117,11 @@ class CountedRows:
         self._seen = journal.position
 
     @property
+    def nbytes(self) -> int:
+        """The memory that it takes, the domains included. Units: bytes."""
+        return self.domains.nbytes + self.bins.nbytes + self.of_label.of_row.nbytes
+
+    @property
     def populated(self) -> NDArray[np.intp]:
         """The domains that have a row which counts."""
         if self._populated is None:
@@ -129,11 +151,12 @@ class CountedRows:
 class Labelled:
     """Which rows have some labels: looked at again when labels of nodes change."""
 
-    __slots__ = ("_cluster", "_keys", "_mask", "_seen")
+    __slots__ = ("_cluster", "_keys", "_mask", "_seen", "_test")
 
     def __init__(self, keys: Collection[str], cluster: Cluster) -> None:
-        self._keys = tuple(keys)
+        self._keys = keys
         self._cluster = cluster
+        self._test = labels_test(keys, cluster.nodes)
         self._seen = (0, -1)
         self._mask: Mask | None = None
 
@@ -145,16 +168,14 @@ class Labelled:
         nodes = self._cluster.nodes
         now = (nodes.size, self._cluster.journal.about_nodes)
         if self._keys and now != self._seen:
-            mask = np.ones(nodes.size, np.bool_)
-            for key in self._keys:
-                mask &= nodes.labels(key)[: nodes.size] >= 0
+            mask = self._test(slice(0, nodes.size))
             self._mask, self._seen = None if mask.all() else mask, now
         return self._mask
 
 
 def _tests(wanted: Inclusion, cluster: Cluster) -> list[Callable[[Rows], Mask]]:
     nodes = cluster.nodes
-    tests = [labels_test(sorted(wanted.labels), nodes)] if wanted.labels else []
+    tests = [labels_test(wanted.labels, nodes)] if wanted.labels else []
     if wanted.demanded is not None:
         tests.append(selector_test(wanted.demanded, nodes))
     if wanted.tolerations is not None:

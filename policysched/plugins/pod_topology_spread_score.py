@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
 from policysched.plugins.bases import levelled
-from policysched.plugins.pod_topology_spread_constraints import Constraint
+from policysched.plugins.pod_topology_spread_constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread_rows import Labelled
 from policysched.plugins.pod_topology_spread_sums import DomainSums
 from policysched.plugins.present import Present
@@ -68,6 +68,10 @@ class Scored:
 class Wish(Protocol):
     """One constraint that a pod would like to be kept."""
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+
     def weighted(self, scored: Scored) -> Floats:
         """Give the weighted counts of pods that a row can have: one for each place.
 
@@ -101,6 +105,11 @@ class NodeWish:
         self._labelled = Labelled((constraint.topology_key,), cluster)
         self._places: Places = np.zeros(0, np.intp)
         self._count = 0
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the counts take. Units: bytes."""
+        return self._places.nbytes
 
     def weighted(self, scored: Scored) -> Floats:
         """Weight each number of pods up to the highest."""
@@ -138,6 +147,11 @@ class DomainWish:
         self._domains = Present()
         self._present = Present()
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that the sums take, those that are shared included. Units: bytes."""
+        return self._sums.nbytes
+
     def weighted(self, scored: Scored) -> Floats:
         """Weight the pods of each domain."""
         self._sums.refresh()
@@ -159,24 +173,45 @@ class DomainWish:
 class SoftState:
     """The constraints that a pod would like to be kept.
 
+    While no node has one of the labels that are demanded, every row is passed over and nothing else is asked.
+
     Args:
-        wishes: at least one.
+        constraints: at least one.
+        wish: makes the wish of one of them.
         labels: those without which a row is passed over.
         cluster: the rows.
     """
 
-    __slots__ = ("_labelled", "_wishes", "nodes")
+    __slots__ = ("_constraints", "_keys", "_labelled", "_wish", "_wishes", "nodes")
 
-    def __init__(self, wishes: Sequence[Wish], labels: Collection[str], cluster: Cluster) -> None:
+    def __init__(
+        self,
+        constraints: Sequence[Constraint],
+        wish: Callable[[Constraint], Wish],
+        labels: Collection[str],
+        cluster: Cluster,
+    ) -> None:
         self.nodes = cluster.nodes
-        self._wishes = wishes
+        self._constraints = constraints
+        self._wish = wish
+        self._wishes: tuple[Wish, ...] = ()
+        self._keys = labels
         self._labelled = Labelled(labels, cluster)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return BYTES_PER_CONSTRAINT * len(self._constraints) + sum(one.nbytes for one in self._wishes)
 
     def finals(self, feasible: Mask) -> Scores:
         """Score the rows, 0 to 100.
 
         Shapes: (N,) -> (N,).
         """
+        if not all(map(self.nodes.has_label, self._keys)):
+            return np.zeros(feasible.size, np.int64)
+        if not self._wishes:
+            self._wishes = tuple(self._wish(one) for one in self._constraints)
         labelled = self._labelled.mask()
         scored = Scored(feasible if labelled is None else feasible & labelled)
         weighted = [wish.weighted(scored) for wish in self._wishes]

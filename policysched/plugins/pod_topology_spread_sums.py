@@ -46,6 +46,12 @@ class DomainSums:
         self._now: tuple[int, ...] = ()
         self._seen = 0
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that the sums, the counts and the rows that count take. Units: bytes."""
+        counted = 0 if self._tally is None else self._tally.counts.nbytes
+        return self.values.nbytes + self._kept.nbytes + counted + self.rows.nbytes
+
     def refresh(self) -> None:
         """Bring the sums up to the tally.
 

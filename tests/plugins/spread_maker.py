@@ -29,7 +29,8 @@ from tests.build import node, pod
 from tests.plugins import spread_reference as reference
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
-KEYS = (ZONE, ZONE, HOSTNAME, HOSTNAME, "rack", "absent", "")
+KEYS = (ZONE, ZONE, HOSTNAME, HOSTNAME, "rack", "rare", "absent", "")
+"""`rare` is what few nodes have: often none, so that it comes and goes."""
 NAMESPACES = ("default", "default", "other")
 TAINTS = (
     Taint(key="spot", effect="NoSchedule"),
@@ -56,6 +57,8 @@ class Maker:
             labels[ZONE] = chance.choice(("a", "b", "c", ""))
         if chance.random() < 0.5:
             labels["rack"] = chance.choice("12")
+        if chance.random() < 0.06:
+            labels["rare"] = chance.choice("12")
         if chance.random() < 0.02:
             labels[""] = "odd"
         return node(name, labels=labels, taints=[one for one in TAINTS if chance.random() < 0.15])
@@ -97,7 +100,7 @@ class Maker:
         chance = self.chance
         spec: dict[str, Any] = {}
         if chance.random() < 0.7:
-            number = chance.choice((1, 1, 2, 3))
+            number = chance.choice((1, 1, 1, 1, 2, 2, 3, 3, 12))
             spec["topology_spread_constraints"] = [self.constraint(valid=False) for _ in range(number)]
         if chance.random() < 0.25:
             spec["node_selector"] = {ZONE: chance.choice("ab")}
