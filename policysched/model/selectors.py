@@ -36,8 +36,6 @@ class Operator(StrEnum):
     GREATER = "Gt"
     LESS = "Lt"
 
-    __hash__ = str.__hash__
-
 
 _OF_LABELS: Final = frozenset((Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST))
 """What label selectors know; the others are for node selectors."""

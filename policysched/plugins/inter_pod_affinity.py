@@ -36,7 +36,7 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.model.objects import Pod
-from policysched.model.pod_affinity import AffinityTerm, PodTerms, Sort, pod_terms
+from policysched.model.pod_affinity import AffinityTerm, Sort, pod_terms
 from policysched.plugins.bases import levelled
 from policysched.plugins.inter_pod_affinity_hints import namespace_helps, node_helps, pod_helps
 from policysched.plugins.inter_pod_affinity_states import (
@@ -45,13 +45,10 @@ from policysched.plugins.inter_pod_affinity_states import (
     REPELLED,
     Concerning,
     Demands,
-    KeyedPart,
-    Meant,
     Surroundings,
     Wishes,
-    meant_by,
 )
-from policysched.plugins.inter_pod_affinity_sums import Part
+from policysched.plugins.inter_pod_affinity_terms import Meant, Weighted
 
 STATUSES = {
     NEAR: unresolvable("node(s) didn't match pod affinity rules"),
@@ -89,15 +86,13 @@ class InterPodAffinity:
             return unresolvable(f"parsing pod: {terms.fault}")
         if not around.statements.ever and not terms.affinity and not terms.anti_affinity:
             return SKIP
-        near = self._meant(terms.affinity, cluster)
-        away = self._meant(terms.anti_affinity, cluster)
-        keys = sorted({term.topology_key for term in terms.affinity})
+        near = self._meant(((1, term) for term in terms.affinity), cluster)
         return Demands(
-            near=[(key, Part(around.matching(near), 1)) for key in keys],
-            away=_keyed(around, terms.anti_affinity, away),
+            near=near,
+            away=self._meant(((1, term) for term in terms.anti_affinity), cluster),
             concerning=Concerning(pod, cluster, around, {Sort.REPELS: 1}),
             shared=around,
-            may_be_first=bool(near) and all(one.matches(pod) for one in near),
+            may_be_first=bool(near) and all(one.said.matches(pod) for one in near),
         )
 
     def filter_reach(self, state: Demands, rows: RowNumbers) -> Rows:
@@ -125,7 +120,8 @@ class InterPodAffinity:
         if not prefers and not around.statements.ever:
             return SKIP
         concerning = Concerning(pod, cluster, around, self._weights)
-        return Wishes(self._preferences(terms, cluster, around), concerning, around)
+        weighted = (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
+        return Wishes(self._meant(weighted, cluster), concerning, around)
 
     def score_reach(self, state: Wishes, rows: RowNumbers) -> Rows:
         """Name the rows near the changed ones."""
@@ -171,17 +167,12 @@ class InterPodAffinity:
             around = self._around[cluster] = Surroundings(cluster)
         return around
 
-    def _meant(self, terms: Iterable[AffinityTerm], cluster: Cluster) -> list[Meant]:
-        """Resolve the namespaces of terms of the pod to place."""
-        found = list(terms)
-        self._surroundings(cluster).reads_namespaces |= any(term.reads_namespaces for term in found)
-        return [meant_by(term, cluster.namespaces) for term in found]
-
-    def _preferences(self, terms: PodTerms, cluster: Cluster, around: Surroundings) -> list[KeyedPart]:
-        weighted = [*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti)]
-        stated = [term for _, term in weighted]
-        parts = _keyed(around, stated, self._meant(stated, cluster))
-        return [(key, Part(part.tally, weight)) for (key, part), (weight, _) in zip(parts, weighted, strict=True)]
+    def _meant(self, terms: Iterable[tuple[int, AffinityTerm]], cluster: Cluster) -> list[Weighted[Meant]]:
+        """Resolve the namespaces of terms of the pod to place, each with its weight."""
+        found, around = list(terms), self._surroundings(cluster)
+        around.reads_namespaces |= any(term.reads_namespaces for _, term in found)
+        namespaces = around.namespaces(cluster)
+        return [Weighted(term.topology_key, weight, namespaces.meant_by(term)) for weight, term in found]
 
 
 def _normalized(scores: Scores, chosen: Scores) -> Scores | None:
@@ -211,11 +202,6 @@ def _stretched(above: Scores, spread: int) -> Scores:
 def _stretched_to(spread: int) -> Scores:
     """Give what each number from 0 to the spread is stretched to: there are fewer of them than nodes, as a rule."""
     return _stretched(np.arange(spread + 1), spread)
-
-
-def _keyed(around: Surroundings, terms: Iterable[AffinityTerm], meant: Iterable[Meant]) -> list[KeyedPart]:
-    pairs = zip(terms, meant, strict=True)
-    return [(term.topology_key, Part(around.matching([one]), 1)) for term, one in pairs]
 
 
 def _states_preferences(pod: Pod) -> bool:

@@ -8,67 +8,43 @@ Source: plugins/interpodaffinity/filtering.go and scoring.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from policysched.framework import NO_ROWS, Codes, RowNumbers, Rows, Scores
-from policysched.model.objects import Pod
-from policysched.model.pod_affinity import AffinityTerm, Sort, Statement
-from policysched.model.selectors import LabelMatcher
+from policysched.model.objects import Metadata, Pod
+from policysched.model.pod_affinity import Sort, Statement
 from policysched.plugins.bases import row_count
 from policysched.plugins.inter_pod_affinity_sums import DomainSums, Part, SummedTallies, renewed
-from policysched.state.anchors import Anchor, anchors_of_selector
+from policysched.plugins.inter_pod_affinity_terms import (
+    BYTES_PER_TERM,
+    FEW,
+    Meant,
+    Namespaces,
+    T,
+    WeighedByStatements,
+    WeighedByTerms,
+    Weighted,
+    apart,
+    openness,
+    sizes,
+)
 from policysched.state.cluster import Cluster
 from policysched.state.pods import PlacedPod
 from policysched.state.tallies import Tally
 
 KeyedPart = tuple[str, Part]
 """A topology key and what is summed up over its domains."""
+Sizes = frozenset[tuple[T, int]]
 NEAR, AWAY, REPELLED = 1, 2, 3
 """Reason codes: affinity, anti-affinity of the pod's own, and anti-affinity of placed pods."""
-
-
-@dataclass(frozen=True, slots=True)
-class Meant:
-    """Which placed pods a term of the pod to place is about; None in place of namespaces stands for all."""
-
-    pods: LabelMatcher
-    namespaces: frozenset[str] | None
-
-    def matches(self, pod: Pod) -> bool:
-        """Tell whether a pod is meant."""
-        inside = self.namespaces is None or pod.metadata.namespace in self.namespaces
-        return inside and self.pods.matches(pod.metadata.labels)
-
-    @property
-    def anchors(self) -> list[Anchor]:
-        """What a pod that is meant has one of."""
-        return anchors_of_selector(self.pods, self.namespaces)
-
-
-def _openness(anchors: Collection[Anchor]) -> int:
-    return sum(part is None for anchor in anchors for part in anchor)
-
-
-def meant_by(term: AffinityTerm, namespaces: Mapping[str, Mapping[str, str]]) -> Meant:
-    """Resolve the namespaces of a term of the pod to place.
-
-    kube-scheduler adds the namespaces that the selector matches and then still asks the selector, but about no labels
-    at all: one that only says what must not be there means every namespace.
-    """
-    selector = term.namespace_selector
-    if selector.matches({}):
-        return Meant(term.pods, None)
-    selected = (name for name, labels in namespaces.items() if selector.matches(labels))
-    return Meant(term.pods, term.namespaces.union(selected))
 
 
 class Surroundings:
     """What all states over one cluster share."""
 
-    __slots__ = ("_journal", "_nodes", "_summed", "_tallies", "reads_namespaces", "statements")
+    __slots__ = ("_journal", "_namespaces", "_nodes", "_seen", "_summed", "_tallies", "reads_namespaces", "statements")
 
     def __init__(self, cluster: Cluster) -> None:
         self.statements = cluster.statements
@@ -78,6 +54,23 @@ class Surroundings:
         self._journal = cluster.journal
         self._summed = SummedTallies(cluster.domains, cluster.nodes, cluster.journal)
         self._tallies = cluster.tallies
+        self._namespaces = Namespaces({})
+        self._seen = 0
+
+    def namespaces(self, cluster: Cluster) -> Namespaces:
+        """Give the namespaces as they are now."""
+        if self._seen != cluster.namespaces_epoch:
+            self._namespaces, self._seen = Namespaces(cluster.namespaces), cluster.namespaces_epoch
+        return self._namespaces
+
+    @property
+    def keys_epoch(self) -> int:
+        """What moves when a topology key comes that no node had, or goes with the last node that has it."""
+        return self._nodes.label_keys_epoch
+
+    def has_domains(self, key: str) -> bool:
+        """Tell whether any node has a topology key; nothing is near or far by one that none has."""
+        return self._nodes.has_label(key)
 
     @property
     def position(self) -> int:
@@ -100,7 +93,7 @@ class Surroundings:
         def counts(placed: PlacedPod) -> bool:
             return all(one.matches(placed.pod) for one in wanted)
 
-        narrowest = min((one.anchors for one in wanted), key=lambda anchors: (_openness(anchors), len(anchors)))
+        narrowest = min((one.anchors for one in wanted), key=lambda anchors: (openness(anchors), len(anchors)))
         return self._tallies.of(("affinity", wanted), counts, among=narrowest)
 
     def stating(self, statement: Statement) -> Tally:
@@ -111,6 +104,39 @@ class Surroundings:
             return statements.of_kind(placed.kind).get(statement, 0)
 
         return self._tallies.of(("affinity statement", statement), times, among=(statement,))
+
+    def parts_of_terms(self, stated: Iterable[Weighted[Meant]]) -> list[KeyedPart]:
+        """Count the pods that terms mean, with what these add."""
+
+        def many(terms: Sizes[Meant]) -> Tally:
+            weigh = WeighedByTerms(terms)
+            return self._tallies.of(("affinity terms", terms), weigh, among=weigh.anchors)
+
+        return self._parts(stated, lambda meant: self.matching([meant]), many)
+
+    def parts_of_statements(self, stated: Iterable[Weighted[Statement]]) -> list[KeyedPart]:
+        """Count how often placed pods make statements, with what these add."""
+
+        def many(made: Sizes[Statement]) -> Tally:
+            among = [statement for statement, _ in made]
+            weigh = WeighedByStatements(self.statements, made)
+            return self._tallies.of(("affinity statements", made), weigh, among=among)
+
+        return self._parts(stated, self.stating, many)
+
+    def _parts(
+        self, said: Iterable[Weighted[T]], one: Callable[[T], Tally], many: Callable[[Sizes[T]], Tally]
+    ) -> list[KeyedPart]:
+        """Count what is said by topology keys that nodes have: a few things each by itself, many together."""
+        parts: list[KeyedPart] = []
+        for (key, sign), alike in apart(said).items():
+            if not self.has_domains(key):
+                continue
+            if len(alike) <= FEW:
+                parts += [(key, Part(one(each.said), each.weight)) for each in alike]
+            else:
+                parts.append((key, Part(many(sizes(alike)), sign)))
+        return parts
 
     def sums(self, parts: Iterable[KeyedPart]) -> list[DomainSums]:
         """Sum up parts by topology key."""
@@ -123,61 +149,76 @@ class Surroundings:
 class Concerning:
     """The statements of placed pods that mean one pod class, of the sorts with a weight."""
 
-    __slots__ = ("_labels", "_pod", "_shared", "_statements", "_version", "_weights")
+    __slots__ = ("_labels", "_pod", "_seen", "_shared", "_statements", "_weights")
 
     def __init__(self, pod: Pod, cluster: Cluster, shared: Surroundings, weights: Mapping[Sort, int]) -> None:
-        self._pod = pod
+        # of the pod no more is kept than what statements are about
+        self._pod = Pod(metadata=Metadata(namespace=pod.metadata.namespace, labels=pod.metadata.labels))
         self._labels = cluster.namespaces.get(pod.metadata.namespace, {})
         self._shared = shared
         self._weights = weights
-        self._version = -1
+        self._seen = (-1, -1)
         self._statements: list[Statement] = []
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return 8 * len(self._statements) + 128 * len(self._pod.metadata.labels)
+
     def renew(self) -> bool:
-        """Look for new statements; tell whether the list is another."""
+        """Look for new statements, and for new topology keys of nodes; tell whether the list is another."""
         statements = self._shared.statements
-        if self._version == statements.version:
+        now = (statements.version, self._shared.keys_epoch)
+        if self._seen == now:
             return False
-        self._version = statements.version
+        self._seen = now
         before = self._statements
-        self._statements = [one for one in statements.about(self._pod, self._labels) if one.sort in self._weights]
+        self._statements = statements.about(self._pod, self._labels, self._counts)
         return self._statements != before
+
+    def _counts(self, statement: Statement) -> bool:
+        return statement.sort in self._weights and self._shared.has_domains(statement.term.topology_key)
 
     def parts(self) -> list[KeyedPart]:
         """Give what the statements add, by topology key; a preference adds its own weight besides."""
-        return [
-            (one.term.topology_key, Part(self._shared.stating(one), self._weights[one.sort] + one.weight))
-            for one in self._statements
-        ]
+        weights = self._weights
+        return self._shared.parts_of_statements(
+            Weighted(one.term.topology_key, weights[one.sort] + one.weight, one) for one in self._statements
+        )
 
 
 class Demands:
     """Where a pod may go.
 
     Args:
-        near: the pods that its required affinity means, by topology key.
-        away: the pods that its required anti-affinity means, by topology key.
+        near: what its required affinity means, by topology key: pods that all of it means.
+        away: what its required anti-affinity means, by topology key.
         concerning: what placed pods state about it.
         shared: what all states share.
         may_be_first: whether it meets its own affinity, so that the first of a group is not kept out.
     """
 
     __slots__ = (
-        *("_away", "_concerning", "_first", "_judged", "_may_be_first", "_near", "_position", "_repelling", "_shared"),
+        *("_away", "_away_terms", "_concerning", "_epoch", "_first", "_judged", "_may_be_first", "_near"),
+        *("_near_terms", "_nowhere", "_position", "_repelling", "_shared"),
     )
 
     def __init__(
         self,
-        near: Sequence[KeyedPart],
-        away: Sequence[KeyedPart],
+        near: Sequence[Weighted[Meant]],
+        away: Sequence[Weighted[Meant]],
         concerning: Concerning,
         shared: Surroundings,
         *,
         may_be_first: bool,
     ) -> None:
         self._shared = shared
-        self._near = shared.sums(near)
-        self._away = shared.sums(away)
+        self._near_terms, self._away_terms = near, away
+        self._near: list[DomainSums] = []
+        self._away: list[DomainSums] = []
+        self._nowhere = False
+        """Whether it needs to be near by a topology key that no node has."""
+        self._epoch = -1
         self._concerning = concerning
         self._repelling: list[DomainSums] = []
         self._may_be_first = may_be_first
@@ -193,6 +234,9 @@ class Demands:
         other = self._concerning.renew()
         if other:
             self._repelling = self._shared.sums(self._concerning.parts())
+        if self._epoch != self._shared.keys_epoch:
+            self._renew_terms()
+            other = True
         reached = renewed((*self._near, *self._away, *self._repelling), changed, signs=True)
         first = self._may_be_first and not any(sums.counts_any() for sums in self._near)
         # a row that was never in use was never judged, and affinity rejects even rows without any label
@@ -200,8 +244,26 @@ class Demands:
         self._first, self._judged = first, self._shared.all_rows
         return self._judged if other else reached
 
+    def _renew_terms(self) -> None:
+        """Look which terms are about topology keys that nodes have."""
+        shared, near = self._shared, self._near_terms
+        self._epoch = shared.keys_epoch
+        self._away = shared.sums(shared.parts_of_terms(self._away_terms))
+        keys = sorted({one.key for one in near})
+        self._nowhere = not all(map(shared.has_domains, keys))
+        together = shared.matching(one.said for one in near) if keys and not self._nowhere else None
+        self._near = [] if together is None else shared.sums((key, Part(together, 1)) for key in keys)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        terms = BYTES_PER_TERM * (len(self._near_terms) + len(self._away_terms))
+        return terms + self._concerning.nbytes + _nbytes(*self._near, *self._away, *self._repelling)
+
     def judge(self, rows: Rows) -> Codes:
         """Give the reason codes of rows, of several the one that kube-scheduler names."""
+        if self._nowhere:
+            return np.full(self._shared.count(rows), NEAR, np.int32)
         codes: Codes = np.zeros(self._shared.count(rows), np.int32)
         for sums in self._repelling:
             codes[sums.of(rows) > 0] = REPELLED
@@ -216,19 +278,20 @@ class Wishes:
     """Where a pod, and the pods that are placed, would like it to go.
 
     Args:
-        own: the pods that its preferences mean and what one of them adds, by topology key.
+        terms: what its preferences mean and what each pod of these adds, by topology key.
         concerning: what placed pods state about it.
         shared: what all states share.
     """
 
-    __slots__ = ("_concerning", "_own", "_position", "_shared", "_sums", "shared_sums")
+    __slots__ = ("_concerning", "_epoch", "_own", "_position", "_shared", "_sums", "_terms", "shared_sums")
 
-    def __init__(self, own: Sequence[KeyedPart], concerning: Concerning, shared: Surroundings) -> None:
+    def __init__(self, terms: Sequence[Weighted[Meant]], concerning: Concerning, shared: Surroundings) -> None:
         self._shared = shared
-        self._own = tuple(own)
+        self._terms = terms
+        self._own: list[KeyedPart] = []
         self._concerning = concerning
-        self._sums = shared.sums(own)
-        self._position = -1
+        self._sums: list[DomainSums] = []
+        self._position = self._epoch = -1
         self.shared_sums: DomainSums | None = None
         """All that matters, where that is one label whose values rows share: scores are known by domain then."""
 
@@ -238,6 +301,9 @@ class Wishes:
             return NO_ROWS
         self._position = self._shared.position
         other = self._concerning.renew()
+        if self._epoch != self._shared.keys_epoch:
+            self._epoch, other = self._shared.keys_epoch, True
+            self._own = self._shared.parts_of_terms(self._terms)
         if other:
             self._sums = self._shared.sums((*self._own, *self._concerning.parts()))
         reached = renewed(self._sums, changed, signs=False)
@@ -259,6 +325,15 @@ class Wishes:
         return scores
 
     @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return BYTES_PER_TERM * len(self._terms) + self._concerning.nbytes + _nbytes(*self._sums)
+
+    @property
     def idle(self) -> bool:
         """Whether no placed pod has anything to do with the class."""
         return not any(sums.counts_any() for sums in self._sums)
+
+
+def _nbytes(*all_sums: DomainSums) -> int:
+    return sum(sums.nbytes for sums in all_sums)

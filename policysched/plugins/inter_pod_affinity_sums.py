@@ -44,6 +44,11 @@ class SummedTally:
         self._labels = self._position = self._version = -1
         self._counted: Sums = np.zeros(0, np.int64)
 
+    @property
+    def nbytes(self) -> int:
+        """The memory of the sums and of what was summed up. Units: bytes."""
+        return self.sums.nbytes + self._counted.nbytes
+
     def renew(self) -> Sums:
         """Bring the sums up to the tally; the domains are up to date."""
         if self._labels != self._domains.version:
@@ -163,6 +168,12 @@ class DomainSums:
             total += part.tally.counts[rows] * part.weight
         total *= of_row != NO_DOMAIN
         return total
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, what is shared included. Units: bytes."""
+        tallies = sum(part.tally.counts.nbytes for part in self._parts)
+        return self._sums.nbytes + self._domains.of_row.nbytes + tallies + sum(one.nbytes for one in self._summed)
 
     @property
     def by_domain(self) -> bool:

@@ -27,7 +27,7 @@ def anchors_of_selector(pods: LabelMatcher, namespaces: Collection[str] | None) 
     """
     if pods.selects_nothing:
         return []
-    labels = _demanded(pods)
+    labels: list[tuple[str, str]] | list[tuple[None, None]] = demanded_labels(pods) or [(None, None)]
     inside: Collection[str | None] = (None,) if namespaces is None else namespaces
     if len(inside) * len(labels) > MOST:
         inside = (None,)
@@ -40,10 +40,15 @@ def anchors_of_pod(namespace: str, labels: Mapping[str, str]) -> list[Anchor]:
     return [(inside, key, value) for inside in (namespace, None) for key, value in pairs]
 
 
-def _demanded(pods: LabelMatcher) -> list[tuple[str | None, str | None]]:
-    """List the values of one label of which a pod must have one, as few as there are."""
-    exact = [one for one in pods.requirements or () if one.operator is Operator.IN]
+def demanded_labels(selector: LabelMatcher) -> list[tuple[str, str]] | None:
+    """List the values of one label of which whatever a selector selects has one, as few as there are.
+
+    Missing: None where no label need have a value that is listed, or where more than `MOST` are.
+    """
+    exact = [one for one in selector.requirements or () if one.operator is Operator.IN]
     if not exact:
-        return [(None, None)]
+        return None
     narrowest = min(exact, key=lambda one: len(one.values))
+    if len(narrowest.values) > MOST:
+        return None
     return [(narrowest.key, value) for value in narrowest.values]

@@ -9,7 +9,7 @@ Source: pkg/scheduler/framework/types.go (NodeInfo.PodsWithAffinity, PodsWithReq
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from policysched.model.objects import Pod
 from policysched.model.pod_affinity import AffinityTerm, Statement, statements
@@ -54,8 +54,13 @@ class Statements:
                 del self._kinds[statement]
                 self._remove(statement)
 
-    def about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> list[Statement]:
-        """List the statements that mean a pod, given the labels of its namespace.
+    def about(
+        self,
+        pod: Pod,
+        namespace_labels: Mapping[str, str],
+        counts: Callable[[Statement], bool] = lambda statement: True,  # noqa: ARG005 - all count
+    ) -> list[Statement]:
+        """List the statements that count and mean a pod, given the labels of its namespace.
 
         Cost: O(labels of the pod + statements that one of them leads to).
         """
@@ -64,7 +69,7 @@ class Statements:
             statement
             for anchor in anchors_of_pod(metadata.namespace, metadata.labels)
             for statement in self._by_anchor.get(anchor, ())
-            if statement.term.matches(pod, namespace_labels)
+            if counts(statement) and statement.term.matches(pod, namespace_labels)
         ]
 
     def of_kind(self, kind: int) -> Mapping[Statement, int]:

@@ -131,11 +131,13 @@ class Tallies:
         metadata = placed.pod.metadata
         anchors = anchors_of_pod(metadata.namespace, metadata.labels)
         counting = self._by_kind[kind] = {}  # now, so that all can be forgotten if a weight cannot be told
+        held_by: dict[Hashable, weakref.ref[Tally]] = {}
         for facet in (None, *anchors, *self._statements.of_kind(kind)):
-            for key, held in tuple(self._by_facet.get(facet, {}).items()):
-                tally = held()
-                if tally is not None and tally.weigh(kind, placed):
-                    counting[key] = held
+            held_by |= self._by_facet.get(facet, {})
+        for key, held in held_by.items():
+            tally = held()
+            if tally is not None and tally.weigh(kind, placed):
+                counting[key] = held
         if not counting:
             del self._by_kind[kind]
 
@@ -179,14 +181,15 @@ class Tallies:
     def _candidates(self, among: Collection[Facet] | None) -> Iterable[int]:
         """List the kinds that may count; without a namespace to look in that is all."""
         found: set[int] = set()
+        namespaces: set[str | None] = set()
         for facet in (ANYTHING,) if among is None else among:
             if isinstance(facet, Statement):
                 found.update(self._statements.kinds(facet))
-            elif facet[0] is None:
-                return range(len(self._kinds.present))
             else:
-                found.update(self._kinds.of_namespace(facet[0]))
-        return found
+                namespaces.add(facet[0])
+        if None in namespaces:
+            return range(len(self._kinds.present))
+        return found.union(*(self._kinds.of_namespace(name) for name in namespaces if name is not None))
 
     def _drop(
         self,

@@ -105,6 +105,7 @@ class World:
         name = f"n{chance.randrange(self._most_nodes)}"
         labels = {"zone": chance.choice("xyz")} if chance.random() < 0.8 else {}
         labels |= {"rack": chance.choice("rs")} if chance.random() < 0.5 else {}
+        labels |= {"rare": "r"} if chance.random() < 0.1 else {}
         labels |= {"host": name if chance.random() < 0.9 else chance.choice(HOSTS)} if chance.random() < 0.9 else {}
         self.nodes[name] = node(name, labels=labels)
         self.cluster.set_node(self.nodes[name])
@@ -174,7 +175,7 @@ class World:
         return Affinity(pod_affinity=near, pod_anti_affinity=away)
 
     def _terms(self, invalid: float) -> list[PodAffinityTerm]:
-        return [self._term(invalid) for _ in range(self.random.choice((1, 1, 1, 2, 3)))]
+        return [self._term(invalid) for _ in range(self.random.choice((1, 1, 1, 1, 2, 2, 3, 14)))]
 
     def _weighted(self, invalid: float) -> list[WeightedPodAffinityTerm]:
         weights = (1, 1, 3, 50, 100, 0, -2)
@@ -188,7 +189,7 @@ class World:
             label_selector=self._selector("app", "tier", invalid=invalid),
             namespaces=namespaces,
             namespace_selector=self._selector("team", "team", invalid=invalid) if selects else None,
-            topology_key=chance.choice(("zone", "zone", "host", "host", "rack", "", "absent")),
+            topology_key=chance.choice(("zone", "zone", "host", "host", "rack", "rare", "", "absent")),
         )
 
     def _selector(self, *keys: str, invalid: float) -> LabelSelector | None:

@@ -15,6 +15,7 @@ import pytest
 
 from policysched.framework import SKIP, Cluster, Code, Status
 from policysched.model.objects import Pod
+from policysched.plugins import inter_pod_affinity_states
 from policysched.plugins.inter_pod_affinity import InterPodAffinity
 from policysched.schedule.decision import Decision
 from policysched.schedule.engine import Engine
@@ -70,8 +71,12 @@ def theirs(incoming: Pod, scene: Scene, arguments: Mapping[str, Any]) -> tuple[A
     return rejected, scores
 
 
+@pytest.mark.parametrize("few", [0, inter_pod_affinity_states.FEW])
 @pytest.mark.parametrize("arguments", VARIANTS, ids=str)
-def test_random_states_are_judged_as_pod_by_pod(arguments: dict[str, Any]) -> None:
+def test_random_states_are_judged_as_pod_by_pod(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], few: int
+) -> None:
+    monkeypatch.setattr(inter_pod_affinity_states, "FEW", few)
     for case in range(CASES):
         world = World(Random(f"{SEED}/{case}"))
         world.fill()
@@ -79,12 +84,16 @@ def test_random_states_are_judged_as_pod_by_pod(arguments: dict[str, Any]) -> No
         assert ours(engine(world.cluster, arguments).decide(incoming)) == theirs(incoming, world.scene, arguments), case
 
 
-@pytest.mark.parametrize(("ring", "settled"), [(journal.RING, False), (journal.RING, True), (4, True)])
+@pytest.mark.parametrize(
+    ("ring", "settled", "few"),
+    [(journal.RING, False, 8), (journal.RING, True, 8), (4, True, 8), (journal.RING, True, 0), (journal.RING, True, 2)],
+)
 @pytest.mark.parametrize("arguments", VARIANTS, ids=str)
 def test_a_state_that_lives_through_events_is_judged_as_pod_by_pod(
-    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], ring: int, settled: bool
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], ring: int, settled: bool, few: int
 ) -> None:
     monkeypatch.setattr(journal, "RING", ring)
+    monkeypatch.setattr(inter_pod_affinity_states, "FEW", few)
     for life in range(max(1, EVENTS // 500)):
         world = World(Random(f"{SEED}/{life}/{ring}"), settled=settled)
         live = engine(world.cluster, arguments)

@@ -1,0 +1,170 @@
+"""What the terms of a pod mean, and what placed pods weigh by many terms together.
+
+Knows selectors, namespaces and placed pods, neither nodes nor plugins. A few terms are counted each by itself, so that
+all classes that state one share its tally; of many with one topology key, selectors that are equal are asked once for
+all their namespaces, and only those whose anchor a pod has are asked at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from policysched.model.objects import Pod
+from policysched.model.pod_affinity import AffinityTerm, Statement
+from policysched.model.selectors import LabelMatcher
+from policysched.state.anchors import Anchor, anchors_of_pod, anchors_of_selector, demanded_labels
+from policysched.state.pods import PlacedPod
+from policysched.state.statements import Statements
+
+T = TypeVar("T")
+FEW: Final = 8
+"""Up to how many terms of one topology key are counted each by itself."""
+BYTES_PER_TERM: Final = 1 << 10
+"""The memory that a compiled term takes. Units: bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """Which placed pods a term of the pod to place is about; None in place of namespaces stands for all."""
+
+    pods: LabelMatcher
+    namespaces: frozenset[str] | None
+
+    def matches(self, pod: Pod) -> bool:
+        """Tell whether a pod is meant."""
+        inside = self.namespaces is None or pod.metadata.namespace in self.namespaces
+        return inside and self.pods.matches(pod.metadata.labels)
+
+    @property
+    def anchors(self) -> list[Anchor]:
+        """What a pod that is meant has one of."""
+        return anchors_of_selector(self.pods, self.namespaces)
+
+
+def openness(anchors: Iterable[Anchor]) -> int:
+    """Count what anchors leave open."""
+    return sum(part is None for anchor in anchors for part in anchor)
+
+
+class Weighted(NamedTuple, Generic[T]):
+    """Something that is said about pods: by which topology key, and what each of these pods adds."""
+
+    key: str
+    weight: int
+    said: T
+
+
+class Namespaces:
+    """The namespaces that selectors select, found by their labels."""
+
+    def __init__(self, labels: Mapping[str, Mapping[str, str]]) -> None:
+        self._labels = labels
+        self._by_label: dict[tuple[str, str], list[str]] = {}
+        for name, own in labels.items():
+            for label in own.items():
+                self._by_label.setdefault(label, []).append(name)
+
+    def selected(self, selector: LabelMatcher) -> list[str]:
+        """List the namespaces that a selector selects.
+
+        Cost: O(namespaces that have a label which it demands), all where it demands none.
+        """
+        if selector.selects_nothing:
+            return []
+        demanded = demanded_labels(selector)
+        among: Iterable[str] = self._labels
+        if demanded is not None:
+            among = (name for label in demanded for name in self._by_label.get(label, ()))
+        return [name for name in among if selector.matches(self._labels[name])]
+
+    def meant_by(self, term: AffinityTerm) -> Meant:
+        """Resolve the namespaces of a term of the pod to place.
+
+        kube-scheduler adds the namespaces that the selector matches and then still asks the selector, but about no
+        labels at all: one that only says what must not be there means every namespace.
+        """
+        selector = term.namespace_selector
+        if selector.matches({}):
+            return Meant(term.pods, None)
+        return Meant(term.pods, term.namespaces.union(self.selected(selector)))
+
+
+class WeighedByTerms:
+    """What a placed pod weighs by many terms.
+
+    Args:
+        terms: what each of them adds for a pod that it means.
+    """
+
+    __slots__ = ("_by_anchor", "anchors")
+
+    def __init__(self, terms: Iterable[tuple[Meant, int]]) -> None:
+        by_selector: dict[LabelMatcher, dict[str | None, int]] = {}
+        anchors: dict[Anchor, None] = {}
+        for meant, weight in terms:
+            by_namespace = by_selector.setdefault(meant.pods, {})
+            for namespace in (None,) if meant.namespaces is None else meant.namespaces:
+                by_namespace[namespace] = by_namespace.get(namespace, 0) + weight
+            anchors |= dict.fromkeys(meant.anchors)
+        self.anchors: Collection[Anchor] = tuple(anchors)
+        """What a pod that any of them means has one of."""
+        self._by_anchor: dict[Anchor, list[tuple[LabelMatcher, Mapping[str | None, int]]]] = {}
+        for selector, weights in by_selector.items():
+            for anchor in anchors_of_selector(selector, None):
+                self._by_anchor.setdefault(anchor, []).append((selector, weights))
+
+    def __call__(self, placed: PlacedPod) -> int:
+        """Weigh a pod."""
+        namespace, labels = placed.pod.metadata.namespace, placed.pod.metadata.labels
+        total = 0
+        for anchor in anchors_of_pod(namespace, labels):
+            for selector, weights in self._by_anchor.get(anchor, ()):
+                weight = weights.get(None, 0) + weights.get(namespace, 0)
+                if weight and selector.matches(labels):
+                    total += weight
+        return total
+
+
+class WeighedByStatements:
+    """What a placed pod weighs by what it states.
+
+    Args:
+        statements: who states what.
+        weights: what each statement adds that counts.
+    """
+
+    __slots__ = ("_statements", "_weights")
+
+    def __init__(self, statements: Statements, weights: Iterable[tuple[Statement, int]]) -> None:
+        self._statements = statements
+        self._weights = dict(weights)
+
+    def __call__(self, placed: PlacedPod) -> int:
+        """Weigh a pod."""
+        weights = self._weights
+        stated = self._statements.of_kind(placed.kind)
+        if len(weights) < len(stated):
+            return sum(stated.get(one, 0) * weight for one, weight in weights.items())
+        return sum(times * weights.get(one, 0) for one, times in stated.items())
+
+
+def apart(said: Iterable[Weighted[T]]) -> dict[tuple[str, int], list[Weighted[T]]]:
+    """Part what is said by topology key and by what adds, what takes away and what does neither (1, -1, 0).
+
+    So sums in each part are 0 only where nothing counts.
+    """
+    parts: dict[tuple[str, int], list[Weighted[T]]] = {}
+    for one in said:
+        sign = (one.weight > 0) - (one.weight < 0)
+        parts.setdefault((one.key, sign), []).append(one)
+    return parts
+
+
+def sizes(alike: Iterable[Weighted[T]]) -> frozenset[tuple[T, int]]:
+    """Give what each adds or takes away, 1 where that is nothing."""
+    found: dict[T, int] = {}
+    for one in alike:
+        found[one.said] = found.get(one.said, 0) + (abs(one.weight) or 1)
+    return frozenset(found.items())
