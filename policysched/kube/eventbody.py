@@ -6,6 +6,7 @@ Source: client-go/tools/events/event_recorder.go (makeEvent); k8s.io/kubernetes/
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,6 +18,30 @@ NAME_LIMIT = 253
 _SUFFIX = " ..."
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+class About(NamedTuple):
+    """What an event says, without the pod that it is about: that may be large, and gone long before it is written."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    controller: str
+    type: str
+    reason: str
+    action: str
+    note: str
+    """No longer than the API server takes."""
+    at: datetime
+
+    @classmethod
+    def of(cls, event: Event) -> About:
+        """Take what is written of an event."""
+        pod = event.pod.metadata
+        controller, note = event.pod.spec.scheduler_name, shorten(event.note)
+        named = (pod.namespace, pod.name, pod.uid, pod.resource_version, controller)
+        return cls(*named, event.type, event.reason, event.action, note, event.at)
 
 
 class _Struct(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -64,29 +89,27 @@ class _SeriesPatch(_Struct):
 _ENCODER = msgspec.json.Encoder()
 
 
-def event_name(event: Event) -> str:
+def event_name(about: About) -> str:
     """Name an event after its pod and its time."""
-    nanoseconds = (event.at - _EPOCH) // _MICROSECOND * 1000
+    nanoseconds = (about.at - _EPOCH) // _MICROSECOND * 1000
     suffix = f".{nanoseconds:x}"
-    return event.pod.metadata.name[: NAME_LIMIT - len(suffix)] + suffix
+    return about.name[: NAME_LIMIT - len(suffix)] + suffix
 
 
-def create_body(event: Event, name: str, host: str, series: tuple[int, datetime] | None = None) -> bytes:
+def create_body(about: About, name: str, host: str, series: tuple[int, datetime] | None = None) -> bytes:
     """Encode a new event; `series` is its count and when it was last seen, where it was seen more than once."""
-    of = event.pod.metadata
-    controller = event.pod.spec.scheduler_name
     body = _Event(
         api_version="events.k8s.io/v1",
         kind="Event",
-        metadata=_Metadata(name, of.namespace),
-        event_time=_micro_time(event.at),
-        reporting_controller=controller,
-        reporting_instance=f"{controller}-{host}",
-        action=event.action,
-        reason=event.reason,
-        regarding=_Reference("Pod", of.namespace, of.name, of.uid, "v1", of.resource_version),
-        note=shorten(event.note),
-        type=event.type,
+        metadata=_Metadata(name, about.namespace),
+        event_time=_micro_time(about.at),
+        reporting_controller=about.controller,
+        reporting_instance=f"{about.controller}-{host}",
+        action=about.action,
+        reason=about.reason,
+        regarding=_Reference("Pod", about.namespace, about.name, about.uid, "v1", about.resource_version),
+        note=about.note,
+        type=about.type,
         series=_Series(series[0], _micro_time(series[1])) if series else None,
     )
     return _ENCODER.encode(body)

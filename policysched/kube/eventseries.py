@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from policysched.framework import Event
-from policysched.kube.eventbody import event_name
-from policysched.state.pods import pod_id
+from policysched.kube.eventbody import About, event_name
 
 MEMORY = 8192
 """How many series are followed at once."""
@@ -31,13 +30,21 @@ _Key = tuple[str, str, str, str]
 class Entry:
     """An event, how often it occurred, and how much of that was written."""
 
-    event: Event
+    about: About
     name: str
     last: datetime
     count: int = 1
     written_count: int = 0
     written_at: datetime | None = None
+    failures: int = 0
+    """How often the server failed at it (5xx) since it was last written."""
     queued: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """How long its texts are."""
+        about = self.about
+        return len(about.note) + len(about.name) + len(about.namespace) + len(self.name)
 
     @property
     def due(self) -> bool:
@@ -53,7 +60,7 @@ class Entry:
 
     def written(self, count: int, last: datetime) -> None:
         """Note that the server knows so much."""
-        self.written_count, self.written_at = count, last
+        self.written_count, self.written_at, self.failures = count, last, 0
 
 
 class SeriesMemory:
@@ -64,9 +71,10 @@ class SeriesMemory:
 
     def note(self, event: Event) -> tuple[Entry, Entry | None]:
         """Give the entry that an event belongs to, and one that is no longer followed on its account."""
-        if event.type != "Warning":
-            return _entry(event), None
-        key = (pod_id(event.pod), event.reason, event.action, event.note)
+        about = About.of(event)
+        if about.type != "Warning":
+            return _entry(about), None
+        key = _key(about)
         entry = self._entries.get(key)
         if entry is not None and event.at - entry.last <= FINISH:
             entry.count += 1
@@ -76,16 +84,25 @@ class SeriesMemory:
         over = self._entries.pop(key, None)
         if over is None and len(self._entries) >= MEMORY:
             over = self._entries.popitem(last=False)[1]
-        entry = self._entries[key] = _entry(event)
+        entry = self._entries[key] = _entry(about)
         return entry, over
 
-    def forget(self, event: Event) -> None:
-        """Follow an event no longer."""
-        self._entries.pop((pod_id(event.pod), event.reason, event.action, event.note), None)
+    def follows(self, entry: Entry) -> bool:
+        """Tell whether an entry's series is under way, so that what is not written now can be so later."""
+        return self._entries.get(_key(entry.about)) is entry
+
+    def forget(self, entry: Entry) -> None:
+        """Follow an entry no longer."""
+        if self.follows(entry):
+            del self._entries[_key(entry.about)]
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(list(self._entries.values()))
 
 
-def _entry(event: Event) -> Entry:
-    return Entry(event, event_name(event), event.at)
+def _entry(about: About) -> Entry:
+    return Entry(about, event_name(about), about.at)
+
+
+def _key(about: About) -> _Key:
+    return (about.uid or f"{about.namespace}/{about.name}", about.reason, about.action, about.note)

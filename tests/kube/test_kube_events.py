@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from policysched.framework import Event
-from policysched.kube.eventbody import NOTE_LIMIT, event_name, shorten
-from policysched.kube.events import TRIES
+from policysched.kube.eventbody import NOTE_LIMIT, About, event_name, shorten
+from policysched.kube.events import TRIES, WORKERS
 from policysched.kube.eventseries import MEMORY, SeriesMemory
 from policysched.model.objects import Metadata, Pod
 from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, reset
@@ -22,11 +25,11 @@ from tests.kube.writing import (
 
 
 def test_event_name_is_the_pods_and_the_time_in_hexadecimal_nanoseconds() -> None:
-    name, _, time = event_name(failed()).rpartition(".")
+    name, _, time = event_name(About.of(failed())).rpartition(".")
     assert name == "web"
     assert int(time, 16) == int(AT.timestamp()) * 10**9 + 678901000
     long = Event(Pod(metadata=Metadata(name="p" * 253)), "Normal", "r", "a", "n", AT)
-    assert len(event_name(long)) == 253
+    assert len(event_name(About.of(long))) == 253
 
 
 @pytest.mark.parametrize(
@@ -45,7 +48,7 @@ def test_note_is_cut_to_what_the_server_takes(note: str, length: int, end: str) 
 
 
 async def test_repeated_event_becomes_a_series(kube: Kube) -> None:
-    kube.server.on("PATCH", f"{EVENTS}/{event_name(failed())}", OK)
+    kube.server.on("PATCH", f"{EVENTS}/{event_name(About.of(failed()))}", OK)
     async with writing(kube) as tested:
         tested.record(failed())
         await eventually(lambda: tested.counts.requests == 1)
@@ -71,7 +74,7 @@ async def test_events_that_repeat_before_the_first_is_written_are_one_request(ku
     tested.start()
     assert await tested.close(5) == 0
     assert [body["series"]["count"] for body in kube.server.bodies("POST")] == [3]
-    assert tested.counts == (3, 1, 0, 0)
+    assert tested.counts == (3, 1, 0, 0, 0)
 
 
 async def test_series_whose_event_expired_is_made_anew(kube: Kube) -> None:
@@ -115,7 +118,7 @@ async def test_events_wait_for_a_server_in_trouble(
     async with writing(kube, *answers) as tested:
         tested.record(failed())
         assert await tested.close(5) == 0
-        assert tested.counts == (1, 1, 0, 0)
+        assert tested.counts == (1, 1, 0, 0, 0)
     assert kube.pauses.lengths == pauses
 
 
@@ -127,7 +130,7 @@ async def test_refused_events_are_counted_and_said_once(
         for number in range(3):
             tested.record(failed(f"note {number}"))
         assert await tested.close(5) == 0
-        assert tested.counts == (3, 0, 3, 0)
+        assert tested.counts == (3, 0, 3, 0, 0)
     assert caplog.text.count("not you") == 1
 
 
@@ -138,9 +141,94 @@ async def test_events_that_the_server_fails_at_give_way_to_others(kube: Kube, ca
         await eventually(lambda: tested.counts.refused == 1)
         tested.record(failed("later"))
         assert await tested.close(5) == 0
-        assert tested.counts == (2, 1, 1, 0)
+        assert tested.counts == (2, 1, 1, 0, 0)
     assert [body["note"] for body in kube.server.bodies("POST")] == ["never"] * TRIES + ["later"]
     assert caplog.text.count("out of order") == 1
+
+
+async def test_four_events_that_the_server_fails_at_for_ever_hold_nobody(kube: Kube) -> None:
+    for number in range(WORKERS):
+        kube.server.on("POST", _events_of(f"bad-{number}"), *[refuse(500, "InternalError")] * TRIES)
+    kube.server.on("POST", EVENTS, OK)
+    tested = writer(kube)
+    for number in range(WORKERS):
+        tested.record(_about(f"bad-{number}"))
+    for number in range(50):
+        tested.record(failed(f"note {number}"))
+    tested.start()
+    assert await tested.close(20) == 0
+    assert tested.counts == (50 + WORKERS, 50, WORKERS, 0, 0)
+    paths = [asked.path for asked in kube.server.asked]
+    last_good = max(place for place, path in enumerate(paths) if path == EVENTS)
+    assert all(paths[:last_good].count(_events_of(f"bad-{number}")) < TRIES / 2 for number in range(WORKERS))
+
+
+def _about(namespace: str) -> Event:
+    event = failed()
+    return replace(event, pod=Pod(metadata=Metadata(name="web", namespace=namespace, uid=namespace)))
+
+
+def _events_of(namespace: str) -> str:
+    return EVENTS.replace("/d/", f"/{namespace}/")
+
+
+def scheduled(name: str) -> Event:
+    return Event(Pod(metadata=Metadata(name=name, namespace="d")), "Normal", "Scheduled", "Binding", "to n", AT)
+
+
+async def test_what_waits_is_bounded_and_what_loses_least_is_given_up(
+    kube: Kube, caplog: pytest.LogCaptureFixture
+) -> None:
+    kube.server.on("POST", EVENTS, OK)
+    tested = writer(kube, most=20)
+    for number in range(30):
+        tested.record(scheduled(f"early-{number}"))
+        tested.record(failed(f"note {number}"))
+    assert tested.counts == (60, 0, 0, 20, 40)
+    tested.start()
+    assert await tested.close(5) == 0
+    assert [body["note"] for body in kube.server.bodies("POST")] == [f"note {number}" for number in range(10, 30)]
+    assert tested.counts == (60, 20, 0, 0, 40)
+    assert caplog.text.count("some are given up") == 1
+    assert "count=40" in caplog.text
+
+
+async def test_bytes_that_wait_are_bounded_whatever_notes_say(kube: Kube) -> None:
+    tested = writer(kube, most_bytes=100_000)
+    large = Pod(metadata=Metadata(name="web", namespace="d", annotations={"a": "x" * 1_000_000}))
+    tracemalloc.start()
+    try:
+        for number in range(2000):
+            tested.record(Event(large, "Warning", "a", "b", f"{number}" + "n" * 1_000_000, AT))
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert tested.counts.waiting < 100
+    assert tested.counts.given_up == 2000 - tested.counts.waiting
+    assert taken < 500_000
+
+
+async def test_a_series_that_is_left_out_is_told_as_a_whole_later(kube: Kube) -> None:
+    kube.server.on("PATCH", f"{EVENTS}/{event_name(About.of(failed()))}", OK)
+    async with writing(kube, most=2) as tested:
+        tested.record(failed())
+        await eventually(lambda: tested.counts.requests == 1)
+        tested.record(failed(after=1))
+        for number in range(2):
+            tested.record(failed(f"note {number}"))
+        assert tested.counts.given_up == 0
+        await eventually(lambda: tested.counts.requests == 3)
+        tested.record(failed(after=2))
+        assert await tested.close(5) == 0
+    assert [body["series"]["count"] for body in kube.server.bodies("PATCH")] == [3]
+    assert tested.counts == (5, 4, 0, 0, 0)
+
+
+def test_an_event_keeps_nothing_of_its_pod_but_names(kube: Kube) -> None:
+    pod = Pod(metadata=Metadata(name="web", namespace="d"))
+    entry, _ = SeriesMemory().note(Event(pod, "Warning", "r", "a", "n" * 5000, AT))
+    assert not any(one is pod for one in gc.get_referents(entry, entry.about))
+    assert len(entry.about.note) == NOTE_LIMIT
 
 
 async def test_events_left_at_the_deadline_are_counted_and_said(kube: Kube, caplog: pytest.LogCaptureFixture) -> None:
@@ -165,7 +253,7 @@ async def test_worker_survives_what_nobody_expected(
             await eventually(lambda: tested.counts.refused == 8)
         tested.record(failed("after"))
         assert await tested.close(5) == 0
-        assert tested.counts == (9, 1, 8, 0)
+        assert tested.counts == (9, 1, 8, 0, 0)
     assert "no encoder" in caplog.text
 
 

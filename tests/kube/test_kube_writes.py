@@ -4,7 +4,7 @@ import pytest
 
 from policysched.framework import ApiError, Client, Event
 from policysched.kube.client import KubeClient
-from policysched.kube.eventbody import event_name
+from policysched.kube.eventbody import About, event_name
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
 from policysched.model.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
 from tests.kube.fake_server import Answer, Kube, answer, refuse, reset
@@ -94,12 +94,12 @@ async def test_event_has_the_shape_of_kube_schedulers(kube: Kube) -> None:
             Event(POD, "Normal", "Scheduled", "Binding", "Successfully assigned d/web to n1", AT)
         )
         assert await tested.close(5) == 0
-        assert tested.counts == (1, 1, 0, 0)
+        assert tested.counts == (1, 1, 0, 0, 0)
     assert kube.server.bodies("POST") == [
         {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": event_name(failed()), "namespace": "d"},
+            "metadata": {"name": event_name(About.of(failed())), "namespace": "d"},
             "eventTime": "2026-01-02T03:04:05.678901Z",
             "reportingController": "policysched",
             "reportingInstance": "policysched-host-1",

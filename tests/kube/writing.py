@@ -35,14 +35,14 @@ def client(kube: Kube) -> KubeClient:
     return KubeClient(kube.transport, writer(kube), kube.pauses.pacing)
 
 
-def writer(kube: Kube) -> EventWriter:
-    return EventWriter(kube.transport, kube.pauses.pacing, "host-1")
+def writer(kube: Kube, **bounds: int) -> EventWriter:
+    return EventWriter(kube.transport, kube.pauses.pacing, "host-1", **bounds)
 
 
 @asynccontextmanager
-async def writing(kube: Kube, *answers: Answer) -> AsyncIterator[EventWriter]:
+async def writing(kube: Kube, *answers: Answer, **bounds: int) -> AsyncIterator[EventWriter]:
     kube.server.on("POST", EVENTS, *answers or (OK,))
-    tested = writer(kube)
+    tested = writer(kube, **bounds)
     tested.start()
     try:
         yield tested
