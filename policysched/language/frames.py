@@ -23,7 +23,11 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Strings(Protocol):
-    """An interner. It is hashed by identity and can be referred to weakly; codes count up from 0 and stay."""
+    """An interner. It is hashed by identity and can be referred to weakly; codes stay for a generation."""
+
+    @property
+    def generation(self) -> int:
+        """Return what moves when codes may mean other texts than before; never while a program runs."""
 
     def code(self, text: str) -> int:
         """Return the code of a text, a new one if need be."""
@@ -35,7 +39,7 @@ class Strings(Protocol):
         """Return the text of a code."""
 
     def __len__(self) -> int:
-        """Return how many codes there are."""
+        """Return a number that all codes are below."""
 
 
 class Frame(Protocol):

@@ -1,8 +1,8 @@
 """Work that is done once a distinct string instead of once a row.
 
 A table holds a function's result for every string code that a column has shown so far; rows are then one indexed
-read. Tables live as long as the interner they belong to and are filled only for codes that occur: a function that
-makes strings would otherwise feed on its own results.
+read. Tables live as long as a generation of the interner they belong to and are filled only for codes that occur: a
+function that makes strings would otherwise feed on its own results.
 """
 
 from __future__ import annotations
@@ -118,9 +118,11 @@ class PairLookup:
 class Tables:
     """Everything that is remembered for one interner."""
 
-    __slots__ = ("__weakref__", "_codes", "_kept")
+    __slots__ = ("__weakref__", "_codes", "_kept", "generation")
 
-    def __init__(self) -> None:
+    def __init__(self, generation: int = 0) -> None:
+        self.generation = generation
+        """That of the interner: codes of another one mean something else."""
         self._codes: dict[str, int] = {}
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
 
@@ -167,6 +169,6 @@ _TABLES: weakref.WeakKeyDictionary[Strings, Tables] = weakref.WeakKeyDictionary(
 def tables_of(strings: Strings) -> Tables:
     """Return the tables of an interner."""
     tables = _TABLES.get(strings)
-    if tables is None:
-        tables = _TABLES.setdefault(strings, Tables())
+    if tables is None or tables.generation != strings.generation:
+        tables = _TABLES[strings] = Tables(strings.generation)
     return tables

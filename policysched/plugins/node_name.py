@@ -1,7 +1,7 @@
 """NodeName: a pod that names its node goes there or nowhere.
 
-Knows node names only. The name is interned when the pod is prepared, so a node of that name that comes later gets
-the same code and is found by a state prepared before.
+Knows node names only. The name's code is looked up whenever rows are asked about, so a node of that name that comes
+later is found by a state prepared before.
 
 Source: plugins/nodename/node_name.go, v1.36.
 """
@@ -22,10 +22,10 @@ REASON = "node(s) didn't match the requested node name"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The code of the node's name."""
+    """The name of a node."""
 
     nodes: NodeTable
-    code: int
+    name: str
 
 
 class NodeName(OwnRowOnly):
@@ -37,11 +37,11 @@ class NodeName(OwnRowOnly):
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Skip pods that name no node."""
         wanted = pod.spec.node_name
-        return Wanted(cluster.nodes, cluster.strings.code(wanted)) if wanted else SKIP
+        return Wanted(cluster.nodes, wanted) if wanted else SKIP
 
     def filter(self, state: Wanted, rows: Rows) -> Codes:
         """Reject rows of other names."""
-        return codes_where(state.nodes.name.data[rows] != state.code)
+        return codes_where(state.nodes.name.data[rows] != state.nodes.strings.sought(state.name))
 
     def reason(self, state: Wanted, code: int) -> Status:  # noqa: ARG002 - there is one reason
         """Name the only reason."""

@@ -2,7 +2,8 @@
 
 Columns hold codes, so a question about a value is asked once per code and then looked up for every row that has it.
 It knows interners and judges, not plugins. Codes are judged when they are first met, not when they are made: one
-interner serves the whole process, and most of its texts never occur in the column at hand.
+interner serves all columns of texts, and most of its texts never occur in the column at hand. Where codes were given
+up, all answers are forgotten.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ class Verdicts(Generic[T]):
     Missing: the answer for the code -1 is given from the start.
     """
 
-    __slots__ = ("_answers", "_interner", "_judge", "_missing")
+    __slots__ = ("_answers", "_generation", "_interner", "_judge", "_missing")
 
     def __init__(self, interner: Interner[T], judge: Callable[[T], int], missing: int = 0) -> None:
         self._interner = interner
         self._judge = judge
         self._missing = missing
         self._answers = np.full(1, missing, np.int16)
+        self._generation = interner.generation
 
     def of(self, codes: NDArray[np.int32]) -> NDArray[np.int16]:
         """Look the codes up.
@@ -39,6 +41,9 @@ class Verdicts(Generic[T]):
         Shapes: (R,) -> (R,).
         Cost: one node operation, and the judge for every value not met before.
         """
+        if self._generation != self._interner.generation:
+            self._generation = self._interner.generation
+            self._answers = np.full(1, self._missing, np.int16)
         if len(self._answers) <= len(self._interner):
             self._grow()
         answers = self._answers.take(codes)

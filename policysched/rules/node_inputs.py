@@ -118,8 +118,7 @@ def _by_key(cluster: Cluster, item: Input, rows: Rows) -> NDArray[np.float64]:
 
 
 def _has_taint(nodes: NodeTable, key: str) -> NDArray[np.bool_]:
-    sets = nodes.taint_sets
-    held = [any(taint.key == key for taint in sets.value(code)) for code in range(len(sets))]
+    held = [any(taint.key == key for taint in taints or ()) for taints in nodes.taint_sets]
     return np.take(np.array(held, np.bool_), nodes.taints.data)
 
 

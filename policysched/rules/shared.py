@@ -158,7 +158,7 @@ class Shared:
     def version(self) -> object:
         """A value that differs whenever anything may have changed."""
         cluster = self.cluster
-        return cluster.journal.position, cluster.moment.seconds, cluster.namespaces_epoch
+        return cluster.journal.position, cluster.moment.seconds, cluster.namespaces_epoch, cluster.strings.generation
 
     def epoch(self, node: Typed) -> int:
         """Give what moves when a graph means something else: labels of namespaces, if it reads any."""

@@ -84,8 +84,8 @@ class Gathered:
     reason than before is another one: rows say the reason.
     """
 
-    __slots__ = ("__weakref__", "_domains", "_frames", "_ids", "_node", "_stamps", "_subject", "_values", "_version",
-                 "stamp")  # fmt: skip
+    __slots__ = ("__weakref__", "_domains", "_frames", "_generation", "_ids", "_node", "_stamps", "_subject", "_values",
+                 "_version", "stamp")  # fmt: skip
 
     def __init__(self, node: Typed, subject: Subject, frames: Frames) -> None:
         self._node = node
@@ -95,6 +95,8 @@ class Gathered:
         key = key_of(node)
         self._domains = frames.domains(key, subject) if key is not None else None
         self._ids: NDArray[np.int64] | None = None
+        self._generation = -1
+        """That of the codes among the values."""
         self._values: NDArray[np.int64] = np.zeros(0, np.int64)
         """One a domain where all aggregates go by the same key, else one a row."""
         self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -105,10 +107,13 @@ class Gathered:
         if self._domains is not None:
             self._domains.refresh()
         ids = self._domains.ids if self._domains is not None else None
-        if not self._version.is_past() and ids is self._ids:
+        cluster = self._frames.cluster
+        before, self._generation = self._generation, cluster.strings.generation
+        same = before == self._generation
+        if not self._version.is_past() and ids is self._ids and same:
             return
-        values, capacity = self._compute(), self._frames.cluster.nodes.columns.capacity
-        if self._stamps.size == capacity:
+        values, capacity = self._compute(), cluster.nodes.columns.capacity
+        if self._stamps.size == capacity and same:
             self._compare(values, ids)
         else:
             self.stamp += 1

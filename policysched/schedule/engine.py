@@ -50,6 +50,7 @@ class Engine:
 
     def evaluate(self, pod: Pod, key: Hashable = None) -> Evaluation:
         """Give the up-to-date evaluation of the pod's class."""
+        self.cluster.strings.tidy()
         key = self.key(pod) if key is None else key
         epochs = (self.profile.epochs(self.cluster), self.cluster.nodes.columns.capacity)
         evaluation = self._evaluations.get(key)

@@ -95,13 +95,8 @@ class AgeTable:
             created.data[row] = _created(node)
         ages = NodeAges(created, data, self._journal)
         self._held = weakref.ref(ages)
-        weakref.finalize(ages, self._drop, created, data)
         self._moment.include(ages)
         return ages
-
-    def _drop(self, *columns: Column) -> None:
-        for column in columns:
-            self._columns.drop(column)
 
 
 def age(created: float, now: float) -> float:

@@ -71,6 +71,7 @@ class Cluster:
     def set_node(self, node: Node) -> Change:
         """Add a node, or replace the one of its name."""
         name = node.metadata.name
+        self.nodes.tidy()
         row = self.nodes.row_for(name)
         old = self.nodes.nodes[row]
         action = Action.ADD if old is None else node_difference(old, node)

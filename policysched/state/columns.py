@@ -6,6 +6,7 @@ slice it to the rows in use.
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Final
 
 import numpy as np
@@ -21,11 +22,16 @@ NO_ROWS: Final[RowNumbers] = np.zeros(0, np.intp)
 class Column:
     """One growing array, or several of a kind, one above the other."""
 
-    __slots__ = ("data", "fill")
+    __slots__ = ("__weakref__", "data", "fill")
 
     def __init__(self, shape: tuple[int, ...], dtype: type[np.generic], fill: float) -> None:
         self.fill = fill
         self.data: NDArray[Any] = np.full(shape, fill, dtype)
+
+    @property
+    def codes(self) -> NDArray[Any]:
+        """The elements of a column of codes, for the interner that gave them."""
+        return self.data
 
     def deepen(self, depth: int) -> None:
         """Make sure that there are so many arrays, doubled when they run out; new ones have the fill value."""
@@ -42,13 +48,13 @@ class Column:
 
 
 class ColumnSet:
-    """Columns of one capacity."""
+    """Columns of one capacity; each lives as long as somebody holds it."""
 
     __slots__ = ("_columns", "capacity")
 
     def __init__(self) -> None:
         self.capacity = FIRST_CAPACITY
-        self._columns: list[Column] = []
+        self._columns: weakref.WeakSet[Column] = weakref.WeakSet()
 
     def new(self, dtype: type[np.generic], fill: float = 0, *, depth: int = 0) -> Column:
         """Add a column filled with one value.
@@ -56,15 +62,16 @@ class ColumnSet:
         Shapes: data (capacity,), with a depth (depth, capacity).
         """
         column = Column((depth, self.capacity) if depth else (self.capacity,), dtype, fill)
-        self._columns.append(column)
+        self._columns.add(column)
         return column
-
-    def drop(self, column: Column) -> None:
-        """Stop growing a column that nobody reads any more."""
-        self._columns.remove(column)
 
     def grow(self) -> None:
         """Double the capacity; new elements have their column's fill value."""
         self.capacity *= 2
-        for column in self._columns:
+        for column in list(self._columns):
             column.widen(self.capacity)
+
+    @property
+    def count(self) -> int:
+        """How many columns somebody holds."""
+        return len(self._columns)

@@ -1,6 +1,6 @@
 """Topology domains: the values of a label as small dense numbers, so that sums over them are one array operation.
 
-Codes of the process's interner are sparse over one label; here the values that nodes have now are numbered from 1, and
+Codes of the interner are sparse over one label; here the values that nodes have now are numbered from 1, and
 0 stands for rows without the label. Rows are looked at again when their labels changed. Numbers of values that are gone
 are only given out anew when most are, and then all of them, which `epoch` tells.
 """
@@ -57,12 +57,18 @@ class Domains:
         self._alone, self._alone_at = True, -1
         self._ordered = self._starts = NO_ROWS
         self._ordered_at = (-1, 0)
+        nodes.strings.hold(self)
         self._number_all()
 
     @property
     def count(self) -> int:
         """How many numbers are given out, that of rows without the label included."""
         return len(self._numbers) + 1
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """The codes of the values that have numbers."""
+        return np.fromiter(self._numbers, np.int32, len(self._numbers))
 
     @property
     def alone(self) -> bool:

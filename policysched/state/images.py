@@ -2,19 +2,25 @@
 
 `epoch` moves whenever an answer about any image may have changed, the number of nodes included: scores of image
 locality depend on how far an image has spread over all nodes. An image has one size, as in kube-scheduler: what the
-first node that reported it said.
+first node that reported it said. A column lives as long as somebody holds it; those used last are held here, for rules.
 
 Source: pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
+from cachetools import LRUCache
 
 from policysched.state.columns import Column, ColumnSet
+
+MOST_RECENT: Final = 32
+"""How many columns are held that nobody else may hold."""
 
 
 @dataclass(slots=True)
@@ -28,12 +34,13 @@ class Presence:
 class ImageTable:
     """Sizes of images by name and row."""
 
-    __slots__ = ("_by_name", "_columns", "_kept", "epoch")
+    __slots__ = ("_by_name", "_columns", "_kept", "_recent", "epoch")
 
     def __init__(self, columns: ColumnSet) -> None:
         self._columns = columns
         self._by_name: dict[str, Presence] = {}
-        self._kept: dict[str, Column] = {}
+        self._kept: weakref.WeakValueDictionary[str, Column] = weakref.WeakValueDictionary()
+        self._recent: LRUCache[str, Column] = LRUCache(MOST_RECENT)
         self.epoch = 0
 
     def column(self, name: str) -> tuple[Column, int] | None:
@@ -49,6 +56,7 @@ class ImageTable:
         if column is None:
             column = self._kept[name] = self._columns.new(np.int64)
             column.data[list(present.rows)] = present.size
+        self._recent[name] = column
         return column, len(present.rows)
 
     def total(self, name: str) -> int | None:
@@ -66,15 +74,17 @@ class ImageTable:
         for name, size in new.items():
             present = self._by_name.setdefault(name, Presence(size))
             present.rows.add(row)
-            if name in self._kept:
-                self._kept[name].data[row] = present.size
+            column = self._kept.get(name)
+            if column is not None:
+                column.data[row] = present.size
 
     def _remove(self, row: int, name: str) -> None:
         present = self._by_name[name]
         present.rows.discard(row)
-        if name in self._kept:
-            self._kept[name].data[row] = 0
+        column = self._kept.get(name)
+        if column is not None:
+            column.data[row] = 0
         if not present.rows:
             del self._by_name[name]
-            if name in self._kept:
-                self._columns.drop(self._kept.pop(name))
+            self._kept.pop(name, None)
+            self._recent.pop(name, None)

@@ -1,44 +1,122 @@
 """Texts as small integers, so that columns compare codes instead of strings.
 
-One interner serves a whole process: codes are never reused, so a code that a cache kept stays true.
+Codes follow what is there: when most of them stand for values that no column shows any more, those are given up and
+used again, and `generation` moves. A code in a column that the interner knows of stays what it is; whoever keeps
+codes, or answers by code, of his own forgets them when the generation is another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+import weakref
+from collections.abc import Hashable, Iterator
+from typing import Final, Generic, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 T = TypeVar("T", bound=Hashable)
-MISSING = -1
+MISSING: Final = -1
 """The code of a value that is not there."""
+UNKNOWN: Final = -2
+"""What to look for in the place of a code where no column holds the value: neither a code nor MISSING."""
+SPARE: Final = 1024
+"""How many codes there may be before any is given up."""
+
+
+class Holder(Protocol):
+    """Somebody who keeps codes, such as a column."""
+
+    @property
+    def codes(self) -> NDArray[np.integer]:
+        """The codes that he keeps, MISSING among them."""
 
 
 class Interner(Generic[T]):
-    """A growing bijection between values and the codes 0, 1, 2 and so on."""
+    """A bijection between values and codes from 0 up, which grows and shrinks with what columns hold.
 
-    __slots__ = ("__weakref__", "_codes", "_values")
+    Args:
+        spare: How many codes there may be before any is given up.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("__weakref__", "_codes", "_free", "_holders", "_most", "_spare", "_values", "generation")
+
+    def __init__(self, spare: int = SPARE) -> None:
+        self.generation = 0
+        """Moves when codes are given up: a code that is in no column may mean another value then."""
         self._codes: dict[T, int] = {}
-        self._values: list[T] = []
+        self._values: list[T | None] = []
+        self._free: list[int] = []
+        self._holders: weakref.WeakSet[Holder] = weakref.WeakSet()
+        self._spare = self._most = spare
 
     def code(self, value: T) -> int:
-        """Give the value's code, a new one if it was never seen."""
+        """Give the value's code, a new one if it has none."""
         code = self._codes.get(value)
         if code is None:
-            code = self._codes[value] = len(self._values)
-            self._values.append(value)
+            code = self._codes[value] = self._new(value)
         return code
 
     def find(self, value: T) -> int:
-        """Give the value's code, or MISSING if it was never seen."""
+        """Give the value's code, or MISSING if it has none."""
         return self._codes.get(value, MISSING)
 
+    def sought(self, value: T) -> int:
+        """Give the code to look for in columns: UNKNOWN of a value that no column holds."""
+        return self._codes.get(value, UNKNOWN)
+
     def value(self, code: int) -> T:
-        """Give the value behind a code."""
-        return self._values[code]
+        """Give the value behind a code that some column holds."""
+        return cast("T", self._values[code])
+
+    def hold(self, holder: Holder) -> None:
+        """Keep the codes of a column, or of another holder, as long as it lives."""
+        self._holders.add(holder)
+
+    @property
+    def living(self) -> int:
+        """How many values have a code."""
+        return len(self._codes)
+
+    def tidy(self) -> None:
+        """Give up the codes that nobody holds, if there may be as many of them as of others.
+
+        Not while anything is worked out: what it made so far may hold codes.
+        Cost: O(1), and now and then O(elements of the holders).
+        """
+        if len(self._codes) >= self._most:
+            self._give_up(self._held())
+            self._most = max(self._spare, 2 * len(self._codes))
+
+    def _held(self) -> NDArray[np.bool_]:
+        held = np.zeros(len(self._values) + 1, np.bool_)
+        for holder in list(self._holders):
+            # MISSING marks the last element, which is nobody's
+            held[holder.codes] = True
+        return held[:-1]
+
+    def _give_up(self, held: NDArray[np.bool_]) -> None:
+        self.generation += 1
+        values = self._values
+        del values[int(held.nonzero()[0].max(initial=-1)) + 1 :]
+        self._free = (~held[: len(values)]).nonzero()[0][::-1].tolist()
+        for code in self._free:
+            values[code] = None
+        self._codes = {value: code for value, code in self._codes.items() if held[code]}
+
+    def _new(self, value: T) -> int:
+        if self._free:
+            code = self._free.pop()
+            self._values[code] = value
+            return code
+        self._values.append(value)
+        return len(self._values) - 1
+
+    def __iter__(self) -> Iterator[T | None]:
+        """Give the values in the order of codes, None for those that were given up."""
+        return iter(self._values)
 
     def __len__(self) -> int:
+        """Count up to the highest code, those that were given up included."""
         return len(self._values)
 
 
@@ -49,4 +127,4 @@ class Strings(Interner[str]):
 
     def text(self, code: int) -> str:
         """Give the text behind a code."""
-        return self._values[code]
+        return self.value(code)

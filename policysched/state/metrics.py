@@ -135,7 +135,6 @@ class Metrics:
         new = self._columns.new
         columns = new(np.float64, math.nan), new(np.float64, -math.inf), new(np.float64, math.nan)
         gauge = self._gauges[key, max_age] = Gauge(columns, max_age, self._journal)
-        weakref.finalize(gauge, self._drop, columns)
         self._fill(gauge, self._samples.get(key, NO_SAMPLES))
         self._moment.include(gauge)
         return gauge
@@ -144,7 +143,3 @@ class Metrics:
         for row, node in enumerate(self._nodes.nodes):
             gauge.fill(row, samples.get(node.metadata.name) if node is not None else None)
         self._moment.expect(gauge.advance(self._moment.seconds))
-
-    def _drop(self, columns: tuple[Column, ...]) -> None:
-        for column in columns:
-            self._columns.drop(column)

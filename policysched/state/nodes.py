@@ -21,6 +21,10 @@ from policysched.state.interner import MISSING, Interner, Strings
 from policysched.state.texts import TextColumns
 
 NO_TEXTS: Mapping[str, str] = {}
+SPARE_SETS = 64
+"""How many sets of taints, and of features, there may be before those that no node has are given up."""
+NOTHING = 0
+"""The code of the empty set of taints, and of features: the first one that each interner gives."""
 
 
 class NodeTable:
@@ -44,8 +48,8 @@ class NodeTable:
         self._label_columns = TextColumns(columns, strings)
         self._annotation_columns = TextColumns(columns, strings)
         self.amounts = AmountTables(columns)
-        self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
-        self.feature_sets: Interner[frozenset[str]] = Interner()
+        self.taint_sets: Interner[tuple[Taint, ...]] = Interner(SPARE_SETS)
+        self.feature_sets: Interner[frozenset[str]] = Interner(SPARE_SETS)
         self.taint_sets.code(())
         self.feature_sets.code(frozenset())
         self.present = columns.new(np.bool_)
@@ -54,6 +58,9 @@ class NodeTable:
         self.ready = columns.new(np.bool_)
         self.taints = columns.new(np.int32)
         self.features = columns.new(np.int32)
+        self.strings.hold(self.name)
+        self.taint_sets.hold(self.taints)
+        self.feature_sets.hold(self.features)
         self.pods_allowed = columns.new(np.int64)
         self.pods_count = columns.new(np.int64)
 
@@ -100,6 +107,11 @@ class NodeTable:
         self.name.data[row] = MISSING
         self._free.append(row)
 
+    def tidy(self) -> None:
+        """Give up codes of names, texts, taints and features that no node has any more, see `Interner.tidy`."""
+        for interner in (self.strings, self.taint_sets, self.feature_sets):
+            interner.tidy()
+
     def store(self, row: int, node: Node) -> None:
         """Write a node into its row; what may fail for what the node says comes before anything is written."""
         amounts = allocatable(node)
@@ -121,6 +133,7 @@ class NodeTable:
         self.nodes[row] = None
         self.present.data[row] = False
         self._store_texts(row, NO_TEXTS, NO_TEXTS)
+        self.taints.data[row] = self.features.data[row] = NOTHING
         self.amounts.store(row, {})
         self.pods_allowed.data[row] = 0
 

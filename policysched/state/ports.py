@@ -1,15 +1,19 @@
-"""Host ports in use, as one boolean column for each port that a pod asks for.
+"""Host ports in use, as one boolean column for each port that somebody asks about.
 
 Whether a wanted port conflicts depends on its address: 0.0.0.0 meets every address, others meet themselves and
-0.0.0.0. The column of a wanted (address, protocol, port) says where it would conflict and is kept up to date.
+0.0.0.0. The column of a wanted (address, protocol, port) says where it would conflict and is kept up to date as long as
+it is held.
 
 Source: k8s.io/kube-scheduler/framework HostPortInfo.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -18,6 +22,8 @@ from policysched.state.columns import Column, ColumnSet
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 HostPort = tuple[str, str, int]
 """Address (never empty), protocol (never empty) and port number (never 0)."""
+_Port = tuple[str, int]
+NOBODY: Final[Mapping[str, weakref.ref[Column]]] = MappingProxyType({})
 
 
 class PortTable:
@@ -27,10 +33,8 @@ class PortTable:
 
     def __init__(self, columns: ColumnSet) -> None:
         self._columns = columns
-        self._used: defaultdict[tuple[str, int], defaultdict[int, Counter[str]]] = defaultdict(
-            lambda: defaultdict(Counter)
-        )
-        self._wanted: defaultdict[tuple[str, int], dict[str, Column]] = defaultdict(dict)
+        self._used: dict[_Port, dict[int, Counter[str]]] = {}
+        self._wanted: dict[_Port, dict[str, weakref.ref[Column]]] = {}
 
     def conflicts(self, wanted: HostPort) -> Column:
         """Give the column of rows where the wanted port is taken.
@@ -38,26 +42,42 @@ class PortTable:
         Shapes: data (capacity,) bool.
         """
         address, protocol, number = wanted
-        by_address = self._wanted[protocol, number]
-        column = by_address.get(address)
-        if column is None:
-            column = by_address[address] = self._columns.new(np.bool_, False)
-            for row, addresses in self._used[protocol, number].items():
-                column.data[row] = _meets(address, addresses)
-        return column
+        held = self._wanted.get((protocol, number), NOBODY).get(address)
+        column = held() if held is not None else None
+        return column if column is not None else self._make(address, (protocol, number))
 
     def add(self, row: int, ports: Iterable[HostPort], count: int = 1) -> None:
         """Take the ports on the row, or give them back with a count of -1."""
         for address, protocol, number in ports:
-            rows = self._used[protocol, number]
-            addresses = rows[row]
+            port = (protocol, number)
+            rows = self._used.setdefault(port, {})
+            addresses = rows.setdefault(row, Counter())
             addresses[address] += count
             if addresses[address] <= 0:
                 del addresses[address]
             if not addresses:
                 del rows[row]
-            for wanted, column in self._wanted[protocol, number].items():
-                column.data[row] = _meets(wanted, addresses)
+            if not rows:
+                del self._used[port]
+            for wanted, held in tuple(self._wanted.get(port, NOBODY).items()):
+                column = held()
+                if column is not None:
+                    column.data[row] = _meets(wanted, addresses)
+
+    def _make(self, address: str, port: _Port) -> Column:
+        column = self._columns.new(np.bool_, False)
+        for row, addresses in self._used.get(port, {}).items():
+            column.data[row] = _meets(address, addresses)
+        held = self._wanted.setdefault(port, {})[address] = weakref.ref(column)
+        weakref.finalize(column, self._forget, address, port, held).atexit = False
+        return column
+
+    def _forget(self, address: str, port: _Port, held: weakref.ref[Column]) -> None:
+        wanted = self._wanted.get(port, {})
+        if wanted.get(address) is held:
+            del wanted[address]
+            if not wanted:
+                del self._wanted[port]
 
 
 def _meets(wanted: str, used: Counter[str]) -> bool:

@@ -175,7 +175,7 @@ class Tallies:
         facets: Collection[Facet | None] = (None,) if among is None else tuple(among)
         for facet in facets:
             self._by_facet.setdefault(facet, {})[key] = held
-        weakref.finalize(tally, self._drop, key, held, tally.column, tally.weights, facets).atexit = False
+        weakref.finalize(tally, self._drop, key, held, tally.weights, facets).atexit = False
         return tally
 
     def _candidates(self, among: Collection[Facet] | None) -> Iterable[int]:
@@ -195,11 +195,9 @@ class Tallies:
         self,
         key: Hashable,
         held: weakref.ref[Tally],
-        column: Column,
         weights: dict[int, float],
         facets: Collection[Facet | None],
     ) -> None:
-        self._columns.drop(column)
         for counting in (
             self._by_key,
             *(self._by_facet.get(facet, {}) for facet in facets),

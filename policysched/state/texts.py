@@ -55,11 +55,12 @@ class TextColumns:
 
     def _build(self, key: str, maps: Sequence[Mapping[str, str]]) -> Column:
         if len(self._by_key) == MAX_KEYS:
-            self._columns.drop(self._by_key.pop(next(iter(self._by_key))))
+            del self._by_key[next(iter(self._by_key))]
         column = self._columns.new(np.int32, MISSING)
         for row, texts in enumerate(maps):
             if key in texts:
                 column.data[row] = self._strings.code(texts[key])
+        self._strings.hold(column)
         return column
 
     def store(self, row: int, old: Mapping[str, str], texts: Mapping[str, str]) -> None:
@@ -81,5 +82,4 @@ class TextColumns:
             if not rows_with[key]:
                 del rows_with[key]
                 self.epoch += 1
-                if key in self._by_key:
-                    self._columns.drop(self._by_key.pop(key))
+                self._by_key.pop(key, None)

@@ -18,6 +18,8 @@ DEFAULTS = {Kind.STRING: "", Kind.QUANTITY: 0.0, Kind.BOOL: False}
 class Interner:
     """Strings by code."""
 
+    generation = 0
+
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
         self._texts: list[str] = []

@@ -10,10 +10,11 @@ import pytest
 from policysched.framework import Cluster
 from policysched.model.objects import Metadata, Node, NodeCondition, NodeStatus, Taint
 from policysched.state.columns import FIRST_CAPACITY, ColumnSet
-from policysched.state.images import ImageTable
+from policysched.state.images import MOST_RECENT, ImageTable
 from policysched.state.interner import MISSING
 from policysched.state.ports import HostPort, PortTable
 from tests.build import MIB, cluster, node
+from tests.holdings import holdings
 
 ANY, ONE, OTHER = "0.0.0.0", "10.0.0.1", "10.0.0.2"  # noqa: S104 - compared, not bound
 
@@ -33,13 +34,41 @@ def test_the_wildcard_address_meets_all_others_themselves(
     used: str, wanted: str, conflicts: bool, asked_first: bool
 ) -> None:
     table = PortTable(ColumnSet())
-    if asked_first:
-        table.conflicts((wanted, "TCP", 80))
+    held = table.conflicts((wanted, "TCP", 80)) if asked_first else None
     table.add(2, [(used, "TCP", 80)])
     column = table.conflicts((wanted, "TCP", 80))
+    assert held in {None, column}
     assert column.data.nonzero()[0].tolist() == ([2] if conflicts else [])
     table.add(2, [(used, "TCP", 80)], -1)
     assert not column.data.any()
+
+
+def test_ports_are_forgotten_with_the_last_use_and_the_last_who_asks() -> None:
+    columns = ColumnSet()
+    table = PortTable(columns)
+    held = [table.conflicts((address, "TCP", number)) for number in range(1, 100) for address in (ANY, ONE)]
+    for number in range(1, 100):
+        table.add(3, [(ANY, "TCP", number)])
+    assert (holdings([table])["PortTable._wanted"], columns.count) == (3 * 99, len(held))
+    for number in range(1, 100):
+        table.add(3, [(ANY, "TCP", number)], -1)
+    del held
+    assert not holdings([table]).total()
+    assert columns.count == 0
+
+
+def test_columns_of_images_go_with_who_asks_but_for_the_last_ones() -> None:
+    columns = ColumnSet()
+    table = ImageTable(columns)
+    images = {f"i{number}": number for number in range(10 * MOST_RECENT)}
+    table.replace(0, {}, images)
+    held = [table.column(name) for name in images]
+    assert columns.count == len(images)
+    del held
+    assert columns.count == MOST_RECENT
+    table.replace(0, images, {})
+    assert columns.count == 0
+    assert not holdings([table]).total()
 
 
 @pytest.mark.parametrize("other", [(ANY, "UDP", 80), (ANY, "TCP", 81)])
@@ -160,10 +189,10 @@ def test_rows_beyond_the_capacity_grow_every_column() -> None:
     made.set_node(node("n0", labels={"a": "x"}, images={"i": 3}))
     made.nodes.labels("a")
     made.images.column("i")
-    made.ports.conflicts((ANY, "TCP", 80))
+    conflicts = made.ports.conflicts((ANY, "TCP", 80))
     for number in range(1, 2 * FIRST_CAPACITY + 1):
         made.set_node(node(f"n{number}", labels={"a": f"{number}"}))
-    assert made.nodes.columns.capacity == 4 * FIRST_CAPACITY
+    assert made.nodes.columns.capacity == conflicts.data.size == 4 * FIRST_CAPACITY
     codes = made.nodes.labels("a")[: made.nodes.size].tolist()
     assert [made.strings.text(code) for code in codes] == ["x", *map(str, range(1, 2 * FIRST_CAPACITY + 1))]
     found = made.images.column("i")
