@@ -19,6 +19,7 @@ from policysched.language.compile import (
     doubtful,
     in_range,
     warn_percent,
+    warn_spread,
 )
 from policysched.language.diagnostics import Diagnostic, diagnose
 from policysched.language.environment import Environment
@@ -26,6 +27,7 @@ from policysched.language.format import format_tree
 from policysched.language.interpret import constant_value
 from policysched.language.parse import parse
 from policysched.language.program import Program
+from policysched.language.ranges import is_never_true
 from policysched.language.syntax import Case, Keyword, Span
 from policysched.language.typed import Op, Typed, constant, make
 from policysched.language.types import NUMBER, Gap, Unit
@@ -66,7 +68,8 @@ def compile_cases(lines: Sequence[str], environment: Environment) -> Compiled:
     program = None
     if len(parsed) == len(lines) and all(line.complete for line in parsed):
         program = _assemble(parsed, arms, rests)
-        _warn(program, arms, rests)
+        if not any(item.severity == "error" for line in parsed for item in line.checker.diagnostics):
+            _warn(program, arms, rests)
     for line in parsed:
         found.extend(dataclasses.replace(item, case=line.index) for item in line.checker.diagnostics)
     ordered = tuple(sorted(found, key=lambda item: item.sort_key))
@@ -159,6 +162,11 @@ def _warn(program: Program, arms: Sequence[_Line], rests: Sequence[_Line]) -> No
         arms[-1].checker.report("W0703", arms[-1].case.guard_span, value="true", hint="write `else`")
     for line in arms if not rests else ():
         _warn_missing(line)
+    for line in arms:
+        if line.guard is not None and line.guard.inputs and is_never_true(line.guard):
+            line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never taken")
+    if arms:
+        warn_spread(arms[0].checker, arms[0].case.value.span, program)
 
 
 def _warn_missing(line: _Line) -> None:

@@ -205,7 +205,7 @@ CODES: Mapping[str, Code] = {
         "`missing` arm can never be used",
         "the `missing` arm can never be used",
         "this score is missing on no node",
-        "else → 1\nmissing → 2",
+        "node.ready → 5\nelse → 1\nmissing → 2",
         "cases",
     ),
     "W0703": Code(
@@ -215,6 +215,7 @@ CODES: Mapping[str, Code] = {
         "1 < 2",
         variants={
             "zero": ("a division by zero has no value", "it is always missing; divide by something else"),
+            "never": ("the condition is never true", "{hint}"),
         },
     ),
     "W0704": Code(
@@ -230,6 +231,35 @@ CODES: Mapping[str, Code] = {
         "",
         "",
         "policy",
-        variants={"value": ("`{input}` has this value on no node", "")},
+        variants={
+            "value": ("`{input}` has this value on no node", ""),
+            "number": ('`{input}` is "{value}" on node {node}, which is no number', "it is missing there"),
+        },
+    ),
+    "W0707": Code(
+        "score tells nodes hardly apart",
+        "the score is the same on every node",
+        "it prefers no node to another",
+        "50",
+        "score",
+        variants={
+            "range": ("the score stays between {low} and {high}", "scores run from 0 to 100; write scale(x, lo, hi)"),
+            "low": ("the score is never above 0", "scores run from 0 to 100; write scale(x, lo, hi)"),
+            "high": ("the score is never below 100", "scores run from 0 to 100; write scale(x, lo, hi)"),
+        },
+    ),
+    "W0708": Code(
+        "very many cores",
+        "`{number}` is {number} cores",
+        "a number without `m` counts cores; thousandths are `{number}m`",
+        "node.free.cpu > 500",
+    ),
+    "W0709": Code("`let` is not used", "`{name}` is not used", "leave it out", "", "policy"),
+    "W0710": Code(
+        "policy without rules",
+        "the policy has neither filters nor scores",
+        "it does nothing; write `filters` or `scores`",
+        "",
+        "policy",
     ),
 }

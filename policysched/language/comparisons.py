@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 from policysched.language import habits, hints
 from policysched.language.literals import units_of
 from policysched.language.suggest import shown
-from policysched.language.syntax import Comparison, Literal, LiteralKind, Path
+from policysched.language.syntax import Comparison, Expr, Literal, LiteralKind, Path
 from policysched.language.typed import Op, Typed, make
-from policysched.language.types import BOOL, Kind
+from policysched.language.types import BOOL, Kind, Unit
 from policysched.language.zones import DAYS
 
 if TYPE_CHECKING:
     from policysched.language.check import Checker
+
+MANY_CORES = 500
+"""More cores than a node is compared with. Units: cores."""
 
 
 def check_comparison(checker: Checker, comparison: Comparison) -> Typed | None:
@@ -33,8 +36,18 @@ def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
     ordering = comparison.operator not in {"==", "!="}
     if not _comparable(checker, comparison, left, right, ordering=ordering):
         return None
+    _warn_of_cores(checker, (comparison.left, left), (comparison.right, right))
     result = BOOL.over(left.type, right.type)
     return make(Op(comparison.operator), (left, right), result if ordering else result.filled())
+
+
+def _warn_of_cores(checker: Checker, *sides: tuple[Expr, Typed]) -> None:
+    """Report a number of cores that no machine has: thousandths were meant."""
+    for (expr, _), (_, other) in (sides, sides[::-1]):
+        if not isinstance(expr, Literal) or expr.kind is not LiteralKind.NUMBER or other.type.unit is not Unit.CPU:
+            continue
+        if not other.nesting and not other.tallies and float(expr.text) >= MANY_CORES:
+            checker.report("W0708", expr.span, number=expr.text)
 
 
 def _comparable(checker: Checker, comparison: Comparison, left: Typed, right: Typed, *, ordering: bool) -> bool:

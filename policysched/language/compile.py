@@ -18,9 +18,13 @@ from policysched.language.format import format_tree
 from policysched.language.interpret import constant_value
 from policysched.language.parse import parse
 from policysched.language.program import Program
+from policysched.language.ranges import ranges
 from policysched.language.syntax import Call, Chain, Expr, Literal, LiteralKind, Span
 from policysched.language.typed import Constant, Input, Typed
-from policysched.language.types import Gap, Kind, Unit
+from policysched.language.types import Gap, Kind, Shape, Unit
+
+HIGHEST = 100
+"""The highest score of a node."""
 
 
 class Want(enum.Enum):
@@ -112,17 +116,42 @@ def warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
         checker.report("W0701", expr.span, variant, input=doubtful(program.root))
     if want is Want.NUMBER:
         warn_percent(checker, expr)
+        warn_spread(checker, expr.span, program)
 
 
 def _warn_constant(checker: Checker, expr: Expr, program: Program) -> bool:
     """Report a condition that is the same for every node and pod, once for one cause; whether it is."""
     if program.inputs or not program.is_local:
-        return False
+        low, high = ranges(program.root)
+        if low == high:
+            hint = hints.constant(checker.environment.phase, "true" if low else "false", expr)
+            checker.report("W0703", expr.span, "" if low else "never", value="true", hint=hint)
+        return low == high
     value = "unknown" if program.constant is None else str(program.constant).lower()
     if not any(item.code == "W0703" for item in checker.diagnostics):
         hint = hints.constant(checker.environment.phase, value, expr)
         checker.report("W0703", expr.span, value=value, hint=hint)
     return True
+
+
+def warn_spread(checker: Checker, span: Span, program: Program) -> None:
+    """Report a score that gives every node the same, or nearly so."""
+    if any(item.code in {"W0703", "W0704"} for item in checker.diagnostics):
+        return
+    if program.type.shape is Shape.SCALAR:
+        checker.report("W0707", span)
+        return
+    if checker.environment.normalized:
+        return
+    low, high = ranges(program.root, usual=True)
+    if program.type.optional:
+        rest = program.missing_arm or 0.0
+        low, high = min(low, rest), max(high, rest)
+    least, most = (min(max(end, 0.0), float(HIGHEST)) for end in (low, high))
+    if most - least > 1:
+        return
+    variant = "range" if least < most else "low" if most <= 0 else "high" if least >= HIGHEST else ""
+    checker.report("W0707", span, variant, low=f"{least:g}", high=f"{most:g}")
 
 
 def warn_percent(checker: Checker, expr: Expr) -> None:

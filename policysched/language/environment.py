@@ -37,6 +37,8 @@ class Environment:
     later: frozenset[str] = frozenset()
     metrics: Mapping[str, Unit] = field(default_factory=dict)
     normalized: bool = False
+    used: set[str] = field(default_factory=set, compare=False)
+    """The `let` names that texts used, shared by all environments that are made of this one."""
 
 
 def reserved_names() -> frozenset[str]:

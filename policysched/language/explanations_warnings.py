@@ -44,4 +44,30 @@ WARNING_EXPLANATIONS: Final[Mapping[str, Explanation]] = {
         'filters:\n- name: model\n  require: node.labels["gpu-model"] == "A100"\n',
         "kind: Node\napiVersion: v1\nmetadata:\n  name: gpu-1\n  labels: {gpu-model: A100}\n",
     ),
+    "W0707": Explanation(
+        "A score gives every node the same number, or numbers at most one point apart.",
+        "Scores run from 0 to 100 and are clipped there: a share between 0 and 1 is next to nothing beside the other "
+        "plugins' scores, and a number that reads nothing of nodes prefers none of them. A share becomes a score with "
+        "scale(x, 0%, 100%).",
+        "scores:\n- name: free\n  value: node.free.cpu / node.allocatable.cpu\n",
+        "scores:\n- name: free\n  value: scale(node.free.cpu / node.allocatable.cpu, 0%, 100%)\n",
+    ),
+    "W0708": Explanation(
+        "A node's cores are compared with a number that no machine has.",
+        "A plain number counts cores, as in Kubernetes' `cpu: 2`; `500m` is half a core.",
+        "filters:\n- name: room\n  require: node.free.cpu > 500\n",
+        "filters:\n- name: room\n  require: node.free.cpu > 500m\n",
+    ),
+    "W0709": Explanation(
+        "A name is defined under `let`, and no text uses it.",
+        "It is mostly left over from an edit, or misspelt where it was to be used.",
+        "let:\n- name: room\n  value: node.free.cpu\nfilters:\n- name: ready\n  require: node.ready\n",
+        "let:\n- name: room\n  value: node.free.cpu\nfilters:\n- name: ready\n  require: node.ready and room > 1\n",
+    ),
+    "W0710": Explanation(
+        "The policy has neither filters nor scores, so it does nothing.",
+        "`filters` keep pods off nodes, `scores` prefer nodes to others; a policy needs one of them.",
+        "weight: 2\n",
+        "weight: 2\nscores:\n- name: ready\n  cases:\n  - node.ready → 100\n",
+    ),
 }

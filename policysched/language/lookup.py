@@ -28,6 +28,7 @@ def check_path(checker: Checker, path: Path) -> Typed | None:
     root = path.names[0]
     environment = checker.environment
     if root in environment.lets:
+        environment.used.add(root)
         return _let(checker, path, environment.lets[root])
     if root in environment.later:
         return checker.report("E0207", path.span, name=root)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Aspect, Rows
 from policysched.language.program import Batch
-from policysched.language.typed import Input, Typed
+from policysched.language.typed import Typed
 from policysched.language.types import Shape
 from policysched.rules.compiled import CompiledFilter, CompiledScore
 from policysched.rules.frame import RuleFrame
@@ -27,7 +27,7 @@ from policysched.rules.reads import PODS, Reads
 from policysched.rules.scoring import clipped, rule_values
 from policysched.rules.shared import Shared
 from policysched.rules.sources import Source, after, boundaries, reads_namespaces
-from policysched.rules.verdicts import FINE, rule_codes
+from policysched.rules.verdicts import FINE, Lack, rule_codes
 from policysched.state.interner import Interner
 
 
@@ -37,7 +37,7 @@ class FilterLine:
 
     place: int
     rule: CompiledFilter
-    missing: Interner[Input]
+    missing: Interner[Lack]
 
     @property
     def root(self) -> Typed:

@@ -15,15 +15,16 @@ from typing import Any
 from policysched.language.cases import compile_cases
 from policysched.language.compile import Compiled, Want, compile_expression
 from policysched.language.costs import Cost
-from policysched.language.diagnostics import Diagnostic
+from policysched.language.diagnostics import Diagnostic, diagnose
 from policysched.language.environment import Environment
 from policysched.language.policies import check_cost, each_let, policy_cost
 from policysched.language.program import Program
+from policysched.language.syntax import Span
 from policysched.model.names import is_label_name
 from policysched.model.objects import LabelSelector
 from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
 from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
-from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore
+from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore, compiled_filter
 from policysched.rules.metrics import declare, finding
 
 MAX_RULES = 64
@@ -99,12 +100,24 @@ class _Compilation:
         )
 
     def _finish(self, made: CompiledPolicy) -> Result:
+        self._warn_of_idleness()
         cost = policy_cost(made.programs)
         over = check_cost(cost)
         if over is not None:
             self._report("spec", over)
         broken = any(one.severity == "error" for one in self._found)
         return Result(None if broken else made, tuple(self._found), cost)
+
+    def _warn_of_idleness(self) -> None:
+        """Report what does nothing: names that no text uses, a policy without rules."""
+        if any(one.severity == "error" for one in self._found):
+            return
+        for index, let in enumerate(self._spec.let):
+            if let.name not in self._lets.used:
+                found = diagnose("W0709", let.name, Span(0, len(let.name)), name=let.name)
+                self._report(f"spec.let[{index}].name", found)
+        if not self._spec.filters and not self._spec.scores:
+            self._report("spec", diagnose("W0710", "", Span(0, 0)))
 
     def _each(self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Any]) -> Generator[None, None, list[Any]]:
         made = []
@@ -143,7 +156,7 @@ class _Compilation:
         field = f"filters[{index}]"
         when = self._condition(rule.when, f"{field}.when", "pod")
         require = self._condition(rule.require, f"{field}.require", "filter")
-        return CompiledFilter(rule.name, when, require, rule.message) if require is not None else None
+        return None if require is None else compiled_filter(rule.name, when, require, rule.message)
 
     def _score(self, index: int, rule: ScoreRule) -> CompiledScore | None:
         field = f"scores[{index}]"

@@ -5,10 +5,11 @@ Immutable: an edit of the object makes another one, swapped in between two cycle
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policysched.language.program import Program
-from policysched.language.typed import Input
+from policysched.language.typed import Input, Op, Typed, make
+from policysched.language.types import BOOL
 from policysched.model.policy import PolicySpec
 from policysched.model.selectors import LabelMatcher
 
@@ -24,6 +25,13 @@ class CompiledFilter:
     when: Program | None
     require: Program
     message: str | None
+    stated: Program | None = None
+    """The condition as it is written, where `require` leaves a `?? false` out; None where they are the same."""
+
+    @property
+    def written(self) -> Program:
+        """The condition as it is written."""
+        return self.require if self.stated is None else self.stated
 
     @property
     def resolvable(self) -> bool:
@@ -81,7 +89,7 @@ class CompiledPolicy:
         """All programs of the policy."""
         return (
             *self.conditions,
-            *(rule.require for rule in self.filters),
+            *(rule.written for rule in self.filters),
             *(rule.value for rule in self.scores),
         )
 
@@ -89,6 +97,26 @@ class CompiledPolicy:
     def inputs(self) -> tuple[Input, ...]:
         """Everything the policy reads, in the order of its fields."""
         return tuple(dict.fromkeys(item for program in self.programs for item in program.inputs))
+
+
+def compiled_filter(name: str, when: Program | None, require: Program, message: str | None) -> CompiledFilter:
+    """Make a filter rule whose condition still knows what was missing behind a `?? false`.
+
+    A filter keeps the nodes where its condition is true, so `x ?? false` says the same as `x` inside of `and` and `or`.
+    """
+    root = _without_defaults(require.root)
+    if root is require.root:
+        return CompiledFilter(name, when, require, message)
+    return CompiledFilter(name, when, replace(require, root=root), message, require)
+
+
+def _without_defaults(node: Typed) -> Typed:
+    if node.op is Op.DEFAULT and node.args[1].op is Op.CONSTANT and node.args[1].data is False:
+        return _without_defaults(node.args[0])
+    if node.op not in {Op.AND, Op.OR}:
+        return node
+    args = [_without_defaults(arg) for arg in node.args]
+    return node if tuple(args) == node.args else make(node.op, args, BOOL.over(*(arg.type for arg in args)))
 
 
 def _is_freed(item: Input) -> bool:

@@ -27,7 +27,6 @@ from policysched.framework import (
     Status,
 )
 from policysched.language.program import Program, evaluate_columns
-from policysched.language.typed import Input
 from policysched.model.objects import Pod
 from policysched.model.priority import is_system
 from policysched.rules.board import FilterLine
@@ -40,7 +39,7 @@ from policysched.rules.scoring import NOTHING_COMMON, Common, ScoreState, combin
 from policysched.rules.shared import Shared
 from policysched.rules.sources import Source
 from policysched.rules.timed import POD_AGE, moments_of
-from policysched.rules.verdicts import FilterState, Placed, reason
+from policysched.rules.verdicts import FilterState, Lack, Placed, reason
 from policysched.rules.wakes import NEVER, Watch, Watches, hints, next_time, reads_time
 from policysched.state.interner import Interner
 
@@ -57,7 +56,7 @@ class PolicyPlugin:
         self.filter_reads = aspects_read(item for rule in policy.filters for item in rule.require.inputs)
         self.score_reads = aspects_read(item for rule in policy.scores for item in rule.value.inputs)
         self.normalizes = any(rule.normalizes for rule in policy.scores)
-        self._missing: Interner[Input] = Interner()
+        self._missing: Interner[Lack] = Interner()
         self._stores: Stores = WeakKeyDictionary() if stores is None else stores
         self._reads_namespaces = policy.namespaces is not None or any(
             item.path[0] == "namespace_labels" for item in policy.inputs

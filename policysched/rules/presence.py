@@ -6,15 +6,16 @@ keeps a policy from compiling: the nodes may come later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from policysched.framework import Cluster, Mask
 from policysched.language.diagnostics import Diagnostic, diagnose
-from policysched.language.suggest import did_you_mean
-from policysched.language.typed import ANY_KEY, Input
+from policysched.language.meanings import STRICT
+from policysched.language.suggest import did_you_mean, shown
+from policysched.language.typed import ANY_KEY, Input, Op
 from policysched.model.objects import Node
 from policysched.model.requests import allocatable
 from policysched.rules.compiled import CompiledPolicy
@@ -25,6 +26,8 @@ from policysched.rules.sites import KEYED, Site, sites
 MOST_INPUTS = 100
 """How many inputs of a policy a status tells."""
 MOST_COMPARED = 300
+_LOOKS_LIKE = str.maketrans("OolIS", "00115")
+"""Characters that are read as others: H1OO for H100."""
 _ALWAYS = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
 
 
@@ -66,27 +69,57 @@ def absent(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
     if not cluster.nodes.count:
         return ()
     bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
-    found = (_warning(site, bound.get(site.item.path, site.item), cluster) for site in sites(policy.spec))
-    return tuple(dict.fromkeys(one for one in found if one is not None))
+    found = (
+        one for site in sites(policy.spec) for one in _warnings(site, bound.get(site.item.path, site.item), cluster)
+    )
+    return tuple(dict.fromkeys(found))
 
 
-def _warning(site: Site, item: Input, cluster: Cluster) -> Diagnostic | None:
+def _warnings(site: Site, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
     present = _present(item, cluster).any()
-    if site.values:
-        return _unknown_value(site, item, cluster) if present else None
-    if present:
-        return None
+    if present and site.values:
+        yield from _unknown_values(site, item, cluster)
+    elif present and site.converted:
+        yield from _no_numbers(site, item, cluster)
+    elif not present and not site.values and not site.converted:
+        yield _absent(site, item, cluster)
+
+
+def _absent(site: Site, item: Input, cluster: Cluster) -> Diagnostic:
     hint = _nearest(item.key, _keys(item, cluster)) if item.key is not None else ""
     return replace(diagnose("W0705", site.text, site.span, input=item.text, help=hint), field=site.field)
 
 
-def _unknown_value(site: Site, item: Input, cluster: Cluster) -> Diagnostic | None:
+def _unknown_values(site: Site, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
+    """Warn of values that no node has: once where that is all of them, else of each."""
     known = _values(item, cluster)
-    if known is None or not known.isdisjoint(site.values):
-        return None
-    hint = next(filter(None, (_nearest(value, known) for value in site.values)), "")
-    found = diagnose("W0705", site.text, site.span, "value", input=item.text, help=hint)
-    return replace(found, field=site.field)
+    if known is None:
+        return
+    unknown = [(value, span) for value, span in site.values if value not in known]
+    if len(unknown) == len(site.values):
+        hint = next(filter(None, (_nearest(value, known) for value, _ in unknown)), "")
+        unknown = [(hint, site.span)]
+    else:
+        unknown = [(_nearest(value, known), span) for value, span in unknown]
+    for hint, span in unknown:
+        found = diagnose("W0705", site.text, span, "value", input=item.text, help=hint)
+        yield replace(found, field=site.field)
+
+
+def _no_numbers(site: Site, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
+    """Warn of a value that is to be a number and is none; of several the first by node name."""
+    known = _values(item, cluster) or set()
+    wrong = {value for value in known if STRICT[Op.NUMBER](value) is None}
+    if not wrong:
+        return
+    texts = _TEXTS[item.path[0] if item.path[0] in _TEXTS else "labels"]
+    key = item.key if item.key is not None else WELL_KNOWN_LABELS.get(item.path[0], "")
+    having = [node for node in _nodes(cluster) if texts(node).get(key) in wrong]
+    node = min(having, key=lambda one: one.metadata.name, default=None)
+    if node is not None:
+        value = shown(texts(node)[key])
+        found = diagnose("W0705", site.text, site.span, "number", input=item.text, value=value, node=node.metadata.name)
+        yield replace(found, field=site.field)
 
 
 def _count(item: Input, cluster: Cluster) -> Presence:
@@ -147,13 +180,15 @@ _CHECKS: Mapping[str, Callable[[Input, Cluster], Mask]] = {
 }
 
 
+_TEXTS: Mapping[str, Callable[[Node], Mapping[str, str]]] = {
+    "labels": lambda node: node.metadata.labels,
+    "annotations": lambda node: node.metadata.annotations,
+}
+
+
 def _keys(item: Input, cluster: Cluster) -> set[str]:
     """Give the keys of an input's kind that some node has."""
-    kinds: Mapping[str, Callable[[Node], Iterable[str]]] = {
-        "labels": lambda node: node.metadata.labels,
-        "annotations": lambda node: node.metadata.annotations,
-    }
-    keys = kinds.get(item.path[0], _resources)
+    keys: Callable[[Node], Iterable[str]] = _TEXTS.get(item.path[0], _resources)
     return {key for node in _nodes(cluster) for key in keys(node)}
 
 
@@ -181,7 +216,10 @@ def _nearest(name: str, known: set[str]) -> str:
     if len(known) > MOST_COMPARED:
         alike = (one for one in known if one[:2] == name[:2] or one[-2:] == name[-2:])
         known = set(sorted(alike)[:MOST_COMPARED])
-    return did_you_mean(name, known)
+    same = sorted(
+        one for one in known if one.translate(_LOOKS_LIKE).casefold() == name.translate(_LOOKS_LIKE).casefold()
+    )
+    return f"did you mean `{same[0]}`?" if same else did_you_mean(name, known)
 
 
 def _nodes(cluster: Cluster) -> Iterable[Node]:

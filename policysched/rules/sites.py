@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from policysched.language.diagnostics import Diagnostic
 from policysched.language.parse import parse
 from policysched.language.syntax import (
+    Call,
     Case,
     Comparison,
     Expr,
@@ -40,14 +41,16 @@ class Site:
         text: Its text.
         span: The place in it.
         item: What is read of nodes.
-        values: What it is compared with; empty where the input itself is the point.
+        values: What it is compared with, each with its place; empty where the input itself is the point.
+        converted: Whether its values are to be numbers.
     """
 
     field: str
     text: str
     span: Span
     item: Input
-    values: tuple[str, ...] = ()
+    values: tuple[tuple[str, Span], ...] = ()
+    converted: bool = False
 
 
 def sites(spec: PolicySpec) -> tuple[Site, ...]:
@@ -79,6 +82,10 @@ def _in_text(field: str, text: str, start: str) -> Iterator[Site]:
                 yield Site(field, text, expr.span, item)
         elif isinstance(expr, Comparison) and expr.operator in EQUAL:
             yield from _compared(field, text, expr)
+        elif isinstance(expr, Call) and expr.function.dotted == "number":
+            item = _input(expr.arguments[0]) if isinstance(expr.arguments[0], Path) else None
+            if item is not None:
+                yield Site(field, text, expr.arguments[0].span, item, converted=True)
 
 
 def _roots(tree: Case | Expr) -> Iterable[Expr]:
@@ -103,9 +110,9 @@ def _compared(field: str, text: str, comparison: Comparison) -> Iterator[Site]:
             yield Site(field, text, other.span, item, values)
 
 
-def _strings(expr: Expr) -> tuple[str, ...]:
+def _strings(expr: Expr) -> tuple[tuple[str, Span], ...]:
     items = expr.items if isinstance(expr, Listing) else (expr,)
-    texts = [one.text for one in items if isinstance(one, Literal) and one.kind is LiteralKind.STRING]
+    texts = [(one.text, one.span) for one in items if isinstance(one, Literal) and one.kind is LiteralKind.STRING]
     return tuple(texts) if len(texts) == len(items) else ()
 
 

@@ -1,9 +1,9 @@
 """The filter rules of a policy for one pod class: codes by row, and their texts.
 
 A rule answers each row with a detail: 0 where its condition holds, 1 where it is false, 2 where it is unknown without a
-missing input (a division by zero), from 3 on where it is unknown because an input was missing (numbered as they are
-found). A code is the place of the first rule that does not hold, times DETAILS, plus its detail; so the smallest code
-but 0 is that of the first rule.
+missing input (a division by zero), from 3 on where an input was missing (numbered as they are found): the condition is
+unknown then, or false because a `?? false` says so. A code is the place of the first rule that does not hold, times
+DETAILS, plus its detail; so the smallest code but 0 is that of the first rule.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ FIRST_MISSING = 3
 LONGEST_TEXT = 80
 FINE = 2**31 - 1
 """Stands for 0 where the smallest of several rules' codes is looked for."""
+Lack = tuple[Input, bool]
+"""A missing input, and whether the condition is false for it and not unknown."""
 Placed = tuple[int, CompiledFilter]
 """A rule with its place in the policy."""
 
@@ -44,8 +46,8 @@ class FilterState:
     subject: Subject
     rules: tuple[Placed, ...]
     reach: Reach
-    missing: Interner[Input]
-    """The inputs that some condition of the policy lacked."""
+    missing: Interner[Lack]
+    """What some condition of the policy lacked."""
     held: object
 
     def codes(self, rows: Rows) -> Codes:
@@ -64,7 +66,7 @@ class FilterState:
         return self.reach.extend(rows)
 
 
-def rule_codes(place: int, rule: CompiledFilter, frame: RuleFrame, missing: Interner[Input]) -> Codes:
+def rule_codes(place: int, rule: CompiledFilter, frame: RuleFrame, missing: Interner[Lack]) -> Codes:
     """Give each row the code of one rule.
 
     Shapes: (R,) int32, FINE where it holds.
@@ -74,10 +76,15 @@ def rule_codes(place: int, rule: CompiledFilter, frame: RuleFrame, missing: Inte
     if unknown is False:
         return codes
     lacking = _column(unknown, frame.rows)
-    if lacking.any():
-        codes[lacking] = place * DETAILS + UNKNOWN
-        for item, rows in rule.require.missing_inputs(frame, lacking):
-            codes[rows] = place * DETAILS + FIRST_MISSING + missing.code(item)
+    if not lacking.any():
+        return codes
+    stated = lacking if rule.stated is None else _column(evaluate_columns(rule.stated.root, frame)[1], frame.rows)
+    codes[lacking & stated] = place * DETAILS + UNKNOWN
+    for item, rows in rule.require.missing_inputs(frame, lacking):
+        first = place * DETAILS + FIRST_MISSING
+        codes[rows & stated] = first + missing.code((item, False))
+        if rule.stated is not None:
+            codes[rows & ~stated] = first + missing.code((item, True))
     return codes
 
 
@@ -90,7 +97,7 @@ def done(codes: Codes) -> Codes:
     return codes
 
 
-def reason(policy: str, rules: Sequence[CompiledFilter], missing: Interner[Input], code: int) -> Status:
+def reason(policy: str, rules: Sequence[CompiledFilter], missing: Interner[Lack], code: int) -> Status:
     """Translate a code into the policy's status."""
     position, detail = divmod(code - 1, DETAILS)
     rule = rules[position]
@@ -103,16 +110,18 @@ def kept(frame: RuleFrame, rule: CompiledFilter) -> tuple[Mask, Mask]:
 
     Shapes: (R,), (R,).
     """
-    value = condition(rule.require, frame)
+    value = condition(rule.written, frame)
     return _column(value.true, frame.rows), _column(value.unknown, frame.rows)
 
 
-def _explanation(rule: CompiledFilter, missing: Interner[Input], detail: int) -> str:
+def _explanation(rule: CompiledFilter, missing: Interner[Lack], detail: int) -> str:
     if detail == FALSE:
         return rule.message or _shortened(rule.require.text)
     if detail == UNKNOWN:
         return f"{_shortened(rule.require.text)} is unknown"
-    return f"{missing.value(detail - FIRST_MISSING).text} is missing"
+    item, defaulted = missing.value(detail - FIRST_MISSING)
+    said = f"{item.text} is missing"
+    return f"{rule.message or _shortened(rule.require.text)} ({said})" if defaulted else said
 
 
 def _column(value: Any, rows: int) -> Mask:

@@ -199,6 +199,13 @@ VARIANTS = [
     ("W0703", "filter", "1/0 > 2"),
     ("W0703", "score", "node.free.cpu / (1 - 1) / 1000m"),
     ("W0703", "let", "a = cluster.nodes / 0"),
+    ("W0703", "filter", 'node.zone == "a" and node.zone == "b"'),
+    ("W0703", "appliesTo", "hour() > 23"),
+    ("W0703", "cases", "node.allocatable.cpu < 0 → 1\nelse → 20"),
+    ("W0707", "score", "node.free.cpu / node.allocatable.cpu"),
+    ("W0707", "score", "-node.allocatable.pods"),
+    ("W0707", "score", "100 + node.allocatable.pods"),
+    ("W0707", "cases", "node.ready → 50\nelse → 50"),
     ("E0202", "filter", "pod.requests.nvidia.com/gpu > 0"),
     ("E0202", "filter", "node.allocatable.ephemeral-storage > 1Gi"),
     ("E0202", "filter", 'node.labels.topology.kubernetes.io/zone == "a"'),
@@ -269,7 +276,11 @@ def test_messages_are_these(code: str) -> None:
             render(item, "", "policy") for item in (check_cost(Cost(0, 300, 0)), check_cost(Cost(0, 0, 25))) if item
         ]
     if code == "W0705":
-        shown = [render(diagnose(code, "node.zone", Span(0, 9), input="node.zone"), "node.zone", "policy")]
+        values = {"input": "node.zone", "value": "a", "node": "n1"}
+        texts = [diagnose(code, "node.zone", Span(0, 9), variant, **values) for variant in ("", "value", "number")]
+        shown = [render(one, "node.zone", "policy") for one in texts]
+    if code in {"W0709", "W0710"}:
+        shown = [render(diagnose(code, "a", Span(0, 1), name="a"), "a", "policy")]
     if code == "E0100":
         shown += [render(item, "", "cases") for item in compile_cases([], Environment("score")).diagnostics]
     path = FOLDER / f"{code}.txt"

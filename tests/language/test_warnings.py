@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policysched.language import Compiled, Environment, Want, compile_cases, compile_expression
+from policysched.language import Compiled, Environment, Unit, Want, compile_cases, compile_expression
 
 
 def warnings_of(compiled: Compiled) -> list[str]:
@@ -36,12 +36,48 @@ def warnings_of(compiled: Compiled) -> list[str]:
         ("if(node.ready, 80%, 20)", "score", Want.NUMBER, ["W0704"]),
         ("clamp(node.free.pods, 0%, 100%)", "score", Want.NUMBER, ["W0704"]),
         ("only(node.ready, 3) ?? 80%", "score", Want.NUMBER, ["W0704"]),
-        ("scale(80%, 0%, 100%)", "score", Want.NUMBER, []),
-        ("50", "score", Want.NUMBER, []),
+        ("scale(80%, 0%, 100%)", "score", Want.NUMBER, ["W0707"]),
+        ("50", "score", Want.NUMBER, ["W0707"]),
+        ("pod.priority", "score", Want.NUMBER, ["W0707"]),
+        ("count(node.ready)", "score", Want.NUMBER, ["W0707"]),
+        ("node.free.cpu / node.allocatable.cpu", "score", Want.NUMBER, ["W0707"]),
+        ("node.requested.memory / node.allocatable.memory", "score", Want.NUMBER, ["W0707"]),
+        ('node.free["a.com/x"] / node.allocatable["a.com/x"]', "score", Want.NUMBER, ["W0707"]),
+        ("100 * node.free.cpu / node.allocatable.cpu", "score", Want.NUMBER, []),
+        ("1 - node.free.cpu / node.allocatable.cpu", "score", Want.NUMBER, ["W0707"]),
+        ("clamp(node.free.cpu / 1000m, 99, 100)", "score", Want.NUMBER, ["W0707"]),
+        ("-node.allocatable.pods", "score", Want.NUMBER, ["W0707"]),
+        ("100 + node.requested.pods", "score", Want.NUMBER, ["W0707"]),
+        ("normalize(node.free.cpu)", "score", Want.NUMBER, []),
+        ("scale(node.free.cpu / node.allocatable.cpu, 0%, 100%)", "score", Want.NUMBER, []),
+        ("if(node.ready, 1, 0)", "score", Want.NUMBER, ["W0707"]),
+        ("if(node.ready, 5, 0)", "score", Want.NUMBER, []),
+        ("only(node.ready, 50)", "score", Want.NUMBER, []),
+        ("metrics.load", "score", Want.NUMBER, ["W0701"]),
+        ("hour() > 23", "pod", Want.CONDITION, ["W0703"]),
+        ("hour() >= 0", "pod", Want.CONDITION, ["W0703"]),
+        ("hour() > 22", "pod", Want.CONDITION, []),
+        ("node.allocatable.cpu < 0", "filter", Want.CONDITION, ["W0703"]),
+        ("node.free.cpu < 0", "filter", Want.CONDITION, []),
+        ("node.free.cpu / node.allocatable.cpu > 1", "filter", Want.CONDITION, ["W0703"]),
+        ("node.free.cpu / node.allocatable.cpu > 100%", "filter", Want.CONDITION, ["W0703"]),
+        ("node.requested.cpu / node.allocatable.cpu > 1", "filter", Want.CONDITION, []),
+        ('node.zone == "a" and node.zone == "b"', "filter", Want.CONDITION, ["W0703"]),
+        ('node.zone in ["a", "c"] and "b" == node.zone', "filter", Want.CONDITION, ["W0703"]),
+        ('node.zone in ["a", "b"] and node.zone == "b"', "filter", Want.CONDITION, []),
+        ('node.zone == "a" or node.zone == "b"', "filter", Want.CONDITION, []),
+        ("not node.allocatable.cpu < 0", "filter", Want.CONDITION, ["W0703"]),
+        ("node.pods.count(peer.priority > 0) >= 0", "filter", Want.CONDITION, ["W0703"]),
+        ("node.pods.any(peer.requests.cpu < 0)", "filter", Want.CONDITION, ["W0703"]),
+        ("node.free.cpu > 500", "filter", Want.CONDITION, ["W0708"]),
+        ("2000 <= node.allocatable.cpu", "filter", Want.CONDITION, ["W0708"]),
+        ("node.free.cpu > 500m", "filter", Want.CONDITION, []),
+        ("node.free.cpu > 128", "filter", Want.CONDITION, []),
+        ("sum(node.free.cpu) > 500", "filter", Want.CONDITION, []),
     ],
 )
 def test_warnings_are_these(text: str, phase: Any, want: Want, codes: list[str]) -> None:
-    assert warnings_of(compile_expression(text, Environment(phase), want)) == codes
+    assert warnings_of(compile_expression(text, Environment(phase, metrics={"load": Unit.NUMBER}), want)) == codes
 
 
 @pytest.mark.parametrize(
@@ -55,6 +91,12 @@ def test_warnings_are_these(text: str, phase: Any, want: Want, codes: list[str])
         (["node.ready → 5", "missing → 2"], []),
         (["node.ready → 80%", "else → 2"], ["W0704"]),
         (["node.ready → 80", "true → 2"], ["W0703"]),
+        (["node.ready → 50", "else → 50"], ["W0707"]),
+        (["node.ready → 50", "missing → 50"], ["W0707"]),
+        (["node.ready → 0.8", "else → 0.2"], ["W0707"]),
+        (["node.ready → 1"], ["W0707"]),
+        (["hour() > 30 → 80", "else → 2"], ["W0703"]),
+        (["node.allocatable.cpu < 0 → 80", "node.ready → 50", "else → 2"], ["W0703"]),
     ],
 )
 def test_warnings_of_cases_are_these(lines: list[str], codes: list[str]) -> None:
@@ -70,7 +112,7 @@ def test_missing_arm_stands_beside_the_program() -> None:
 
 def test_normalised_scores_may_have_any_constant() -> None:
     environment = Environment("score", normalized=True)
-    assert compile_expression("500", environment, Want.NUMBER).diagnostics == ()
+    assert warnings_of(compile_expression("500", environment, Want.NUMBER)) == ["W0707"]
     assert compile_cases(["node.ready → 500", "else → 2"], environment).diagnostics == ()
     assert [item.code for item in compile_cases(["node.ready → 500", "missing → 500"], environment).errors] == ["E0502"]
 

@@ -45,3 +45,23 @@ def test_a_reason_names_what_is_missing_now(text: str, before: str, after: str, 
     assert reason(live) == f'policy p/r: node.labels["{before}"] is missing'
     around.set_node(node("b", labels={"zone": "z", "cores": "4"}))
     assert reason(live) == reason(engine(around)) == f'policy p/r: node.labels["{after}"] is missing'
+
+
+@pytest.mark.parametrize("own", ["", OWN])
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        (f"({CORES} + {DISKS} > 0) ?? false", "cores", "disk"),
+        (f"((if(cluster.nodes > 1, {DISKS}, {CORES} - 5) > 0) ?? false) and not node.cordoned", "cores", "disk"),
+    ],
+)
+def test_a_reason_names_what_is_missing_behind_a_default(text: str, before: str, after: str, own: str) -> None:
+    def engine(around: Cluster) -> Engine:
+        rules = filtering(text + own, message="no room")
+        return Engine(around, policy_set(p={"filters": rules}).join(PROFILE), random.Random(0))
+
+    around = cluster(node("a", labels={"zone": "z"}))
+    live = engine(around)
+    assert reason(live) == f'policy p/r: no room (node.labels["{before}"] is missing)'
+    around.set_node(node("b", labels={"zone": "z", "cores": "4"}))
+    assert reason(live) == reason(engine(around)) == f'policy p/r: no room (node.labels["{after}"] is missing)'

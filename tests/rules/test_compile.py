@@ -225,3 +225,22 @@ def test_a_wrong_unit_names_the_ones_there_are() -> None:
 def test_an_invalid_selector_says_why() -> None:
     spec = {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}
     assert re.search("Exists|values", compile_policy(policy(**spec)).diagnostics[0].message)
+
+
+USED = {"name": "a", "value": "node.free.cpu"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        ({}, [("W0710", "spec")]),
+        ({"let": [USED], "filters": CHEAP}, [("W0709", "spec.let[0].name")]),
+        ({"let": [USED], "filters": filtering("a > 1")}, []),
+        ({"let": [USED], "scores": scoring(["a > 1 → 5", "else → 80"])}, []),
+        ({"let": [USED, {"name": "b", "value": "a"}], "filters": filtering("b > 1")}, []),
+        ({"let": [{"name": "a", "value": "pod.priority"}], "appliesTo": "a > 1", "filters": CHEAP}, []),
+        ({"let": [USED], "filters": filtering("nod")}, [("E0201", "spec.filters[0].require")]),
+    ],
+)
+def test_what_does_nothing_is_warned_of(spec: Spec, wanted: list[tuple[str, str]]) -> None:
+    assert found(**spec) == wanted

@@ -160,6 +160,22 @@ def test_an_unknown_condition_rejects_and_names_what_is_missing(require: str, te
     assert texts(made, pod(labels={"key": "disk"}), cluster(NONE)) == {"none": f"policy p/r: {text}"}
 
 
+@pytest.mark.parametrize(
+    ("require", "message", "text"),
+    [
+        (f"({NUMBER_ABOVE_1}) ?? false", None, f'({NUMBER_ABOVE_1}) ?? false (node.labels["k"] is missing)'),
+        (f"({NUMBER_ABOVE_1}) ?? false", "too small", 'too small (node.labels["k"] is missing)'),
+        (f"node.cordoned or (({NUMBER_ABOVE_1}) ?? false)", "no", 'no (node.labels["k"] is missing)'),
+        (f"(({NUMBER_ABOVE_1}) ?? false) and not node.cordoned", "no", 'no (node.labels["k"] is missing)'),
+        (f"not (({NUMBER_ABOVE_1}) ?? true)", "no", "no"),
+        (f"(({NUMBER_ABOVE_1}) ?? false) and number(node.zone) > 1", "no", 'no (node.labels["k"] is missing)'),
+    ],
+)
+def test_what_is_missing_behind_a_default_is_named_too(require: str, message: str | None, text: str) -> None:
+    made = plugin(filters=filtering(require, message=message) if message else filtering(require))
+    assert texts(made, None, cluster(NONE)) == {"none": f"policy p/r: {text}"}
+
+
 def test_a_label_that_is_no_number_is_not_missing() -> None:
     assert texts(plugin(filters=filtering(NUMBER_ABOVE_1)), None, cluster(X)) == {
         "x": f"policy p/r: {NUMBER_ABOVE_1} is unknown"

@@ -22,8 +22,12 @@ LOAD = {"name": "load", "query": "up"}
 def around() -> Cluster:
     zoned = {"topology.kubernetes.io/zone": "zone-a"}
     made = cluster(
-        node("n1", labels={"gpu-model": "a100", "disk": "ssd", **zoned}, allocatable={GPU: 2}),
-        node("n2", labels={"disk": "hdd"}, allocatable={GPU: 0}),
+        node(
+            "n1",
+            labels={"gpu-model": "a100", "disk": "ssd", "price": "$0.05", "cores": "4", **zoned},
+            allocatable={GPU: 2},
+        ),
+        node("n2", labels={"disk": "hdd", "price": "0.1", "cores": "8"}, allocatable={GPU: 0}),
         node("n3"),
     )
     third = made.nodes.nodes[2]
@@ -85,6 +89,18 @@ WARNINGS: list[tuple[Spec, list[tuple[str, int, int, str, str | None]]]] = [
           "did you mean `nvidia.com/gpu`?")],
     ),
     (
+        {"filters": filtering('node.labels["gpu-model"] in ["a100", "a1OO", "h100"]')},
+        [("spec.filters[0].require", 38, 44, '`node.labels["gpu-model"]` has this value on no node',
+          "did you mean `a100`?"),
+         ("spec.filters[0].require", 46, 52, '`node.labels["gpu-model"]` has this value on no node',
+          "did you mean `a100`?")],
+    ),
+    (
+        {"scores": scoring('number(node.labels["price"]) ?? 0')},
+        [("spec.scores[0].value", 8, 28, '`node.labels["price"]` is "$0.05" on node n1, which is no number',
+          "it is missing there")],
+    ),
+    (
         {"filters": filtering("metrics.load < 1 or true"), "metrics": [LOAD]},
         [("spec.filters[0].require", 1, 13, "`metrics.load` is present on no node", None)],
     ),
@@ -102,7 +118,8 @@ def test_what_no_node_has_is_warned_of_at_its_place(spec: Spec, wanted: list[Any
     "text",
     [
         'node.labels["disk"] == "ssd"',
-        'node.labels["disk"] in ["ssd", "nvme"]',
+        'node.labels["disk"] in ["ssd", "hdd"]',
+        'number(node.labels["cores"]) > 1',
         'node.labels["disk"] != "floppy"',
         'node.labels["disk"] not in ["floppy"]',
         'node.name == "n3" and node.zone == "zone-a"',
