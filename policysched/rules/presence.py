@@ -216,10 +216,12 @@ def _nearest(name: str, known: set[str]) -> str:
     if len(known) > MOST_COMPARED:
         alike = (one for one in known if one[:2] == name[:2] or one[-2:] == name[-2:])
         known = set(sorted(alike)[:MOST_COMPARED])
-    same = sorted(
-        one for one in known if one.translate(_LOOKS_LIKE).casefold() == name.translate(_LOOKS_LIKE).casefold()
-    )
+    same = sorted(one for one in known if _folded(one) == _folded(name))
     return f"did you mean `{same[0]}`?" if same else did_you_mean(name, known)
+
+
+def _folded(name: str) -> str:
+    return name.translate(_LOOKS_LIKE).casefold()
 
 
 def _nodes(cluster: Cluster) -> Iterable[Node]:

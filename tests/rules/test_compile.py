@@ -93,7 +93,7 @@ def test_mistakes_of_all_fields_come_together() -> None:
 
 
 def test_a_filter_and_a_score_may_share_a_name() -> None:
-    assert found(filters=CHEAP, scores=scoring(1, "cheap")) == []
+    assert found(filters=CHEAP, scores=scoring("node.free.pods", "cheap")) == []
 
 
 def test_a_warning_does_not_stop_a_policy() -> None:
@@ -111,7 +111,7 @@ def test_a_warning_does_not_stop_a_policy() -> None:
 def test_a_policy_has_at_most_64_rules(filters: int, scores: int, allowed: bool) -> None:
     spec = {
         "filters": [rule for number in range(filters) for rule in filtering("node.ready", f"f{number}")],
-        "scores": [rule for number in range(scores) for rule in scoring(1, f"s{number}")],
+        "scores": [rule for number in range(scores) for rule in scoring("node.free.pods", f"s{number}")],
     }
     assert found(**spec) == ([] if allowed else [("E0601", "spec")])
     if not allowed:
@@ -148,7 +148,7 @@ def test_a_value_may_be_a_number_or_a_text() -> None:
 
 
 def test_normalizing_by_the_maximum_allows_any_constant() -> None:
-    assert found(scores=scoring(5000, normalize="Max")) == []
+    assert found(scores=scoring(["node.ready → 5000"], normalize="Max")) == []
 
 
 def test_lets_are_known_below_and_everywhere() -> None:
@@ -193,7 +193,7 @@ def test_compiling_pauses_after_each_field() -> None:
     spec = {
         "appliesTo": "true",
         "filters": [rule for number in range(5) for rule in filtering("node.ready", f"f{number}")],
-        "scores": [rule for number in range(4) for rule in scoring(1, f"s{number}")],
+        "scores": [rule for number in range(4) for rule in scoring("node.free.pods", f"s{number}")],
     }
     assert len(list(compiling(policy(**spec)))) >= 5 + 4 + 1
 

@@ -50,7 +50,7 @@ def test_a_policy_at_every_limit_is_told_its_cost() -> None:
     filters = [
         rule for n in range(half) for rule in filtering(_padded(_condition(n)), f"f{n}", when="pod.priority > 1")
     ]
-    scores = [rule for n in range(half) for rule in scoring(_padded(f"if({_condition(n)}, 1, 2)"), f"s{n}")]
+    scores = [rule for n in range(half) for rule in scoring(_padded(f"if({_condition(n)}, 1, 20)"), f"s{n}")]
     result = _result(filters=filters, scores=scores)
     assert [(one.code, one.field) for one in result.diagnostics] == [("E0601", "spec")]
 
