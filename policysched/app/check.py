@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _METRIC: Final = "`metrics."
 """How a warning about a metric begins: values come from its source and not with the nodes."""
+WHOLE_POLICY: Final = frozenset({"W0709", "W0710"})
+"""Warnings that are about the policy as a whole: nothing can be told while parts of it are unknown."""
 Object = Mapping[str, Any]
 
 
@@ -83,7 +85,8 @@ def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic
             yield Diagnostic("error", shape.CODE, error.reason, 1, 1, 1, None, error.field)
         return
     result = compile_policy(decoded)
-    yield from (one for one in result.diagnostics if not _is_inside(one.field, misshapen))
+    idle = WHOLE_POLICY if misshapen else frozenset[str]()
+    yield from (one for one in result.diagnostics if one.code not in idle and not _is_inside(one.field, misshapen))
     if result.policy is not None and cluster is not None:
         from policysched.rules.presence import absent  # noqa: PLC0415 - no columns are needed without nodes
 

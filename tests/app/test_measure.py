@@ -72,7 +72,7 @@ def test_a_policy_without_metrics_has_no_problems() -> None:
 
 
 def test_a_metric_that_is_not_given_is_told() -> None:
-    report = dry_run(NODES, POD, [policy()], metrics={"lode": {"n1": 1}})
+    report = dry_run(NODES, POD, [policy()], metrics={"other": {"n1": 1}})
     assert report.metric_problems == ('metrics.load: metrics= has no values for "load"',)
 
 
