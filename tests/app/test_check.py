@@ -265,7 +265,7 @@ def test_check_never_changes_what_it_is_given() -> None:
         ),
         ("filters: [{name: f, expression: node.ready}]", ("spec.filters[0].expression", "write `require`")),
         ("filters: [{name: f, requires: node.ready}]", ("spec.filters[0].requires", 'did you mean "require"?')),
-        ('scores: [{name: s, expression: node.free.pods}]', ("spec.scores[0].expression", "write `value`")),
+        ("scores: [{name: s, expression: node.free.pods}]", ("spec.scores[0].expression", "write `value`")),
         ('let: [{name: a, expr: "1"}]', ("spec.let[0].expr", "write `value`")),
         ("metrics: [{name: m, promql: up}]", ("spec.metrics[0].promql", "write `query`")),
         ("selector: {matchLabels: {a: b}}", ("spec.selector", "write `podSelector`")),
