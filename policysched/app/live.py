@@ -1,7 +1,8 @@
 """The objects of a running cluster that a decision reads, listed once.
 
-Plain lists, nothing is watched and nothing is written. Kinds that a cluster need not have count as empty where they
-are absent; a kind that is there but may not be listed is an error, because a decision without it would be a guess.
+Plain lists, nothing is watched and nothing is written. Kinds that a cluster need not have count as empty where the
+server says that it does not serve them; a kind that is there but may not be listed is an error, because a decision
+without it would be a guess.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 import msgspec
 
 from policysched.app.clock import SystemClock
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
+from policysched.kube.discovery import is_served
+from policysched.kube.listing import read_list
 from policysched.kube.transport import Transport
 from policysched.model.policy import API_VERSION, KIND, PLURAL
 
 Object = dict[str, Any]
-PAGE: Final = 1000
 STORAGE: Final = "storage.k8s.io/v1"
 _STORAGE_KINDS: Final = (
     ("StorageClass", "storageclasses"),
@@ -70,26 +71,17 @@ async def read_cluster(
         return [
             {"apiVersion": api_version, "kind": kind, **item}
             for kind, api_version, path in kinds
-            for item in await _items(transport, path)
+            for item in await _items(transport, kind, path)
         ]
     finally:
         await connection.close()
 
 
-async def _items(transport: Transport, path: str) -> list[Object]:
-    items: list[Object] = []
-    token = ""
-    while True:
-        query = f"?limit={PAGE}" + (f"&continue={quote(token, safe='')}" if token else "")
-        try:
-            page = msgspec.json.decode(await transport.request("GET", path + query))
-        except ApiError as error:
-            if error.status == HTTPStatus.NOT_FOUND and path.startswith("/apis/"):
-                return []
+async def _items(transport: Transport, kind: str, path: str) -> list[Object]:
+    try:
+        _, raws = await read_list(transport, path, kind)
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND or not path.startswith("/apis/") or await is_served(transport, path):
             raise
-        except msgspec.DecodeError as error:
-            raise ApiError(0, "Malformed", f"the answer for {path} is no list: {error}") from error
-        items += page.get("items") or ()
-        token = (page.get("metadata") or {}).get("continue") or ""
-        if not token:
-            return items
+        return []
+    return [msgspec.json.decode(raw) for raw in raws]

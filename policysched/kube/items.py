@@ -31,6 +31,7 @@ Key = tuple[str, str]
 """Namespace and name."""
 OnBroken = Callable[[ObjectError, bytes], None]
 """Hears of an object that cannot be used, with its JSON."""
+_NOBODY: Key = ("", "")
 _NO_NAMES = frozenset(("", ".", ".."))
 
 
@@ -58,8 +59,13 @@ class Items(Generic[T]):
         """The UIDs of the known objects, of kinds that the state tells apart by them."""
         self._broken: dict[Key, str] = {}
 
-    def replace(self, raws: Iterable[msgspec.Raw]) -> tuple[list[T], list[T]]:
-        """Take a whole list; give what is new or changed in it, and what is gone."""
+    def replace(self, raws: Iterable[msgspec.Raw], *, anew: bool = False) -> tuple[list[T], list[T]]:
+        """Take a whole list; give what is new or changed in it, and what is gone.
+
+        Args:
+            raws: The objects.
+            anew: Whether versions say nothing about what was known, so that everything counts as changed.
+        """
         gone, self._known, self._uids = self._known, {}, set()
         reported, self._broken = self._broken, {}
         changed: list[T] = []
@@ -75,8 +81,12 @@ class Items(Generic[T]):
             self._keep(key, obj)
             if old is not None and old.metadata.uid == obj.metadata.uid:
                 del gone[key]
-            if old is None or old.metadata.resource_version != obj.metadata.resource_version:
+            if old is None or anew or old.metadata.resource_version != obj.metadata.resource_version:
                 changed.append(obj)
+        if _NOBODY in self._broken and not self._watched.malformed_is_gone:
+            for key in gone.keys() - self._known.keys():
+                # It may be the one that does not say its name.
+                self._keep(key, gone.pop(key))
         return changed, list(gone.values())
 
     def take(self, raw: msgspec.Raw, *, deleted: bool) -> tuple[T | None, T | None, str]:

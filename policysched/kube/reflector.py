@@ -4,6 +4,9 @@ It knows the newest version of every object, so that a list after a gap becomes 
 meanwhile is reported as deleted, and an object that was made anew under an old name as a deletion and an addition.
 Trouble never ends it: it says what is wrong in one line (`problem`) and tries again.
 
+What was listed once holds through all of it. Only the server's word that an object is gone takes it away: a DELETED
+event, or a whole list without it that is not older than what was seen.
+
 Source: client-go/tools/cache/reflector.go.
 """
 
@@ -13,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -20,17 +24,24 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
+from policysched.kube.discovery import is_served
 from policysched.kube.items import HasMetadata, Items, OnBroken, identify
+from policysched.kube.listing import is_older, read_list
 from policysched.kube.resources import Watched
 from policysched.kube.retry import Pacing, Retry
-from policysched.kube.transport import Status, Transport
+from policysched.kube.transport import SILENT, Status, Transport
 from policysched.model.decode import ObjectError
-from policysched.model.outline import elements, members
+from policysched.model.outline import members
 
 log = logging.getLogger(__name__)
 T = TypeVar("T", bound=HasMetadata)
 T_contra = TypeVar("T_contra", contravariant=True)
-PAGE = 500
+SILENCE = 150.0
+"""After this long without a word a watch may be stuck, and the list is read again: the API server sends bookmarks about
+once a minute. Units: seconds."""
+MOST_OLDER = 8
+"""So many lists in a row that are older than what was seen, which takes about two minutes, are the server's state: it
+was restored from a backup."""
 SHORTEST_WATCH = 300
 """The server ends a watch after this to twice this time, so that not all end together. Units: seconds."""
 GRACE = 30
@@ -54,16 +65,6 @@ class Handler(Protocol[T_contra]):
         """Take note that an object, in the version last heard of, is gone."""
 
 
-class _PageMetadata(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct):
-    metadata: _PageMetadata = msgspec.field(default_factory=_PageMetadata)
-    items: list[msgspec.Raw] | None = None
-
-
 class _Line(msgspec.Struct):
     type: str
     object: msgspec.Raw
@@ -71,8 +72,6 @@ class _Line(msgspec.Struct):
 
 CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
-_PAGE = msgspec.json.Decoder(_Page)
-_PAGE_METADATA = msgspec.json.Decoder(_PageMetadata)
 _LINE = msgspec.json.Decoder(_Line)
 _STATUS = msgspec.json.Decoder(Status)
 _TEXT = msgspec.json.Decoder(str)
@@ -93,13 +92,18 @@ class Reflector(Generic[T]):
         self.synced = asyncio.Event()
         """Set once the handler has heard of every object there was at the start."""
         self.problem = ""
-        """What keeps it from being up to date, in one line; empty while nothing does."""
+        """What keeps it from being up to date, in one line; empty while nothing does. What was listed holds."""
         self.absent = False
-        """True while the server does not have the resource, or not for us, and that is tolerated."""
+        """True while the server does not have the resource, or not for us, and there never was an object."""
         self._transport, self._watched, self._handler = transport, watched, handler
         self._items = Items(watched, on_broken or _log_broken)
         self._pacing, self._retry = pacing, Retry(pacing)
         self._version: str | None = None
+        """Where the next watch starts; None where a list has to come first."""
+        self._newest = ""
+        """The newest version that was seen."""
+        self._older = 0
+        """How many lists in a row were older than that."""
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -116,31 +120,33 @@ class Reflector(Generic[T]):
                 await self._retry.pause()
 
     async def _list(self) -> None:
-        try:
-            version, raws = await self._pages(PAGE)
-        except ApiError as error:
-            if error.status != GONE:
-                raise
-            version, raws = await self._pages(0)
-        self._replace(raws)
-        self._version, self.absent = version, False
+        version, raws = await read_list(self._transport, self._watched.path, self._watched.kind)
+        restored = self._is_restored(version)
+        self._replace(raws, restored=restored)
+        self._version = self._newest = version
+        self.absent = False
         self._well()
 
-    async def _pages(self, limit: int) -> tuple[str, list[msgspec.Raw]]:
-        """List page by page; a limit of 0 asks for everything at once, which cannot expire on the way."""
-        raws: list[msgspec.Raw] = []
-        token = ""
-        while True:
-            query = f"?limit={limit}&continue={quote(token, safe='')}" if token else f"?limit={limit}"
-            answer = await self._transport.request("GET", self._watched.path + query)
-            page = _read_page(answer, self._watched.name)
-            raws += page.items or ()
-            token = page.metadata.continue_
-            if not token:
-                return page.metadata.resource_version, raws
+    def _is_restored(self, version: str) -> bool:
+        """Tell whether an older list than what was seen is the server's state now.
 
-    def _replace(self, raws: Iterable[msgspec.Raw]) -> None:
-        changed, gone = self._items.replace(raws)
+        Raises:
+            ApiError: there is still hope for a list that is not older.
+        """
+        if not is_older(version, self._newest):
+            self._older = 0
+            return False
+        self._older += 1
+        if self._older < MOST_OLDER:
+            raise ApiError(
+                0, "Older", f"the server's list of version {version} is older than {self._newest}, seen before"
+            )
+        log.warning("%s: the server was restored: going on with its older state", self._watched.name)
+        self._older = 0
+        return True
+
+    def _replace(self, raws: Iterable[msgspec.Raw], *, restored: bool = False) -> None:
+        changed, gone = self._items.replace(raws, anew=restored)
         self._handler.replace(changed, gone)
         if not self.synced.is_set():
             log.info("listed %s count=%d", self._watched.name, len(self._items))
@@ -150,7 +156,7 @@ class Reflector(Generic[T]):
         seconds = round(SHORTEST_WATCH * (1 + self._pacing.random()))
         query = f"?watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={quote(version)}"
         heard = False
-        async with aclosing(self._transport.lines(self._watched.path + query, seconds + GRACE)) as stream:
+        async with aclosing(self._transport.lines(self._watched.path + query, seconds + GRACE, SILENCE)) as stream:
             async for lines in stream:
                 self._well()
                 for line in filter(None, lines):
@@ -173,35 +179,61 @@ class Reflector(Generic[T]):
         if event.type == "ERROR":
             raise _error(event.object)
         if event.type in CHANGES:
-            version = self._change(event)
-        else:
-            version = identify(event.object)[1]
-            if event.type != "BOOKMARK" or not version:
-                self._items.skip(event.object, f"an event of type {event.type!r} that says nothing")
-        self._version = version or self._version
+            self._change(event)
+            return
+        version = identify(event.object)[1]
+        if event.type != "BOOKMARK" or not version:
+            self._items.skip(event.object, f"an event of type {event.type!r} that says nothing")
+        self._move(version)
 
-    def _change(self, event: _Line) -> str:
+    def _change(self, event: _Line) -> None:
         before, after, version = self._items.take(event.object, deleted=event.type == "DELETED")
+        self._move(version)
         if before is not None:
             self._handler.delete(before)
         if after is not None:
             self._handler.upsert(after)
-        return version
+
+    def _move(self, version: str) -> None:
+        """Go on to the version of an event, if it says one; what is older than what was seen is not believed."""
+        if is_older(version, self._newest):
+            self._version = None
+            text = f"the watch of {self._watched.name} went back from version {self._newest} to {version}"
+            raise ApiError(0, "Older", text)
+        if version:
+            self._version = self._newest = version
 
     async def _recover(self, error: ApiError | ConnectionProblemError) -> None:
-        status = error.status if isinstance(error, ApiError) else 401
+        status, reason = (error.status, error.reason) if isinstance(error, ApiError) else (401, "")
         listing = self._version is None
-        if status in STALE:
+        if status in STALE or reason == SILENT:
             self._version = None
-        if listing and status in self._watched.tolerated:
+        if listing and status in self._watched.tolerated and await self._never_was(status):
             await self._do_without(error)
+            return
+        if reason == SILENT and not listing:
+            log.info("the watch of %s may be stuck: listing again: %s", self._watched.name, error)
             return
         if status == GONE and self._retry.failures == 0:
             self._retry.failures = 1
             log.info("the watch of %s is too old: listing again", self._watched.name)
             return
-        self._trouble(f"{self._watched.name}: {error}")
+        held = "; what was listed stays in force" if self.synced.is_set() else ""
+        self._trouble(f"{self._watched.name}: {error}{held}")
         await self._retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
+
+    async def _never_was(self, status: int) -> bool:
+        """Tell whether there is nothing to lose by going on without the resource.
+
+        Before the first list one 404 is not enough: the server must say as well that it does not serve the kind.
+        """
+        if self.synced.is_set():
+            return not len(self._items)
+        try:
+            return status != HTTPStatus.NOT_FOUND or not await is_served(self._transport, self._watched.path)
+        except (ApiError, ConnectionProblemError) as error:
+            log.info("whether there are %s is not known: %s", self._watched.name, error)
+            return False
 
     async def _do_without(self, error: Exception) -> None:
         if not self.absent:
@@ -221,19 +253,6 @@ class Reflector(Generic[T]):
         if self.problem:
             log.info("%s: up to date again", self._watched.name)
         self.problem = ""
-
-
-def _read_page(answer: bytes, name: str) -> _Page:
-    """Read a page of a list; an item that cannot be read spoils no other."""
-    try:
-        return _PAGE.decode(answer)
-    except UNREADABLE as error:
-        parts = members(answer)
-        try:
-            metadata = _PAGE_METADATA.decode(parts["metadata"])
-        except (KeyError, *UNREADABLE):
-            raise ApiError(0, "Malformed", f"the list of {name} is no list: {error}") from error
-        return _Page(metadata, [msgspec.Raw(one) for one in elements(parts.get("items", b""))])
 
 
 def _read_line(line: bytes) -> _Line:

@@ -49,7 +49,7 @@ class Watched(Generic[T]):
     known_by_uid: bool = False
     """Whether the state tells objects apart by their UIDs: then no two may have the same."""
     tolerated: frozenset[int] = frozenset()
-    """Statuses of a list that count as an empty one, because the resource need not exist."""
+    """Statuses of the first list that count as an empty one, because the resource need not exist."""
 
 
 POLICIES_PATH: Final = f"/apis/{API_VERSION}/{PLURAL}"

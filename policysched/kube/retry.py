@@ -11,6 +11,8 @@ from policysched.framework import ApiError
 FIRST = 1.0
 LONGEST = 30.0
 _MAX_DOUBLINGS = 10
+MOST_ASKED = 120.0
+"""The longest pause that a server can ask for: a watch must not stand still for hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,10 @@ class Retry:
         self.failures = 0
 
     async def pause(self, at_least: float = 0.0) -> None:
-        """Wait longer than the last time, and as long as a server asked for."""
+        """Wait longer than the last time, and as long as a server asked for within limits."""
         length = FIRST * 2.0 ** min(self.failures, _MAX_DOUBLINGS) * (1 + self._pacing.random() / 2)
         self.failures += 1
-        await self._pacing.sleep(max(min(length, LONGEST), at_least))
+        await self._pacing.sleep(max(min(length, LONGEST), min(at_least, MOST_ASKED)))
 
 
 def passes(error: ApiError) -> bool:

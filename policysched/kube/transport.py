@@ -27,6 +27,8 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_TIMEOUT = 30.0
 """Units: seconds."""
+SILENT = "Silent"
+"""The reason of a stream that was given up because no line came."""
 MAX_LINE = 32 << 20
 """The longest line of a stream; an object is 1.5 MiB at most in etcd. Units: bytes."""
 
@@ -110,7 +112,7 @@ class Transport:
             raise ApiError(0, "Malformed", f"{response.url.origin()} answered with {HTML}, as no API server does")
         return answer
 
-    async def lines(self, path: str, timeout: float) -> AsyncGenerator[list[bytes], None]:
+    async def lines(self, path: str, timeout: float, silence: float | None = None) -> AsyncGenerator[list[bytes], None]:
         """Stream the complete lines of an answer, as many at a time as have arrived; a half line is left out.
 
         Nothing comes first, as soon as the server has begun to answer.
@@ -118,14 +120,15 @@ class Transport:
         Args:
             path: what is asked for.
             timeout: how long the stream may live, in seconds.
+            silence: how long it may go without a whole line, in seconds.
 
         Raises:
-            ApiError: the server refused, or the stream broke.
+            ApiError: the server refused, or the stream broke; its reason is SILENT after such a silence.
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
         headers = await self._connection.headers()
         url = URL(self._connection.url + path, encoded=True)
-        limit = aiohttp.ClientTimeout(total=timeout, sock_connect=self._timeout.total)
+        limit = aiohttp.ClientTimeout(total=timeout, sock_connect=self._timeout.total, sock_read=silence)
         try:
             async with self._connection.session.get(
                 url, headers=headers, timeout=limit, **self._connection.routing
@@ -135,10 +138,12 @@ class Transport:
                 _keep_alive(response)
                 try:
                     yield []
-                    async for lines in _split(response.content):
+                    async for lines in _split(response.content, silence):
                         yield lines
                 finally:
                     _drop(response)
+        except aiohttp.SocketTimeoutError as error:
+            raise ApiError(0, SILENT, f"{self._connection.url} sent nothing for {silence:.0f} s") from error
         except LOST as error:
             raise ApiError(0, *describe(error, self._connection.url)) from error
 
@@ -150,14 +155,18 @@ class Transport:
         return refusal(response, answer)
 
 
-async def _split(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
-    rest = b""
+async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncIterator[list[bytes]]:
+    rest, clock = b"", asyncio.get_running_loop().time
+    spoke = clock()
     async for chunk in content.iter_any():
         if b"\n" not in chunk:
             rest += chunk
+            if silence is not None and clock() - spoke > silence:
+                raise aiohttp.SocketTimeoutError("a line of the stream takes too long")
             if len(rest) > MAX_LINE:
                 raise aiohttp.ClientPayloadError("a line of the stream is too long")
             continue
+        spoke = clock()
         *lines, rest = (rest + chunk).split(b"\n")
         yield lines
 

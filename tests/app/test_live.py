@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from policysched.app import live
 from policysched.app.check_nodes import read_nodes
 from policysched.app.clock import SystemClock
 from policysched.app.in_force import compiles, in_force
@@ -16,6 +15,7 @@ from policysched.app.live import read_cluster
 from policysched.app.sandbox import new_sandbox, start, written_kubeconfig
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
+from policysched.kube import listing
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
 from policysched.sandbox import Sandbox, sandbox_nodes
@@ -53,7 +53,7 @@ def kubeconfig(sandbox: Sandbox, tmp_path: Path) -> Path:
 async def test_live_cluster_is_read_page_by_page(
     sandbox: Sandbox, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "PAGE", 2)
+    monkeypatch.setattr(listing, "PAGE", 2)
     sandbox.load([_policy("node.ready")])
     found = await read_cluster(kubeconfig)
     kinds = [(one["kind"], one["apiVersion"]) for one in found]

@@ -25,8 +25,17 @@ def malformed(name: str, version: int) -> dict[str, Any]:
     return node(name, version) | {"spec": {"unschedulable": "maybe"}}
 
 
-def page(*items: Any, version: int = 1, next_page: str = "") -> dict[str, Any]:
-    return {"metadata": {"resourceVersion": str(version), "continue": next_page}, "items": list(items)}
+def page(*items: Any, version: int = 1, next_page: str = "", kind: str = "Node") -> dict[str, Any]:
+    metadata = {"resourceVersion": str(version), "continue": next_page}
+    return {"kind": f"{kind}List", "metadata": metadata, "items": list(items)}
+
+
+def groups(*versions: str) -> dict[str, Any]:
+    return {"kind": "APIGroupList", "groups": [{"versions": [{"groupVersion": one}]} for one in versions]}
+
+
+def kinds(*plurals: str) -> dict[str, Any]:
+    return {"kind": "APIResourceList", "resources": [{"name": one} for one in plurals]}
 
 
 def event(kind: str, obj: Any) -> dict[str, Any]:

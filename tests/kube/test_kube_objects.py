@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 
 from policysched.kube.resources import DEVICE_CLASSES, PODS, POLICIES, Watched
-from tests.kube.fake_server import Kube, answer, eventually, hang, refuse, stream
+from policysched.model.policy import KIND
+from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, stream
 from tests.kube.reflecting import (
     HANG,
     NODE_PATH,
     event,
     gone,
+    groups,
     heard,
+    kinds,
     malformed,
     node,
     page,
@@ -40,7 +43,12 @@ async def test_malformed_object_is_reported_once_a_version_and_counts_as_gone(ku
 
 async def test_malformed_policy_leaves_its_last_good_version_in_place(kube: Kube) -> None:
     bad = {"spec": {"weight": 1000}}
-    kube.server.on("GET", POLICIES.path, answer(page(node("p", 1))), answer(page(node("p", 4) | bad)))
+    kube.server.on(
+        "GET",
+        POLICIES.path,
+        answer(page(node("p", 1), kind=KIND)),
+        answer(page(node("p", 4) | bad, version=4, kind=KIND)),
+    )
     kube.server.on("WATCH", POLICIES.path, stream(event("MODIFIED", node("p", 3) | bad), gone()), stream(gone()), HANG)
     run = await heard(kube, "list", "+p@1", "list", "list", watched=POLICIES)
     assert run.broken == ["p@3", "p@4"]
@@ -48,7 +56,7 @@ async def test_malformed_policy_leaves_its_last_good_version_in_place(kube: Kube
 
 async def test_finished_pods_are_not_there(kube: Kube) -> None:
     done = {"status": {"phase": "Succeeded"}}
-    kube.server.on("GET", PODS.path, answer(page(node("a", 1), node("b", 1) | done)))
+    kube.server.on("GET", PODS.path, answer(page(node("a", 1), node("b", 1) | done, kind="Pod")))
     kube.server.on(
         "WATCH",
         PODS.path,
@@ -69,6 +77,7 @@ async def test_finished_pods_are_not_there(kube: Kube) -> None:
 async def test_resource_that_may_be_missing_counts_as_empty(
     kube: Kube, watched: Watched[Any], code: int, tolerated: bool
 ) -> None:
+    kube.server.on("GET", "/apis", answer(groups()))
     kube.server.on("GET", watched.path, refuse(code, "No", "no such thing"))
     async with watching(kube, watched) as run:
         await eventually(lambda: len(kube.server.asked) >= 3)
@@ -77,16 +86,66 @@ async def test_resource_that_may_be_missing_counts_as_empty(
     assert kube.pauses.lengths[:2] == ([5, 5] if tolerated else [1, 2])
 
 
-async def test_resource_that_goes_away_takes_its_objects_with_it_and_may_come_back(kube: Kube) -> None:
+GROUP, _, PLURAL = POLICIES.path.removeprefix("/apis/").rpartition("/")
+
+
+@pytest.mark.parametrize(
+    ("of_groups", "of_kinds", "installed"),
+    [
+        (answer(groups("apps/v1")), None, False),
+        (answer(groups("apps/v1", GROUP)), answer(kinds("others")), False),
+        (answer(groups(GROUP)), answer(kinds(PLURAL)), True),
+        (answer(groups(GROUP)), refuse(404, "NotFound"), True),
+        (refuse(404, "NotFound"), None, True),
+        (refuse(403, "Forbidden"), None, True),
+        (answer({"kind": "NodeList"}), None, True),
+        (answer("<html>"), None, True),
+    ],
+)
+async def test_first_404_counts_where_the_server_says_that_it_does_not_serve_the_kind(
+    kube: Kube, of_groups: Answer, of_kinds: Answer | None, installed: bool
+) -> None:
+    kube.server.on("GET", POLICIES.path, refuse(404, "NotFound", "no such thing"))
+    kube.server.on("GET", "/apis", of_groups)
+    if of_kinds is not None:
+        kube.server.on("GET", f"/apis/{GROUP}", of_kinds)
+    async with watching(kube, POLICIES) as run:
+        await eventually(lambda: len(kube.pauses.lengths) >= 2)
+        assert run.reflector.synced.is_set() is not installed
+        assert bool(run.reflector.problem) is installed
+
+
+@pytest.mark.parametrize("code", [404, 403, 500, 429])
+async def test_what_was_listed_once_holds_through_refusals(kube: Kube, code: int) -> None:
+    kube.server.on("GET", "/apis", answer(groups()))
     kube.server.on(
         "GET",
         POLICIES.path,
-        answer(page(node("p", 1))),
-        refuse(404, "NotFound", "no such thing"),
-        answer(page(node("q", 9))),
+        answer(page(node("p", 1), kind=KIND)),
+        *(refuse(code, "No", "no such thing") for _ in range(4)),
+        answer(page(node("q", 9), version=9, kind=KIND)),
     )
     kube.server.on("WATCH", POLICIES.path, refuse(404, "NotFound", "no such thing"), HANG)
-    run = await heard(kube, "list", "+p@1", "list", "-p@1", "list", "+q@9", watched=POLICIES)
+    async with watching(kube, POLICIES) as run:
+        await eventually(lambda: len(kube.pauses.lengths) >= 3)
+        held = "what was listed stays in force"
+        assert run.reflector.problem == f"schedulingpolicies: no such thing; {held}"
+        await eventually(lambda: len(run.ledger.heard) == 5)
+        assert run.ledger.heard == ["list", "+p@1", "list", "-p@1", "+q@9"]
+        assert (run.reflector.absent, run.reflector.problem) == (False, "")
+
+
+async def test_kind_that_is_deleted_takes_its_objects_with_it_and_may_come_back(kube: Kube) -> None:
+    kube.server.on(
+        "GET",
+        POLICIES.path,
+        answer(page(node("p", 1), kind=KIND)),
+        refuse(404, "NotFound", "no such thing"),
+        answer(page(node("q", 9), version=9, kind=KIND)),
+    )
+    deleted = stream(event("DELETED", node("p", 3)))
+    kube.server.on("WATCH", POLICIES.path, deleted, refuse(404, "NotFound", "no such thing"), HANG)
+    run = await heard(kube, "list", "+p@1", "-p@1", "list", "list", "+q@9", watched=POLICIES)
     assert not run.reflector.absent
 
 

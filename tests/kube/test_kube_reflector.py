@@ -20,7 +20,9 @@ from tests.kube.reflecting import (
 
 
 async def test_reflector_lists_in_pages_then_watches(kube: Kube) -> None:
-    kube.server.on("GET", NODE_PATH, answer(page(node("a", 1), next_page="t/1")), answer(page(node("b", 2), version=7)))
+    kube.server.on(
+        "GET", NODE_PATH, answer(page(node("a", 1), version=7, next_page="t/1")), answer(page(node("b", 2), version=7))
+    )
     kube.server.on(
         "WATCH",
         NODE_PATH,
@@ -182,7 +184,7 @@ UNREADABLE = {"metadata": b'{"metadata":[]}', "null": b"null", "number": b"1e400
 @pytest.mark.parametrize("raw", [*BROKEN.values(), *UNREADABLE.values()], ids=[*BROKEN, *UNREADABLE])
 async def test_bad_item_of_a_list_spoils_no_other(kube: Kube, raw: bytes) -> None:
     items = b",".join((json.dumps(node("a", 1)).encode(), raw, json.dumps(node("b", 2)).encode()))
-    body = b'{"metadata":{"resourceVersion":"5","continue":""},"items":[' + items + b"]}"
+    body = b'{"kind":"NodeList","metadata":{"resourceVersion":"5","continue":""},"items":[' + items + b"]}"
     kube.server.on("GET", NODE_PATH, answer(body))
     kube.server.on("WATCH", NODE_PATH, HANG)
     run = await heard(kube, "list", "+a@1", "+b@2")
@@ -192,14 +194,14 @@ async def test_bad_item_of_a_list_spoils_no_other(kube: Kube, raw: bytes) -> Non
 @pytest.mark.parametrize("raw", [*BROKEN.values(), *UNREADABLE.values()], ids=[*BROKEN, *UNREADABLE])
 async def test_bad_object_of_a_watch_loses_neither_the_position_nor_others(kube: Kube, raw: bytes) -> None:
     lines = (
-        *(json.dumps(event("ADDED", node(name, version))).encode() for name, version in (("a", 6), ("x", 5))),
+        *(json.dumps(event("ADDED", node(name, version))).encode() for name, version in (("x", 5), ("a", 6))),
         b'{"type":"MODIFIED","object":' + raw + b"}",
         json.dumps(event("ADDED", node("b", 7))).encode(),
     )
     kube.server.on("GET", NODE_PATH, answer(page(version=5)))
     kube.server.on("WATCH", NODE_PATH, stream(b"\n".join(lines) + b"\n", then="hang"))
     named = b'"name":"x"' in raw
-    run = await heard(kube, "list", "+a@6", "+x@5", *(["-x@5"] if named else []), "+b@7")
+    run = await heard(kube, "list", "+x@5", "+a@6", *(["-x@5"] if named else []), "+b@7")
     assert len(run.broken) == 1
     assert watch_versions(kube) == ["5"]
 
@@ -236,7 +238,7 @@ async def test_object_of_no_version_leaves_the_position_of_the_watch(kube: Kube)
 
 async def test_pods_of_one_uid_are_one_pod(kube: Kube) -> None:
     twin = node("b", 2, uid="u-a")
-    kube.server.on("GET", PODS.path, answer(page(node("a", 1), twin, node("a", 3))))
+    kube.server.on("GET", PODS.path, answer(page(node("a", 1), twin, node("a", 3), kind="Pod")))
     news = (event("MODIFIED", twin), event("DELETED", node("a", 4)), event("MODIFIED", node("b", 5, uid="u-a")))
     kube.server.on("WATCH", PODS.path, stream(*news, then="hang"))
     run = await heard(kube, "list", "+a@1", "-a@1", "+b@5", watched=PODS)
@@ -244,7 +246,7 @@ async def test_pods_of_one_uid_are_one_pod(kube: Kube) -> None:
 
 
 async def test_exception_of_a_handler_leads_to_a_new_list(kube: Kube, caplog: pytest.LogCaptureFixture) -> None:
-    kube.server.on("GET", NODE_PATH, answer(page(version=5)), answer(page(node("a", 6))))
+    kube.server.on("GET", NODE_PATH, answer(page(version=5)), answer(page(node("a", 6), version=6)))
     kube.server.on("WATCH", NODE_PATH, stream(event("ADDED", node("boom", 6))), HANG)
     async with watching(kube) as run:
         await eventually(lambda: "+a@6" in run.ledger.heard)

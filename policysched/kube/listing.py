@@ -1,0 +1,109 @@
+"""The whole list of one resource, page by page, and only if it can be one.
+
+An answer of status 200 is no proof: a gateway may answer in the server's place, or mix up paths. A list has the
+resource's kind, a version and items; all its pages are of one version. Lists are asked for without a version, which is
+the newest state there is, read past the API server's cache or after it has caught up.
+
+Source: kubernetes.io/docs/reference/using-api/api-concepts (resourceVersion, the semantics of get and list).
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from urllib.parse import quote
+
+import msgspec
+
+from policysched.framework import ApiError
+from policysched.kube.transport import Transport
+from policysched.model.outline import elements, members
+
+PAGE = 500
+Listed = tuple[str, list[msgspec.Raw]]
+"""A list's version and its items."""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Head(msgspec.Struct):
+    kind: str
+    metadata: _Metadata
+
+
+class _Page(_Head):
+    items: list[msgspec.Raw] | None
+
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+_HEAD = msgspec.json.Decoder(_Head)
+_PAGE = msgspec.json.Decoder(_Page)
+
+
+async def read_list(transport: Transport, path: str, kind: str) -> Listed:
+    """List all objects of a kind.
+
+    Raises:
+        ApiError: the server refused, could not be reached, or its answer is no such list.
+        ConnectionProblemError: the credentials expired and cannot be renewed.
+    """
+    try:
+        return await _read(transport, path, kind, PAGE)
+    except ApiError as error:
+        if error.status != HTTPStatus.GONE:
+            raise
+        # Everything at once cannot expire on the way.
+        return await _read(transport, path, kind, 0)
+
+
+def is_older(version: str, than: str) -> bool:
+    """Tell whether a resource version is older than another; of versions that are no numbers nothing is known.
+
+    Source: KEP-5504: versions of one resource can be compared as integers.
+    """
+    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
+
+
+async def _read(transport: Transport, path: str, kind: str, limit: int) -> Listed:
+    raws: list[msgspec.Raw] = []
+    version, token = "", ""
+    while True:
+        query = f"?limit={limit}&continue={quote(token, safe='')}" if token else f"?limit={limit}"
+        page = _decode(await transport.request("GET", path + query), path, kind)
+        if version and page.metadata.resource_version != version:
+            raise _malformed(path, "its pages are of several versions")
+        version, token = page.metadata.resource_version, page.metadata.continue_
+        raws += page.items or ()
+        if not token:
+            return version, raws
+
+
+def _decode(answer: bytes, path: str, kind: str) -> _Page:
+    try:
+        page = _PAGE.decode(answer)
+    except UNREADABLE as error:
+        outlined = _outline(answer)
+        if outlined is None:
+            raise _malformed(path, str(error)) from error
+        page = outlined
+    if page.kind != f"{kind}List":
+        raise _malformed(path, f"it is of kind {page.kind!r:.80}")
+    if not page.metadata.resource_version:
+        raise _malformed(path, "it has no version")
+    return page
+
+
+def _outline(answer: bytes) -> _Page | None:
+    """Read a page with an item that cannot be read: it spoils no other. None for what is no page."""
+    parts = members(answer)
+    try:
+        head = _HEAD.decode(b'{"kind":%b,"metadata":%b}' % (parts["kind"], parts["metadata"]))
+        return _Page(head.kind, head.metadata, [msgspec.Raw(one) for one in elements(parts["items"])])
+    except (KeyError, *UNREADABLE):
+        return None
+
+
+def _malformed(path: str, why: str) -> ApiError:
+    return ApiError(0, "Malformed", f"the answer for {path} is no list: {why}")
