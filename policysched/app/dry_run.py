@@ -73,7 +73,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     Args:
         objects: The cluster as kubectl prints it: nodes, pods, namespaces, priority classes, services, controllers of
             pods, volumes and what belongs to them, policies, lists of these. A policy of the cluster that does not
-            compile acts as its status remembers.
+            compile acts as its annotation keeps.
         pod: The pod to place.
         policies: SchedulingPolicy objects; one replaces an object of its name.
         config: A KubeSchedulerConfiguration as text or dict; absent, the default plugins.

@@ -47,8 +47,8 @@ class Inputs:
         """Make the decision.
 
         Args:
-            found: What checking found. A policy with errors takes no part, but for one of the cluster's whose status
-                remembers its last good generation.
+            found: What checking found. A policy with errors takes no part, but for one of the cluster's whose
+                annotation keeps its last good generation.
             seed: What draws among equally good nodes.
 
         Raises:

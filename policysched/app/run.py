@@ -12,6 +12,7 @@ import random
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, 
 from policysched.kube.retry import Pacing, Retry
 from policysched.kube.transport import Transport
 from policysched.language import load_grammar
+from policysched.model.policy import KIND
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 
@@ -82,6 +84,7 @@ class Process:
         profiles = {name: default_profile(name) for name in options.scheduler_names}
         self.scheduler = Scheduler(profiles, client, clock, random.Random())  # noqa: S311 - draws among equals
         self.reloader = Reloader(self.scheduler, client, clock, options.instance)
+        self.reloader.on_failure = partial(self.left_out.failed, KIND)
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
         self.reloader.on_swap = self.feed.use
         self._policies = PolicyHandler(self.reloader)

@@ -84,6 +84,13 @@ class Client(Protocol):
             ApiError: the server refused; status 409 where the object moved on.
         """
 
+    async def annotate_policy(self, name: str, resource_version: str, annotations: dict[str, str]) -> str:
+        """Write annotations of a policy against that version of the object; give its new version.
+
+        Raises:
+            ApiError: the server refused; status 409 where the object moved on.
+        """
+
     def record(self, event: Event) -> None:
         """Take an event to be written behind the bindings; it is never dropped silently."""
 

@@ -149,6 +149,15 @@ class KubeClient:
         body = _ENCODER.encode({"metadata": {"resourceVersion": resource_version}, "status": status})
         await self._patch(f"{POLICIES_PATH}/{name}/status", body, MERGE_PATCH)
 
+    async def annotate_policy(self, name: str, resource_version: str, annotations: dict[str, str]) -> str:
+        """Write annotations of a policy as a merge patch against that version of the object; give its new version.
+
+        Raises:
+            ApiError: the server refused; status 409 where the object moved on.
+        """
+        body = {"metadata": {"resourceVersion": resource_version, "annotations": annotations}}
+        return await self._patch_once(f"{POLICIES_PATH}/{name}", body)
+
     def record(self, event: Event) -> None:
         """Take an event to be written behind the bindings; it is never dropped silently."""
         self._events.record(event)

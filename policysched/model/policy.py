@@ -1,7 +1,8 @@
 """The SchedulingPolicy object: its shape, not its meaning.
 
-Expressions are texts here; `policysched.language` reads them and `policysched.rules` compiles them. The last good
-spec in the status stays a plain dict, so that a damaged status never makes a good policy unreadable.
+Expressions are texts here; `policysched.language` reads them and `policysched.rules` compiles them. A status says what
+became of a policy and decides nothing: one that cannot be read counts as empty. The last good generation is kept in an
+annotation, because who may write a status alone cannot write that.
 
 Source: docs/language.md#the-object.
 """
@@ -11,15 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 from msgspec import Meta
 
-from policysched.model.decode import decode
+from policysched.model.decode import ObjectError, decode
 from policysched.model.meta import LabelSelector, Metadata, Struct
 
 API_GROUP: Final = "policysched.io"
 API_VERSION: Final = "policysched.io/v1alpha1"
 KIND: Final = "SchedulingPolicy"
 PLURAL: Final = "schedulingpolicies"
+LAST_GOOD: Final = "policysched.io/last-good"
+"""The annotation that keeps the last generation that compiled."""
 
 Mode = Literal["Enforce", "Shadow", "Disabled"]
 Normalize = Literal["None", "Max"]
@@ -156,22 +160,46 @@ class Policy(Struct, frozen=True):
         return self.metadata.name
 
 
+class LastGood(Struct, frozen=True):
+    """A generation that compiled, as the annotation keeps it: of this object and no other."""
+
+    uid: str
+    generation: int
+    spec: PolicySpec
+
+
 def decode_policy(raw: bytes | Mapping[str, Any]) -> Policy:
-    """Decode a policy.
+    """Decode a policy; a status that cannot be read counts as empty.
 
     Raises:
         ObjectError: a field has the wrong type or is missing; `field` says which.
     """
-    return decode(Policy, KIND, raw)
+    try:
+        return decode(Policy, KIND, raw)
+    except ObjectError as error:
+        if not error.field.startswith("status"):
+            raise
+        plain = decode(dict[str, Any], KIND, raw)
+        return decode(Policy, KIND, {key: value for key, value in plain.items() if key != "status"})
 
 
-def decode_active_spec(policy: Policy) -> PolicySpec | None:
-    """Decode the last good spec that a policy's status remembers, None where there is none.
+def last_good_text(policy: Policy, generation: int, spec: PolicySpec) -> str:
+    """Write a generation of a policy as its annotation keeps it."""
+    return msgspec.json.encode(LastGood(uid=policy.metadata.uid, generation=generation, spec=spec)).decode()
+
+
+def decode_last_good(policy: Policy) -> LastGood | None:
+    """Decode the last good generation that a policy's annotation keeps, None where there is none.
 
     Raises:
-        ObjectError: it is malformed.
+        ObjectError: it is malformed, of another object, or of a generation that there never was.
     """
-    raw = policy.status.active_spec
-    if raw is None:
+    text = policy.metadata.annotations.get(LAST_GOOD)
+    if text is None:
         return None
-    return decode(Policy, KIND, {"metadata": {"name": policy.name}, "spec": raw}).spec
+    kept = decode(LastGood, KIND, text.encode())
+    if kept.uid != policy.metadata.uid:
+        raise ObjectError(KIND, policy.name, "it is of another object", LAST_GOOD)
+    if not 0 < kept.generation <= policy.metadata.generation:
+        raise ObjectError(KIND, policy.name, f"there is no generation {kept.generation} yet", LAST_GOOD)
+    return kept

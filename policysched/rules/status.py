@@ -106,6 +106,8 @@ def _compiled(entry: Entry) -> tuple[bool, str, str]:
 
 def _active(entry: Entry) -> tuple[bool, str, str]:
     active = entry.active
+    if active is None and entry.refused:
+        return False, "NotTrusted", entry.refused
     if active is None:
         return False, "NeverCompiled", "no generation of this policy has compiled"
     if active.spec.mode == "Disabled":

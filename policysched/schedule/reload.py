@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable
 import msgspec
 
 from policysched.framework import ApiError, Client, Clock
-from policysched.model.policy import Policy
+from policysched.model.policy import LAST_GOOD, Policy, last_good_text
 from policysched.rules.policyset import PolicySet
 from policysched.rules.status import differs, make_status, replacing
 from policysched.rules.store import Entry, PolicyStore, plugin_name
@@ -26,6 +26,7 @@ RETRY_AFTER = 1.0
 MAX_RETRIES = 5
 SURVEY_EVERY = 60.0
 """How often is looked whether nodes have what policies read. Units: seconds."""
+SERVER_ERROR = 500
 NEWS_GATHER = 3.0
 """How long news is gathered that is told before its time. Units: seconds."""
 
@@ -38,10 +39,14 @@ class Reloader:
         self._client = client
         self._clock = clock
         self._instance = instance
-        self.store = PolicyStore()
+        self.store = PolicyStore(self._failed)
         self._work: asyncio.Queue[Policy | str] = asyncio.Queue()
         self._unwritten: dict[str, int] = {}
         """Policies whose status is to be written, with how often that failed."""
+        self._superseded: dict[str, str] = {}
+        """Versions of policies whose statuses are written already, by name: annotating them made these."""
+        self._unkept: dict[str, tuple[int, str]] = {}
+        """Policies whose last good generation could not be kept, with why that was."""
         self._due = asyncio.Event()
         self._surveys = Surveys(scheduler.cluster, instance)
         self._news: set[str] = set()
@@ -49,6 +54,8 @@ class Reloader:
         self._early = asyncio.Event()
         self.on_swap: Callable[[PolicySet], None] = _nobody
         """Who else has to know which policies are in force."""
+        self.on_failure: Callable[[Policy, Exception], None] = _log_failure
+        """Who hears of a policy at which the scheduler itself fails."""
 
     def start(self, policies: Iterable[Policy]) -> None:
         """Put the policies of the first list in force at once."""
@@ -81,8 +88,11 @@ class Reloader:
                 work = await self._work.get()
                 if isinstance(work, str):
                     self._remove(work)
-                else:
+                    continue
+                try:
                     await self._apply(work)
+                except Exception as error:  # the other policies go on
+                    self._failed(work, error)
 
     async def _write_for_ever(self) -> None:
         """Write statuses as they become due: a slow server never delays a change of policies."""
@@ -95,6 +105,7 @@ class Reloader:
             self._due.clear()
 
     async def _apply(self, policy: Policy) -> None:
+        before = self.store.get(policy.name)
         steps = self.store.applying(policy)
         while True:
             try:
@@ -104,7 +115,7 @@ class Reloader:
                 break
             await asyncio.sleep(0)
         if changed:
-            self._swap(frozenset({plugin_name(policy.name)}))
+            self._swap(frozenset({plugin_name(policy.name)}), before)
             log.info("policy=%s generation=%d is in force", policy.name, self._generation(policy.name))
         if policy.status.observed_generation != policy.metadata.generation:
             self._say_errors(policy.name)
@@ -133,14 +144,22 @@ class Reloader:
                     await asyncio.sleep(NEWS_GATHER)
             self._early.clear()
             for name in sorted(self.store.names()):
-                if self._look(name):
+                if self._look(name) or name in self._unkept:
                     self._unwritten[name] = 0
                     self._due.set()
                 await asyncio.sleep(0)
 
     def _say_errors(self, name: str) -> None:
         entry = self.store.get(name)
-        if entry is None or not entry.result.errors:
+        if entry is None:
+            return
+        policy = entry.policy
+        if entry.refused:
+            log.warning("policy=%s: %s", name, entry.refused)
+        elif policy.status.active_generation > policy.metadata.generation:
+            claimed, newest = policy.status.active_generation, policy.metadata.generation
+            log.warning("policy=%s: its status tells of generation %d, and the newest is %d", name, claimed, newest)
+        if not entry.result.errors:
             return
         first = next(one for one in entry.result.diagnostics if one.severity == "error")
         log.warning(
@@ -156,16 +175,36 @@ class Reloader:
 
     def _remove(self, name: str) -> None:
         self._unwritten.pop(name, None)
+        self._superseded.pop(name, None)
+        self._unkept.pop(name, None)
         self._news.discard(name)
         self._surveys.forget(name)
         if self.store.remove(name):
             self._swap(frozenset({plugin_name(name)}))
             log.info("policy=%s is gone", name)
 
-    def _swap(self, changed: frozenset[str]) -> None:
-        policies = self.store.policy_set()
-        self._scheduler.use_policies(policies, changed)
+    def _swap(self, changed: frozenset[str], before: Entry | None = None) -> None:
+        """Put in force what the store says; a policy that cannot act gives way to what was in force before it."""
+        try:
+            policies = self.store.policy_set()
+            self._scheduler.use_policies(policies, changed)
+        except Exception:
+            for name in sorted(self.store.names()):
+                self._try_alone(name, before)
+            policies = self.store.policy_set()
+            self._scheduler.use_policies(policies, changed)
         self.on_swap(policies)
+
+    def _try_alone(self, name: str, before: Entry | None) -> None:
+        entry = self.store.get(name)
+        try:
+            active = entry.active if entry is not None else None
+            self._scheduler.use_policies(PolicySet.of([active] if active is not None else []), frozenset())
+        except Exception as error:
+            self.store.refuse(name, error, before if before is not None and before.policy.name == name else None)
+
+    def _failed(self, policy: Policy, error: Exception) -> None:
+        self.on_failure(policy, error)
 
     def _generation(self, name: str) -> int:
         entry = self.store.get(name)
@@ -175,23 +214,68 @@ class Reloader:
         for name in list(self._unwritten):
             tries = self._unwritten.pop(name, 0)
             entry = self.store.get(name)
-            if entry is not None and not await self._settle(entry) and tries + 1 < MAX_RETRIES:
+            if entry is None:
+                continue
+            try:
+                settled = await self._settle(entry)
+            except Exception as error:  # the other statuses are written all the same
+                self._failed(entry.policy, error)
+                continue
+            if not settled and tries + 1 < MAX_RETRIES:
                 self._unwritten.setdefault(name, tries + 1)
 
     async def _settle(self, entry: Entry) -> bool:
-        """Write a policy's status where it differs; tell whether that is done with."""
-        name = entry.policy.name
-        status = make_status(entry, self._instance, self._clock.now(), self._surveys.of(name))
-        if not differs(entry.policy, status, about_nodes=name in self._news):
-            self._news.discard(name)
+        """Write what is in force of a policy, and its status, where they differ; tell whether that is done with."""
+        policy = entry.policy
+        if policy.metadata.resource_version == self._superseded.get(policy.name):
             return True
-        return await self._write(entry.policy, status)
+        kept, version = await self._keep(entry)
+        status = make_status(entry, self._instance, self._clock.now(), self._surveys.of(policy.name))
+        if not differs(policy, status, about_nodes=policy.name in self._news):
+            self._news.discard(policy.name)
+            return kept
+        if not version:
+            return True
+        written = await self._write(policy, version, status)
+        if written and version != policy.metadata.resource_version:
+            self._superseded[policy.name] = version
+        return kept and written
 
-    async def _write(self, policy: Policy, status: dict[str, object]) -> bool:
+    async def _keep(self, entry: Entry) -> tuple[bool, str]:
+        """Keep the generation in force over a restart, in the policy's annotation.
+
+        Returns:
+            Whether that is done with, and the version of the object now, empty where it moved on: then the newer
+            object brings its own turn.
+        """
+        policy, active = entry.policy, entry.active
+        version = policy.metadata.resource_version
+        text = last_good_text(policy, active.generation, active.spec) if active is not None else None
+        if text is None or policy.metadata.annotations.get(LAST_GOOD) == text:
+            self._unkept.pop(policy.name, None)
+            return True, version
+        try:
+            version = await self._client.annotate_policy(policy.name, version, {LAST_GOOD: text})
+        except ApiError as error:
+            if error.status in {404, 409}:
+                return True, ""
+            self._say_unkept(policy.name, error)
+            return 0 < error.status < SERVER_ERROR, version
+        self._unkept.pop(policy.name, None)
+        return True, version
+
+    def _say_unkept(self, name: str, error: ApiError) -> None:
+        reason = (error.status, error.reason)
+        if reason not in self._unkept.values():
+            text = "policy=%s: what is in force cannot be kept over a restart, said once for this reason: %s"
+            log.warning(text, name, error.message)
+        self._unkept[name] = reason
+
+    async def _write(self, policy: Policy, version: str, status: dict[str, object]) -> bool:
         """Write a status; tell whether that is settled: on a conflict the newer object brings its own turn."""
         patch = replacing(msgspec.to_builtins(policy.status), status)
         try:
-            await self._client.set_policy_status(policy.name, policy.metadata.resource_version, patch)
+            await self._client.set_policy_status(policy.name, version, patch)
         except ApiError as error:
             if error.status in {404, 409}:
                 return True
@@ -204,6 +288,10 @@ class Reloader:
 def _exhaust(steps: Generator[None, None, bool]) -> None:
     for _ in steps:
         pass
+
+
+def _log_failure(policy: Policy, error: Exception) -> None:
+    log.error("policy=%s generation=%d failed", policy.name, policy.metadata.generation, exc_info=error)
 
 
 def _nobody(_: PolicySet) -> None:

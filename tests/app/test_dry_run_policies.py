@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 import policysched
 from policysched.errors import UsageError
+from policysched.model.policy import LAST_GOOD
 from tests.app.dry_runs import Object, node, pod, policy, record, requiring
 from tests.app.test_configuration import HEAD
 from tests.app.test_profiles import disabled
@@ -28,9 +30,11 @@ def test_a_broken_policy_does_nothing_and_says_why() -> None:
     assert [(one.code, one.field) for one in report.diagnostics] == [("E0201", "spec.filters[0].require")]
 
 
-def test_a_broken_policy_of_the_cluster_acts_as_its_status_remembers() -> None:
-    status = {"activeGeneration": 1, "activeSpec": requiring("node.cordoned")}
-    made = record([node(), policy(status=status, **requiring("nod.ready"))], pod())
+def test_a_broken_policy_of_the_cluster_acts_as_its_annotation_keeps() -> None:
+    broken = policy(**requiring("nod.ready"))
+    kept = {"uid": "", "generation": 1, "spec": requiring("node.cordoned")}
+    broken["metadata"]["annotations"] = {LAST_GOOD: json.dumps(kept)}
+    made = record([node(), broken], pod())
     assert made["result"] == "Unschedulable"
     assert made["rules"]["p"]["activeGeneration"] == 1
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from policysched.framework import ApiError
 from policysched.kube import listing
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
+from policysched.model.policy import LAST_GOOD
 from policysched.sandbox import Sandbox, sandbox_nodes
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: a}]}\n"
@@ -95,19 +97,26 @@ async def test_dry_run_joins_the_live_cluster_with_files(sandbox: Sandbox, kubec
 
 
 GOOD, BROKEN = "node.ready", "node.ready ="
-REMEMBERED = {"activeGeneration": 3, "activeSpec": _policy('node.name == "a"')["spec"]}
+REMEMBERED = {"uid": "", "generation": 3, "spec": _policy('node.name == "a"')["spec"]}
+CLAIMED = {"activeGeneration": 3, "activeSpec": _policy('node.name == "a"')["spec"]}
+
+
+def _kept(policy: dict[str, Any], kept: Any) -> dict[str, Any]:
+    return policy | {"metadata": policy["metadata"] | {"annotations": {LAST_GOOD: json.dumps(kept)}}}
 
 
 @pytest.mark.parametrize(
     ("policy", "generation", "require"),
     [
         (_policy(GOOD), 4, GOOD),
-        (_policy(GOOD, status=REMEMBERED), 4, GOOD),
-        (_policy(BROKEN, status=REMEMBERED), 3, 'node.name == "a"'),
+        (_kept(_policy(GOOD), REMEMBERED), 4, GOOD),
+        (_kept(_policy(BROKEN), REMEMBERED), 3, 'node.name == "a"'),
+        (_kept(_policy(BROKEN), REMEMBERED | {"generation": 5}), 4, BROKEN),
+        (_kept(_policy(BROKEN), 5), 4, BROKEN),
         (_policy(BROKEN), 4, BROKEN),
-        (_policy(BROKEN, status={"activeSpec": 5}), 4, BROKEN),
+        (_policy(BROKEN, status=CLAIMED), 4, BROKEN),
         (_policy(BROKEN, status=5), 4, BROKEN),
-        ({**_policy(GOOD), "spec": 5, "status": REMEMBERED}, 3, 'node.name == "a"'),
+        (_kept({**_policy(GOOD), "spec": 5}, REMEMBERED), 3, 'node.name == "a"'),
     ],
 )
 def test_in_force_is_the_newest_spec_that_compiles(policy: dict[str, Any], generation: int, require: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from policysched.model.policy import LAST_GOOD
 from tests.cli.conftest import Command, Write
 
 POLICY = """\
@@ -115,7 +116,8 @@ def test_policy_to_try_replaces_the_clusters_one_of_its_name(command: Command, w
 @pytest.mark.usefixtures("cluster")
 def test_last_good_generation_of_the_clusters_policy_decides(command: Command, write: Write) -> None:
     policy = yaml.safe_load(BROKEN)
-    policy["status"] = {"activeGeneration": 3, "activeSpec": yaml.safe_load(POLICY)["spec"]}
+    kept = {"uid": "", "generation": 3, "spec": yaml.safe_load(POLICY)["spec"]}
+    policy["metadata"] |= {"generation": 4, "annotations": {LAST_GOOD: json.dumps(kept)}}
     write("there.yaml", yaml.dump(policy, allow_unicode=True))
     done = command(*ASK[:-2], "--cluster", "there.yaml", "-o", "json")
     assert done.code == 1

@@ -20,7 +20,8 @@ def rule(group: str, resources: str, *verbs: str) -> Json:
 
 
 SCHEDULING = (
-    rule("", "nodes pods namespaces services replicationcontrollers", "list", "watch"),
+    rule("", "nodes namespaces services replicationcontrollers", "list", "watch"),
+    rule("", "pods", "get", "list", "watch"),
     rule("apps", "replicasets statefulsets", "list", "watch"),
     rule("resource.k8s.io", "deviceclasses", "list", "watch"),
     rule("", "persistentvolumes persistentvolumeclaims", "list", "watch", "patch"),
@@ -32,7 +33,7 @@ SCHEDULING = (
     rule("events.k8s.io", "events", "create", "patch"),
 )
 POLICIES = (
-    rule("policysched.io", "schedulingpolicies", "list", "watch"),
+    rule("policysched.io", "schedulingpolicies", "list", "watch", "patch"),
     rule("policysched.io", "schedulingpolicies/status", "patch"),
 )
 
@@ -48,6 +49,21 @@ async def test_scheduler_needs_no_more_than_its_role(
     for name, reason in (("fits", "Scheduled"), ("big", "FailedScheduling")):
         assert [one["reason"] for one in await real_server.events(name)] == [reason]
     assert not scheduler.saying("WARNING") + scheduler.saying("ERROR")
+
+
+async def test_scheduler_that_may_not_annotate_policies_says_so_and_goes_on(
+    real_server: Server, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    less = (rule("policysched.io", "schedulingpolicies", "list", "watch"), POLICIES[1])
+    control_plane.allow("scheduler", *SCHEDULING, *less)
+    await real_server.load(node("n1"), node("n2"), only("a", "n2"), only("b", "n2"), pod("web"))
+    async with in_process(control_plane.token_kubeconfig(tmp_path / "config", "scheduler")) as scheduler:
+        for name in ("a", "b"):
+            await real_server.policy_says(name, 1, Active="Enforce")
+        assert await real_server.placed("web") == {"web": "n2"}
+        (line,) = scheduler.saying("WARNING")
+    assert "what is in force cannot be kept over a restart" in line
+    assert 'cannot patch resource "schedulingpolicies"' in line
 
 
 async def test_scheduler_waits_until_it_may_read_policies(

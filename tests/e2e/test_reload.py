@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
+
+import pytest
 
 from tests.e2e.conftest import Running, Spawning
 from tests.e2e.objects import Json, node, only, pod, policy, unfit
@@ -38,6 +41,57 @@ async def test_last_good_generation_survives_a_kill_and_a_restart(server: Server
         assert (status["activeGeneration"], status.get("diagnostics", [])) == (3, [])
         await server.load(pod("mended"))
         assert await server.placed("mended") == {"mended": "n3"}
+
+
+INJECTED: Json = {"filters": [{"name": "here", "require": 'node.name == "n1"'}]}
+
+
+@pytest.mark.parametrize("generation", [1, 9])
+async def test_status_alone_never_puts_a_spec_in_force(server: Server, running: Running, generation: int) -> None:
+    await server.load(node("n1", cpu="1"), node("n2"), policy("pin") | BROKEN)
+    claim: Json = {"activeGeneration": generation, "activeSpec": INJECTED}
+    kept = {"policysched.io/last-good": json.dumps({"uid": "", "generation": 1, "spec": INJECTED})}
+    written = await server.patch(
+        "SchedulingPolicy", "pin", {"metadata": {"annotations": kept}, "status": claim}, "/status"
+    )
+    assert "annotations" not in written["metadata"], "who may write a status cannot annotate"
+    async with running() as scheduler:
+        status = await server.policy_says("pin", 1, Compiled="SyntaxError", Active="NotTrusted")
+        assert {"activeGeneration", "activeSpec"}.isdisjoint(status)
+        await scheduler.said(f"generation {generation} that the status tells of is not used")
+        await server.load(pod("web", requests={"cpu": "2"}))
+        assert await server.placed("web") == {"web": "n2"}
+
+
+async def test_status_alone_never_brings_an_older_generation_back(server: Server, running: Running) -> None:
+    await server.load(node("n1"), node("n2"), only("pin", "n1"))
+    async with running():
+        old = await server.policy_says("pin", 1, Active="Enforce")
+        await server.patch("SchedulingPolicy", "pin", only("pin", "n2"))
+        await server.policy_says("pin", 2, Active="Enforce")
+        await server.patch("SchedulingPolicy", "pin", BROKEN)
+        await server.policy_says("pin", 3, Active="LastGoodGeneration")
+    replayed = {"activeGeneration": 1, "activeSpec": old["activeSpec"]}
+    await server.patch("SchedulingPolicy", "pin", {"status": replayed}, "/status")
+    async with running():
+        await server.load(pod("web"))
+        assert await server.placed("web") == {"web": "n2"}
+        status = await until(lambda: server.policy_says("pin", 3), lambda seen: seen["activeGeneration"] == 2)
+        assert status["activeSpec"]["filters"][0]["require"] == 'node.name == "n2"'
+
+
+async def test_last_good_generation_of_another_policy_is_refused(server: Server, running: Running) -> None:
+    await server.load(node("n1"), node("n2"), only("pin", "n1"))
+    async with running():
+        await server.policy_says("pin", 1, Active="Enforce")
+    copied = (await server.get("SchedulingPolicy", "pin"))["metadata"]["annotations"]
+    await server.load(policy("copy") | BROKEN)
+    await server.patch("SchedulingPolicy", "copy", {"metadata": {"annotations": copied}})
+    async with running() as scheduler:
+        await server.policy_says("copy", 1, Active="NotTrusted")
+        await scheduler.said(
+            "policy=copy: the annotation policysched.io/last-good is not used: it is of another object"
+        )
 
 
 async def test_restart_settles_on_the_same_status(server: Server, running: Running) -> None:

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from policysched.model.decode import ObjectError
-from policysched.model.policy import PolicySpec, decode_active_spec, decode_policy
+from policysched.model.policy import (
+    LAST_GOOD,
+    LastGood,
+    Policy,
+    PolicySpec,
+    decode_last_good,
+    decode_policy,
+    last_good_text,
+)
 
 FULL: dict[str, Any] = {
     "apiVersion": "policysched.io/v1alpha1",
@@ -73,17 +82,50 @@ def test_policy_has_its_documented_defaults() -> None:
     assert decode_policy({"metadata": {"name": "p"}}).spec == spec
 
 
-def test_active_spec_is_decoded_apart_from_the_policy() -> None:
-    active = decode_active_spec(decode_policy(FULL))
-    assert active is not None
-    assert [one.name for one in active.filters] == ["old"]
-    assert decode_active_spec(decode_policy({"metadata": {"name": "p"}})) is None
+def kept(text: str, generation: int = 4) -> Policy:
+    metadata = {"name": "p", "uid": "u", "generation": generation, "annotations": {LAST_GOOD: text}}
+    return decode_policy({"metadata": metadata})
 
 
-def test_damaged_active_spec_leaves_the_policy_readable() -> None:
-    policy = decode_policy({"metadata": {"name": "p"}, "status": {"activeSpec": {"filters": 5}}})
-    with pytest.raises(ObjectError, match=r'^scheduling policy "p": spec\.filters: expected array, got int'):
-        decode_active_spec(policy)
+def test_last_good_generation_is_read_as_it_was_written() -> None:
+    policy = decode_policy(FULL | {"metadata": {"name": "p", "uid": "u", "generation": 4}})
+    found = decode_last_good(kept(last_good_text(policy, 3, policy.spec)))
+    assert found == LastGood(uid="u", generation=3, spec=policy.spec)
+    assert decode_last_good(policy) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "not valid JSON"),
+        ("[" * 5000, "not valid JSON"),
+        ("5", "expected object, got int"),
+        ('{"uid":"u","generation":3}', "object missing required field `spec`"),
+        ('{"uid":"u","generation":3,"spec":{"filters":5}}', "expected array, got int"),
+        ('{"uid":"other","generation":3,"spec":{}}', "it is of another object"),
+        ('{"uid":"u","generation":5,"spec":{}}', "there is no generation 5 yet"),
+        ('{"uid":"u","generation":0,"spec":{}}', "there is no generation 0 yet"),
+        ('{"uid":"u","generation":1e400,"spec":{}}', "not valid JSON"),
+    ],
+)
+def test_last_good_generation_that_cannot_be_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ObjectError, match=re.escape(reason)):
+        decode_last_good(kept(text))
+
+
+@pytest.mark.parametrize(
+    "status",
+    [5, {"conditions": 5}, {"observedGeneration": "x"}, {"activeSpec": 5}, {"diagnostics": [{"line": 1.5}]}],
+)
+def test_damaged_status_counts_as_empty_and_leaves_the_policy(status: Any) -> None:
+    policy = decode_policy(FULL | {"status": status})
+    assert policy == decode_policy({key: value for key, value in FULL.items() if key != "status"})
+
+
+def test_active_spec_that_is_nested_too_deeply_leaves_the_policy_readable() -> None:
+    deep = b'{"a":' * 5000 + b"1" + b"}" * 5000
+    raw = b'{"metadata":{"name":"p"},"spec":{"weight":7},"status":{"activeGeneration":1,"activeSpec":' + deep + b"}}"
+    assert decode_policy(raw).spec.weight == 7
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from policysched.model.policy import Policy, decode_policy
+from policysched.model.policy import LAST_GOOD, Policy, decode_policy
 from policysched.rules.compile import compile_policy
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.plugin import PolicyPlugin
@@ -13,9 +14,19 @@ from policysched.rules.policyset import PolicySet
 Spec = dict[str, Any]
 
 
-def policy(name: str = "p", *, generation: int = 1, uid: str = "", status: Spec | None = None, **spec: Any) -> Policy:
-    """The object; `spec` in the API's spelling."""
-    metadata = {"name": name, "generation": generation, "uid": uid or f"uid-{name}", "resourceVersion": "1"}
+def policy(
+    name: str = "p",
+    *,
+    generation: int = 1,
+    uid: str = "",
+    status: Spec | None = None,
+    last_good: Spec | None = None,
+    **spec: Any,
+) -> Policy:
+    """The object; `spec` in the API's spelling, `last_good` what its annotation keeps."""
+    metadata: Spec = {"name": name, "generation": generation, "uid": uid or f"uid-{name}", "resourceVersion": "1"}
+    if last_good is not None:
+        metadata["annotations"] = {LAST_GOOD: json.dumps({"uid": f"uid-{name}"} | last_good, separators=(",", ":"))}
     return decode_policy({"metadata": metadata, "spec": spec, "status": status or {}})
 
 

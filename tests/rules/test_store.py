@@ -57,29 +57,74 @@ def test_the_last_good_generation_stays_in_force(specs: tuple[Spec, ...], change
     assert len(store.policy_set().plugins) == (in_force is not None)
 
 
-REMEMBERED = {"activeGeneration": 3, "activeSpec": GOOD}
+REMEMBERED = {"generation": 3, "spec": GOOD}
+CLAIMED = {"activeGeneration": 3, "activeSpec": GOOD}
 
 
 @pytest.mark.parametrize(
-    ("spec", "status", "in_force"),
+    ("spec", "kept", "in_force"),
     [
         (BAD, REMEMBERED, 3),
         (BETTER, REMEMBERED, 5),
-        (BAD, {"activeGeneration": 3, "activeSpec": WORSE}, None),
-        (BAD, {"activeGeneration": 3, "activeSpec": {"filters": "nonsense"}}, None),
-        (BAD, {}, None),
+        (BAD, {"generation": 3, "spec": WORSE}, None),
+        (BAD, {"generation": 3, "spec": {"filters": "nonsense"}}, None),
+        (BAD, REMEMBERED | {"generation": 6}, None),
+        (BAD, REMEMBERED | {"uid": "another"}, None),
+        (BAD, None, None),
     ],
 )
-def test_after_a_restart_a_broken_policy_acts_as_its_status_remembers(spec: Spec, status: Spec, in_force: Any) -> None:
+def test_after_a_restart_a_broken_policy_acts_as_its_annotation_keeps(
+    spec: Spec, kept: Spec | None, in_force: Any
+) -> None:
     store = PolicyStore()
-    assert apply(store, policy(generation=5, status=status, **spec)) is (in_force is not None)
+    assert apply(store, policy(generation=5, last_good=kept, **spec)) is (in_force is not None)
     assert active(store) == in_force
+    entry = store.get("p")
+    assert entry is not None
+    assert bool(entry.refused) is (in_force is None and kept is not None)
 
 
-def test_memory_counts_more_than_the_status() -> None:
+@pytest.mark.parametrize("kept", [None, {"generation": 3, "spec": WORSE}])
+@pytest.mark.parametrize("status", [CLAIMED, CLAIMED | {"activeGeneration": 9}, {"activeSpec": GOOD}])
+def test_what_a_status_tells_is_never_in_force(kept: Spec | None, status: Spec) -> None:
+    store = PolicyStore()
+    assert not apply(store, policy(generation=5, status=status, last_good=kept, **BAD))
+    entry = store.get("p")
+    assert entry is not None
+    assert entry.active is None
+    assert "is not used" in entry.refused
+    made = make_status(entry, "me", NOW)["conditions"][1]
+    assert (made["status"], made["reason"], made["message"]) == ("False", "NotTrusted", entry.refused)
+    assert not apply(store, policy(generation=6, status=status, last_good=kept, **BAD))
+    assert apply(store, policy(generation=7, **GOOD))
+    mended = store.get("p")
+    assert mended is not None
+    assert mended.refused == ""
+
+
+def test_policy_at_which_the_compiler_fails_keeps_its_last_good_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiling(*_: Any) -> Any:
+        yield
+        raise RecursionError("deep")
+
+    failures: list[str] = []
+    store = PolicyStore(lambda policy, error: failures.append(f"{policy.name} {error!r}"))
+    apply(store, policy(**GOOD))
+    monkeypatch.setattr("policysched.rules.store.compiling", compiling)
+    assert not apply(store, policy(generation=2, **BETTER))
+    assert active(store) == 1
+    assert failures == ["p RecursionError('deep')"]
+    entry = store.get("p")
+    assert entry is not None
+    assert [(one.field, one.message) for one in entry.result.diagnostics] == [
+        ("spec", "it cannot be compiled: RecursionError; the scheduler's log says more")
+    ]
+
+
+def test_memory_counts_more_than_the_annotation() -> None:
     store = PolicyStore()
     apply(store, policy(generation=4, **BETTER))
-    apply(store, policy(generation=5, status=REMEMBERED, **BAD))
+    apply(store, policy(generation=5, last_good=REMEMBERED, **BAD))
     assert active(store) == 4
 
 
@@ -96,7 +141,7 @@ def test_a_status_of_its_own_changes_nothing_in_force() -> None:
     apply(store, policy(**GOOD))
     before = store.get("p")
     assert before is not None
-    assert not apply(store, policy(status=REMEMBERED, **GOOD))
+    assert not apply(store, policy(status=CLAIMED, **GOOD))
     after = store.get("p")
     assert after is not None
     assert after.active is before.active

@@ -113,10 +113,12 @@ class FakeClient:
         self.bound: list[tuple[str, str]] = []
         self.conditions: list[tuple[str, dict[str, Any]]] = []
         self.statuses: list[tuple[str, str, dict[str, Any]]] = []
+        self.annotation_makes = ""
+        self.annotated: list[tuple[str, str, dict[str, str]]] = []
         self.events: list[Event] = []
         self.written: list[tuple[str, str]] = []
         self.errors: dict[str, list[Exception | None]] = {
-            "bind": [], "condition": [], "status": [], "read": [], "volume": [],
+            "bind": [], "condition": [], "status": [], "annotation": [], "read": [], "volume": [],
         }  # fmt: skip
         self.nodes: dict[str, str] = {}
         self.on_bind: Any = None
@@ -153,6 +155,11 @@ class FakeClient:
     async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
         self._answer("status")
         self.statuses.append((name, resource_version, status))
+
+    async def annotate_policy(self, name: str, resource_version: str, annotations: dict[str, str]) -> str:
+        self._answer("annotation")
+        self.annotated.append((name, resource_version, annotations))
+        return self.annotation_makes or resource_version
 
     def record(self, event: Event) -> None:
         self.events.append(event)

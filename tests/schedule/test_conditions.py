@@ -39,6 +39,9 @@ class SlowClient:
     async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
         raise AssertionError(f"{name} at {resource_version} has no status {status}")
 
+    async def annotate_policy(self, name: str, resource_version: str, annotations: dict[str, str]) -> str:
+        raise AssertionError(f"{name} at {resource_version} has no annotations {annotations}")
+
     def record(self, event: Event) -> None:
         raise AssertionError(f"{event} is not to be recorded")
 
