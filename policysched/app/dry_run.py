@@ -30,7 +30,7 @@ from policysched.model.decode import (
 )
 from policysched.model.decode_storage import SHAPES, decode_stored
 from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
-from policysched.model.objects import Pod
+from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, decode_policy
 from policysched.rules.compile import compile_policy
 from policysched.rules.compiled import CompiledPolicy
@@ -173,6 +173,10 @@ def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -
             pods[pod.key] = pod
         else:
             _put(cluster, raw, classes)
+    for name in dict.fromkeys(one.metadata.namespace for one in (wanted, *pods.values())):
+        if name not in cluster.namespaces:
+            # Whoever names a namespace says that it is there; without an object nothing is known of its labels.
+            cluster.set_namespace(Namespace(metadata=Metadata(name=name)))
     for pod in pods.values():
         if pod.spec.node_name and pod.key != wanted.key:
             cluster.set_pod(pod)

@@ -98,3 +98,20 @@ def test_a_configuration_takes_policies_away(point: str, result: str, scored: bo
     made = record([node()], pod(), of, config=config({"plugins": {point: disabled("SchedulingPolicy")}}))
     scores = made.get("scores", {}).get("n1", {})
     assert (made["result"], "SchedulingPolicy/p" in scores, "rules" in made) == (result, scored, told)
+
+
+@pytest.mark.parametrize(
+    ("labels", "rejected"), [(None, []), ({}, []), ({"tier": "gold"}, ["a"]), ({"tier": "silver"}, [])]
+)
+def test_a_namespace_without_an_object_is_one_without_labels(
+    labels: dict[str, str] | None, rejected: list[str]
+) -> None:
+    gold = policy(
+        "gold",
+        namespaceSelector={"matchLabels": {"tier": "gold"}},
+        filters=[{"name": "none", "require": 'node.labels["none"] == "x"'}],
+    )
+    namespaces = [] if labels is None else [{"kind": "Namespace", "metadata": {"name": "shop", "labels": labels}}]
+    of = pod() | {"metadata": {"name": "web", "namespace": "shop"}}
+    found = record([node("a"), *namespaces], of, gold)
+    assert list(found.get("rejected", {})) == rejected
