@@ -41,8 +41,10 @@ def conflict(wanted: HostPort, used: HostPort) -> bool:
 
 def any_conflict(wanted: Iterable[HostPort], used: Iterable[HostPort]) -> bool:
     """Tell whether any of the wanted ports is taken."""
-    taken = tuple(used)
-    return any(conflict(port, other) for port in wanted for other in taken)
+    taken: dict[tuple[str, int], list[HostPort]] = {}
+    for one in used:
+        taken.setdefault((one.protocol, one.port), []).append(one)
+    return any(conflict(port, other) for port in wanted for other in taken.get((port.protocol, port.port), ()))
 
 
 def _lasting(pod: Pod) -> Iterable[Container]:

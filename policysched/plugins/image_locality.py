@@ -1,13 +1,14 @@
 """ImageLocality: prefer nodes that have the pod's images already, the more so the larger and the wider spread.
 
 Knows sizes of images by row. How far an image has spread depends on all nodes, so the epoch of the images is this
-plugin's.
+plugin's, and rows are scored once for all when a class is prepared.
 
 Source: plugins/imagelocality/image_locality.go, v1.36.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,6 @@ from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Rows, Scores
 from policysched.model.images import container_count, pod_images
 from policysched.model.objects import Pod
 from policysched.plugins.bases import FinalScores, row_count
-from policysched.state.columns import Column
 from policysched.state.nodes import NodeTable
 
 MEBIBYTE = 1024 * 1024
@@ -28,14 +28,15 @@ MOST_PER_CONTAINER = 1000 * MEBIBYTE
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The pod's images that some node has: their sizes by row, and on which share of the nodes they are.
-
-    Units: `most` in bytes.
-    """
+    """What rows score by the pod's images; None where no node has any of them."""
 
     nodes: NodeTable
-    images: tuple[tuple[Column, float], ...]
-    most: int
+    scores: Scores | None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return 0 if self.scores is None else self.scores.nbytes
 
 
 class ImageLocality(FinalScores):
@@ -45,19 +46,27 @@ class ImageLocality(FinalScores):
     score_reads = Aspect.IMAGES
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Find the columns of the pod's images; one that is used twice counts twice."""
-        found = (cluster.images.column(name) for name in pod_images(pod))
-        images = tuple((one[0], one[1] / cluster.nodes.count) for one in found if one is not None)
-        return Wanted(cluster.nodes, images, MOST_PER_CONTAINER * container_count(pod))
+        """Add up the sizes of the images that rows have, one that is used twice counting twice, and score them."""
+        nodes, there = cluster.nodes, False
+        present = np.zeros(nodes.columns.capacity, np.int64)
+        for name, times in Counter(pod_images(pod)).items():
+            found = cluster.images.rows_with(name)
+            if found is not None:
+                rows, size = found
+                present[rows] += times * (np.array([size]) * (rows.size / nodes.count)).astype(np.int64)
+                there = True
+        return Wanted(nodes, _scored(present, MOST_PER_CONTAINER * container_count(pod)) if there else None)
 
     def score(self, state: Wanted, rows: Rows) -> Scores:
-        """Scale the bytes that need not be pulled to 0..100."""
-        present = np.zeros(row_count(state.nodes, rows), np.int64)
-        for column, spread in state.images:
-            present += (column.data[rows] * spread).astype(np.int64)
-        bounded = np.where(present < LEAST, LEAST, np.minimum(present, state.most))
-        return MAX_NODE_SCORE * (bounded - LEAST) // (state.most - LEAST)
+        """Give the scores of rows."""
+        return np.zeros(row_count(state.nodes, rows), np.int64) if state.scores is None else state.scores[rows]
 
     def epoch(self, cluster: Cluster) -> Hashable:
         """Give what moves when any image comes or goes, or the number of nodes changes."""
         return cluster.images.epoch
+
+
+def _scored(present: Scores, most: int) -> Scores:
+    """Scale the bytes that need not be pulled to 0..100."""
+    bounded = np.where(present < LEAST, LEAST, np.minimum(present, most))
+    return MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST)

@@ -14,7 +14,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from policysched.model.objects import Pod
 from policysched.model.pod_affinity import AffinityTerm, Statement
 from policysched.model.selectors import LabelMatcher
-from policysched.state.anchors import Anchor, anchors_of_pod, anchors_of_selector, demanded_labels
+from policysched.state.anchors import Anchor, anchors_met, anchors_of_selector, demanded_labels
 from policysched.state.pods import PlacedPod
 from policysched.state.statements import Statements
 
@@ -119,8 +119,8 @@ class WeighedByTerms:
         """Weigh a pod."""
         namespace, labels = placed.pod.metadata.namespace, placed.pod.metadata.labels
         total = 0
-        for anchor in anchors_of_pod(namespace, labels):
-            for selector, weights in self._by_anchor.get(anchor, ()):
+        for anchor in anchors_met(namespace, labels, self._by_anchor):
+            for selector, weights in self._by_anchor[anchor]:
                 weight = weights.get(None, 0) + weights.get(namespace, 0)
                 if weight and selector.matches(labels):
                     total += weight

@@ -123,12 +123,12 @@ def _has_taint(nodes: NodeTable, key: str) -> NDArray[np.bool_]:
 
 
 def _cached_bytes(cluster: Cluster, pod: Pod, rows: Rows) -> NDArray[np.float64]:
-    total = np.zeros(cluster.nodes.name.data[rows].size, np.float64)
+    total = np.zeros(cluster.nodes.columns.capacity, np.float64)
     for image in set(pod_images(pod)):
-        found = cluster.images.column(image)
+        found = cluster.images.rows_with(image)
         if found is not None:
-            total += found[0].data[rows]
-    return total
+            total[found[0]] += found[1]
+    return total[rows]
 
 
 def _label(key: str) -> Callable[[Cluster, str], NDArray[Any]]:

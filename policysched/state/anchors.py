@@ -8,6 +8,7 @@ labels. An anchor only narrows: whether the selector matches is still to be aske
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from policysched.model.selectors import LabelMatcher, Operator
 
@@ -38,6 +39,21 @@ def anchors_of_pod(namespace: str, labels: Mapping[str, str]) -> list[Anchor]:
     """Name where selectors are filed that may mean a pod."""
     pairs: list[tuple[str | None, str | None]] = [(None, None), *labels.items()]
     return [(inside, key, value) for inside in (namespace, None) for key, value in pairs]
+
+
+def anchors_met(namespace: str, labels: Mapping[str, str], filed: Mapping[Any, object]) -> list[Anchor]:
+    """Find the anchors of a pod among those under which anything is filed; keys that are no anchors are passed over.
+
+    Cost: O(labels of the pod) or O(anchors filed), whichever is less.
+    """
+    if len(labels) < len(filed):
+        return [anchor for anchor in anchors_of_pod(namespace, labels) if anchor in filed]
+    return [key for key in filed if type(key) is tuple and _is_met(key, namespace, labels)]
+
+
+def _is_met(anchor: Anchor, namespace: str, labels: Mapping[str, str]) -> bool:
+    inside, key, value = anchor
+    return inside in (None, namespace) and (key is None or labels.get(key) == value)
 
 
 def demanded_labels(selector: LabelMatcher) -> list[tuple[str, str]] | None:

@@ -2,25 +2,23 @@
 
 `epoch` moves whenever an answer about any image may have changed, the number of nodes included: scores of image
 locality depend on how far an image has spread over all nodes. An image has one size, as in kube-scheduler: what the
-first node that reported it said. A column lives as long as somebody holds it; those used last are held here, for rules.
+first node that reported it said.
 
 Source: pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 from cachetools import LRUCache
 
-from policysched.state.columns import Column, ColumnSet
+from policysched.state.columns import RowNumbers
 
-MOST_RECENT: Final = 32
-"""How many columns are held that nobody else may hold."""
+KEPT = 64
+"""Of how many images the rows are kept as an array."""
 
 
 @dataclass(slots=True)
@@ -34,30 +32,26 @@ class Presence:
 class ImageTable:
     """Sizes of images by name and row."""
 
-    __slots__ = ("_by_name", "_columns", "_kept", "_recent", "epoch")
+    __slots__ = ("_by_name", "_rows", "epoch")
 
-    def __init__(self, columns: ColumnSet) -> None:
-        self._columns = columns
+    def __init__(self) -> None:
         self._by_name: dict[str, Presence] = {}
-        self._kept: weakref.WeakValueDictionary[str, Column] = weakref.WeakValueDictionary()
-        self._recent: LRUCache[str, Column] = LRUCache(MOST_RECENT)
+        self._rows: LRUCache[str, RowNumbers] = LRUCache(KEPT)
         self.epoch = 0
 
-    def column(self, name: str) -> tuple[Column, int] | None:
-        """Give an image's sizes and the number of rows that have it; None where no row has it.
+    def rows_with(self, name: str) -> tuple[RowNumbers, int] | None:
+        """Give the rows that have an image, in no order, and its size; None where no row has it.
 
-        Shapes: data (capacity,) int64.
+        Shapes: (rows,), not to be changed.
         Units: bytes.
         """
         present = self._by_name.get(name)
         if present is None:
             return None
-        column = self._kept.get(name)
-        if column is None:
-            column = self._kept[name] = self._columns.new(np.int64)
-            column.data[list(present.rows)] = present.size
-        self._recent[name] = column
-        return column, len(present.rows)
+        rows = self._rows.get(name)
+        if rows is None:
+            rows = self._rows[name] = np.fromiter(present.rows, np.intp, len(present.rows))
+        return rows, present.size
 
     def total(self, name: str) -> int | None:
         """Give the size of an image in bytes, None where no row has it."""
@@ -72,19 +66,12 @@ class ImageTable:
         for name in old:
             self._remove(row, name)
         for name, size in new.items():
-            present = self._by_name.setdefault(name, Presence(size))
-            present.rows.add(row)
-            column = self._kept.get(name)
-            if column is not None:
-                column.data[row] = present.size
+            self._by_name.setdefault(name, Presence(size)).rows.add(row)
+            self._rows.pop(name, None)
 
     def _remove(self, row: int, name: str) -> None:
         present = self._by_name[name]
         present.rows.discard(row)
-        column = self._kept.get(name)
-        if column is not None:
-            column.data[row] = 0
+        self._rows.pop(name, None)
         if not present.rows:
             del self._by_name[name]
-            self._kept.pop(name, None)
-            self._recent.pop(name, None)

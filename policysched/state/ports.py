@@ -1,86 +1,81 @@
-"""Host ports in use, as one boolean column for each port that somebody asks about.
+"""Host ports in use, by port and row: a port that no pod uses takes nothing, however many pods ask for it.
 
 Whether a wanted port conflicts depends on its address: 0.0.0.0 meets every address, others meet themselves and
-0.0.0.0. The column of a wanted (address, protocol, port) says where it would conflict and is kept up to date as long as
-it is held.
+0.0.0.0.
 
 Source: k8s.io/kube-scheduler/framework HostPortInfo.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policysched.state.columns import Column, ColumnSet
+from policysched.state.columns import Rows
 
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 HostPort = tuple[str, str, int]
 """Address (never empty), protocol (never empty) and port number (never 0)."""
-_Port = tuple[str, int]
-NOBODY: Final[Mapping[str, weakref.ref[Column]]] = MappingProxyType({})
+FEW = 8
+"""How many rows are looked at one by one."""
 
 
 class PortTable:
     """Which row uses which host ports."""
 
-    __slots__ = ("_columns", "_used", "_wanted")
+    __slots__ = ("_used",)
 
-    def __init__(self, columns: ColumnSet) -> None:
-        self._columns = columns
-        self._used: dict[_Port, dict[int, Counter[str]]] = {}
-        self._wanted: dict[_Port, dict[str, weakref.ref[Column]]] = {}
+    def __init__(self) -> None:
+        self._used: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
 
-    def conflicts(self, wanted: HostPort) -> Column:
-        """Give the column of rows where the wanted port is taken.
+    def taken(self, wanted: Collection[HostPort], rows: Rows, size: int) -> NDArray[np.bool_]:
+        """Tell where any of the wanted ports is taken, of so many rows that are in use.
 
-        Shapes: data (capacity,) bool.
+        Shapes: (R,).
+        Cost: O(wanted ports + rows that use one of them), for a few rows O(wanted ports) each.
         """
-        address, protocol, number = wanted
-        held = self._wanted.get((protocol, number), NOBODY).get(address)
-        column = held() if held is not None else None
-        return column if column is not None else self._make(address, (protocol, number))
+        if not isinstance(rows, slice) and rows.size <= FEW:
+            return np.array([self._is_taken(wanted, row) for row in rows.tolist()], np.bool_)
+        found = np.zeros(size, np.bool_)
+        for address, protocol, number in wanted:
+            for row, addresses in self._used.get((protocol, number), {}).items():
+                if _meets(address, addresses):
+                    found[row] = True
+        return found[rows]
+
+    def _is_taken(self, wanted: Iterable[HostPort], row: int) -> bool:
+        used = self._used
+        return any(
+            row in rows and _meets(address, rows[row])
+            for address, protocol, number in wanted
+            if (rows := used.get((protocol, number)))
+        )
 
     def add(self, row: int, ports: Iterable[HostPort], count: int = 1) -> None:
         """Take the ports on the row, or give them back with a count of -1."""
         for address, protocol, number in ports:
-            port = (protocol, number)
-            rows = self._used.setdefault(port, {})
-            addresses = rows.setdefault(row, Counter())
-            addresses[address] += count
-            if addresses[address] <= 0:
-                del addresses[address]
-            if not addresses:
-                del rows[row]
-            if not rows:
-                del self._used[port]
-            for wanted, held in tuple(self._wanted.get(port, NOBODY).items()):
-                column = held()
-                if column is not None:
-                    column.data[row] = _meets(wanted, addresses)
+            rows = self._used.setdefault((protocol, number), {})
+            addresses = rows.setdefault(row, {})
+            left = addresses[address] = addresses.get(address, 0) + count
+            if left <= 0:
+                self._give_back(address, (protocol, number), row)
 
-    def _make(self, address: str, port: _Port) -> Column:
-        column = self._columns.new(np.bool_, False)
-        for row, addresses in self._used.get(port, {}).items():
-            column.data[row] = _meets(address, addresses)
-        held = self._wanted.setdefault(port, {})[address] = weakref.ref(column)
-        weakref.finalize(column, self._forget, address, port, held).atexit = False
-        return column
+    def _give_back(self, address: str, port: tuple[str, int], row: int) -> None:
+        rows = self._used[port]
+        del rows[row][address]
+        if not rows[row]:
+            del rows[row]
+        if not rows:
+            del self._used[port]
 
-    def _forget(self, address: str, port: _Port, held: weakref.ref[Column]) -> None:
-        wanted = self._wanted.get(port, {})
-        if wanted.get(address) is held:
-            del wanted[address]
-            if not wanted:
-                del self._wanted[port]
+    def __len__(self) -> int:
+        """Count the ports that some row uses."""
+        return len(self._used)
 
 
-def _meets(wanted: str, used: Counter[str]) -> bool:
+def _meets(wanted: str, used: Mapping[str, int]) -> bool:
     if wanted == ANY_ADDRESS:
         return bool(used)
     return wanted in used or ANY_ADDRESS in used

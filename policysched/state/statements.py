@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from policysched.model.objects import Pod
 from policysched.model.pod_affinity import AffinityTerm, Statement, statements
-from policysched.state.anchors import Anchor, anchors_of_pod, anchors_of_selector
+from policysched.state.anchors import Anchor, anchors_met, anchors_of_selector
 
 
 class Statements:
@@ -67,8 +67,8 @@ class Statements:
         metadata = pod.metadata
         return [
             statement
-            for anchor in anchors_of_pod(metadata.namespace, metadata.labels)
-            for statement in self._by_anchor.get(anchor, ())
+            for anchor in anchors_met(metadata.namespace, metadata.labels, self._by_anchor)
+            for statement in self._by_anchor[anchor]
             if counts(statement) and statement.term.matches(pod, namespace_labels)
         ]
 

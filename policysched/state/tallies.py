@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.model.pod_affinity import Statement
-from policysched.state.anchors import ANYTHING, Anchor, anchors_of_pod
+from policysched.state.anchors import ANYTHING, Anchor, anchors_met
 from policysched.state.columns import Column, ColumnSet
 from policysched.state.kinds import Kinds
 from policysched.state.pods import PlacedPod, PodTable
@@ -129,7 +129,7 @@ class Tallies:
     def appear(self, kind: int, placed: PlacedPod) -> None:
         """Weigh a new kind in every tally that it may count in; its statements are known already."""
         metadata = placed.pod.metadata
-        anchors = anchors_of_pod(metadata.namespace, metadata.labels)
+        anchors = anchors_met(metadata.namespace, metadata.labels, self._by_facet)
         counting = self._by_kind[kind] = {}  # now, so that all can be forgotten if a weight cannot be told
         held_by: dict[Hashable, weakref.ref[Tally]] = {}
         for facet in (None, *anchors, *self._statements.of_kind(kind)):

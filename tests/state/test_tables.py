@@ -9,14 +9,22 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Metadata, Node, NodeCondition, NodeStatus, Taint
-from policysched.state.columns import FIRST_CAPACITY, ColumnSet
-from policysched.state.images import MOST_RECENT, ImageTable
+from policysched.state.columns import FIRST_CAPACITY
+from policysched.state.images import KEPT, ImageTable
 from policysched.state.interner import MISSING
 from policysched.state.ports import HostPort, PortTable
 from tests.build import MIB, cluster, node
 from tests.holdings import holdings
 
 ANY, ONE, OTHER = "0.0.0.0", "10.0.0.1", "10.0.0.2"  # noqa: S104 - compared, not bound
+
+
+def where(table: PortTable, *wanted: HostPort) -> list[int]:
+    """The rows of twenty where a port is taken, asked at once, a few at a time and in between."""
+    at_once = table.taken(wanted, slice(0, 20), 20)
+    few = [table.taken(wanted, np.array([row]), 20)[0] for row in range(20)]
+    assert at_once.tolist() == few == table.taken(wanted, np.arange(20), 20).tolist()
+    return at_once.nonzero()[0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -29,89 +37,80 @@ ANY, ONE, OTHER = "0.0.0.0", "10.0.0.1", "10.0.0.2"  # noqa: S104 - compared, no
         (ONE, OTHER, False),
     ],
 )
-@pytest.mark.parametrize("asked_first", [True, False])
-def test_the_wildcard_address_meets_all_others_themselves(
-    used: str, wanted: str, conflicts: bool, asked_first: bool
-) -> None:
-    table = PortTable(ColumnSet())
-    held = table.conflicts((wanted, "TCP", 80)) if asked_first else None
+def test_the_wildcard_address_meets_all_others_themselves(used: str, wanted: str, conflicts: bool) -> None:
+    table = PortTable()
     table.add(2, [(used, "TCP", 80)])
-    column = table.conflicts((wanted, "TCP", 80))
-    assert held in {None, column}
-    assert column.data.nonzero()[0].tolist() == ([2] if conflicts else [])
+    assert where(table, (wanted, "TCP", 80)) == ([2] if conflicts else [])
     table.add(2, [(used, "TCP", 80)], -1)
-    assert not column.data.any()
+    assert where(table, (wanted, "TCP", 80)) == []
+    assert len(table) == 0
 
 
-def test_ports_are_forgotten_with_the_last_use_and_the_last_who_asks() -> None:
-    columns = ColumnSet()
-    table = PortTable(columns)
-    held = [table.conflicts((address, "TCP", number)) for number in range(1, 100) for address in (ANY, ONE)]
-    for number in range(1, 100):
-        table.add(3, [(ANY, "TCP", number)])
-    assert (holdings([table])["PortTable._wanted"], columns.count) == (3 * 99, len(held))
-    for number in range(1, 100):
-        table.add(3, [(ANY, "TCP", number)], -1)
-    del held
+def test_ports_are_forgotten_with_the_last_use_however_many_are_asked_about() -> None:
+    table = PortTable()
+    wanted = [(address, "TCP", number) for number in range(1, 100) for address in (ANY, ONE)]
+    assert where(table, *wanted) == []
     assert not holdings([table]).total()
-    assert columns.count == 0
+    for _ in range(2):
+        table.add(3, wanted)
+    assert (where(table, (OTHER, "TCP", 7)), len(table)) == ([3], 99)
+    for _ in range(2):
+        table.add(3, wanted, -1)
+    assert not holdings([table]).total()
 
 
-def test_columns_of_images_go_with_who_asks_but_for_the_last_ones() -> None:
-    columns = ColumnSet()
-    table = ImageTable(columns)
-    images = {f"i{number}": number for number in range(10 * MOST_RECENT)}
+def test_rows_of_images_are_kept_for_the_last_ones_and_go_with_them() -> None:
+    table = ImageTable()
+    images = {f"i{number}": number for number in range(2 * KEPT)}
     table.replace(0, {}, images)
-    held = [table.column(name) for name in images]
-    assert columns.count == len(images)
-    del held
-    assert columns.count == MOST_RECENT
+    assert {lying(table, name) == ([0], size) for name, size in images.items()} == {True}
+    assert holdings([table])["ImageTable._rows"] == KEPT
     table.replace(0, images, {})
-    assert columns.count == 0
     assert not holdings([table]).total()
 
 
 @pytest.mark.parametrize("other", [(ANY, "UDP", 80), (ANY, "TCP", 81)])
 def test_protocol_and_number_tell_ports_apart(other: HostPort) -> None:
-    table = PortTable(ColumnSet())
+    table = PortTable()
     table.add(0, [(ANY, "TCP", 80)])
-    assert not table.conflicts(other).data.any()
+    assert where(table, other) == []
 
 
 def test_a_port_used_twice_is_free_after_two_returns() -> None:
-    table = PortTable(ColumnSet())
+    table = PortTable()
     port = (ONE, "TCP", 80)
     for count in (1, 1, -1):
         table.add(0, [port], count)
-    assert table.conflicts(port).data[0]
+    assert where(table, port) == [0]
     table.add(0, [port], -1)
-    assert not table.conflicts(port).data[0]
+    assert where(table, port) == []
 
 
-def test_images_are_counted_while_some_row_has_them() -> None:
-    table = ImageTable(ColumnSet())
-    assert (table.column("a"), table.total("a")) == (None, None)
+def lying(table: ImageTable, name: str) -> tuple[list[int], int] | None:
+    found = table.rows_with(name)
+    return None if found is None else (sorted(found[0].tolist()), found[1])
+
+
+def test_images_are_known_while_some_row_has_them() -> None:
+    table = ImageTable()
+    assert (lying(table, "a"), table.total("a")) == (None, None)
     table.replace(0, {}, {"a": 5})
-    found = table.column("a")
-    assert found is not None
-    column, rows = found
-    assert (column.data[0], rows, table.total("a")) == (5, 1, 5)
+    assert (lying(table, "a"), table.total("a")) == (([0], 5), 5)
     table.replace(1, {}, {"a": 5, "b": 7})
+    assert lying(table, "a") == ([0, 1], 5)
     table.replace(0, {"a": 5}, {"b": 7})
-    assert column.data[:2].tolist() == [0, 5]
+    assert (lying(table, "a"), lying(table, "b")) == (([1], 5), ([0, 1], 7))
     table.replace(1, {"a": 5, "b": 7}, {})
-    assert (table.column("a"), table.total("b")) == (None, 7)
+    assert (lying(table, "a"), table.total("b")) == (None, 7)
 
 
 def test_the_first_row_to_report_an_image_gives_its_size() -> None:
-    table = ImageTable(ColumnSet())
+    table = ImageTable()
     table.replace(0, {}, {"a": 5})
     table.replace(1, {}, {"a": 9})
     assert table.total("a") == 5
     table.replace(0, {"a": 5}, {})
-    found = table.column("a")
-    assert found is not None
-    assert found[0].data[1] == 5
+    assert lying(table, "a") == ([1], 5)
     table.replace(1, {"a": 9}, {"a": 11})
     assert table.total("a") == 11
 
@@ -188,13 +187,10 @@ def test_rows_beyond_the_capacity_grow_every_column() -> None:
     made = Cluster()
     made.set_node(node("n0", labels={"a": "x"}, images={"i": 3}))
     made.nodes.labels("a")
-    made.images.column("i")
-    conflicts = made.ports.conflicts((ANY, "TCP", 80))
+    assert lying(made.images, "i") == ([0], 3)
     for number in range(1, 2 * FIRST_CAPACITY + 1):
         made.set_node(node(f"n{number}", labels={"a": f"{number}"}))
-    assert made.nodes.columns.capacity == conflicts.data.size == 4 * FIRST_CAPACITY
+    assert made.nodes.columns.capacity == 4 * FIRST_CAPACITY
     codes = made.nodes.labels("a")[: made.nodes.size].tolist()
     assert [made.strings.text(code) for code in codes] == ["x", *map(str, range(1, 2 * FIRST_CAPACITY + 1))]
-    found = made.images.column("i")
-    assert found is not None
-    assert found[0].data.nonzero()[0].tolist() == [0]
+    assert lying(made.images, "i") == ([0], 3)
