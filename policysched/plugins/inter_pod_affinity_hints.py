@@ -50,7 +50,7 @@ def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa
 def _repelling(pod: Pod, cluster: Cluster) -> list[AffinityTerm]:
     """List the anti-affinity terms of placed pods that mean the pod."""
     labels = cluster.namespaces.get(pod.metadata.namespace, {})
-    return [one.term for one in cluster.statements.about(pod, labels) if one.sort is Sort.REPELS]
+    return [one.term for _, one in cluster.statements.about(pod, labels) if one.sort is Sort.REPELS]
 
 
 def _comes(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:

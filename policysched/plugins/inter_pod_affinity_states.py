@@ -36,6 +36,8 @@ from policysched.state.tallies import Tally
 
 KeyedPart = tuple[str, Part]
 """A topology key and what is summed up over its domains."""
+BYTES_PER_STATEMENT = 512
+"""The memory that knowing a statement of placed pods takes. Units: bytes."""
 Sizes = frozenset[tuple[T, int]]
 NEAR, AWAY, REPELLED = 1, 2, 3
 """Reason codes: affinity, anti-affinity of the pod's own, and anti-affinity of placed pods."""
@@ -96,14 +98,14 @@ class Surroundings:
         narrowest = min((one.anchors for one in wanted), key=lambda anchors: (openness(anchors), len(anchors)))
         return self._tallies.of(("affinity", wanted), counts, among=narrowest)
 
-    def stating(self, statement: Statement) -> Tally:
+    def stating(self, number: int) -> Tally:
         """Count by row how often placed pods state something."""
         statements = self.statements
 
         def times(placed: PlacedPod) -> int:
-            return statements.of_kind(placed.kind).get(statement, 0)
+            return statements.of_kind(placed.kind).get(number, 0)
 
-        return self._tallies.of(("affinity statement", statement), times, among=(statement,))
+        return self._tallies.of(("affinity statement", number), times, among=(number,))
 
     def parts_of_terms(self, stated: Iterable[Weighted[Meant]]) -> list[KeyedPart]:
         """Count the pods that terms mean, with what these add."""
@@ -114,11 +116,11 @@ class Surroundings:
 
         return self._parts(stated, lambda meant: self.matching([meant]), many)
 
-    def parts_of_statements(self, stated: Iterable[Weighted[Statement]]) -> list[KeyedPart]:
-        """Count how often placed pods make statements, with what these add."""
+    def parts_of_statements(self, stated: Iterable[Weighted[int]]) -> list[KeyedPart]:
+        """Count how often placed pods make statements, given by number, with what these add."""
 
-        def many(made: Sizes[Statement]) -> Tally:
-            among = [statement for statement, _ in made]
+        def many(made: Sizes[int]) -> Tally:
+            among = [number for number, _ in made]
             weigh = WeighedByStatements(self.statements, made)
             return self._tallies.of(("affinity statements", made), weigh, among=among)
 
@@ -149,7 +151,7 @@ class Surroundings:
 class Concerning:
     """The statements of placed pods that mean one pod class, of the sorts with a weight."""
 
-    __slots__ = ("_labels", "_pod", "_seen", "_shared", "_statements", "_weights")
+    __slots__ = ("_labels", "_pod", "_seen", "_shared", "_stated", "_weights")
 
     def __init__(self, pod: Pod, cluster: Cluster, shared: Surroundings, weights: Mapping[Sort, int]) -> None:
         # of the pod no more is kept than what statements are about
@@ -158,12 +160,12 @@ class Concerning:
         self._shared = shared
         self._weights = weights
         self._seen = (-1, -1)
-        self._statements: list[Statement] = []
+        self._stated: list[Weighted[int]] = []
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-        return 8 * len(self._statements) + 128 * len(self._pod.metadata.labels)
+        """The memory that it takes, what counts the statements included. Units: bytes."""
+        return BYTES_PER_STATEMENT * len(self._stated) + 128 * len(self._pod.metadata.labels)
 
     def renew(self) -> bool:
         """Look for new statements, and for new topology keys of nodes; tell whether the list is another."""
@@ -172,19 +174,19 @@ class Concerning:
         if self._seen == now:
             return False
         self._seen = now
-        before = self._statements
-        self._statements = statements.about(self._pod, self._labels, self._counts)
-        return self._statements != before
+        before, weights = self._stated, self._weights
+        self._stated = [
+            Weighted(one.term.topology_key, weights[one.sort] + one.weight, number)
+            for number, one in statements.about(self._pod, self._labels, self._counts)
+        ]
+        return self._stated != before
 
     def _counts(self, statement: Statement) -> bool:
         return statement.sort in self._weights and self._shared.has_domains(statement.term.topology_key)
 
     def parts(self) -> list[KeyedPart]:
         """Give what the statements add, by topology key; a preference adds its own weight besides."""
-        weights = self._weights
-        return self._shared.parts_of_statements(
-            Weighted(one.term.topology_key, weights[one.sort] + one.weight, one) for one in self._statements
-        )
+        return self._shared.parts_of_statements(self._stated)
 
 
 class Demands:

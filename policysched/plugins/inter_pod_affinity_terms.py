@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from policysched.model.objects import Pod
-from policysched.model.pod_affinity import AffinityTerm, Statement
+from policysched.model.pod_affinity import AffinityTerm
 from policysched.model.selectors import LabelMatcher
 from policysched.state.anchors import Anchor, anchors_met, anchors_of_selector, demanded_labels
 from policysched.state.pods import PlacedPod
@@ -132,12 +132,12 @@ class WeighedByStatements:
 
     Args:
         statements: who states what.
-        weights: what each statement adds that counts.
+        weights: what each statement adds that counts, by number.
     """
 
     __slots__ = ("_statements", "_weights")
 
-    def __init__(self, statements: Statements, weights: Iterable[tuple[Statement, int]]) -> None:
+    def __init__(self, statements: Statements, weights: Iterable[tuple[int, int]]) -> None:
         self._statements = statements
         self._weights = dict(weights)
 

@@ -17,9 +17,12 @@ from policysched.state.anchors import Anchor, anchors_met, anchors_of_selector
 
 
 class Statements:
-    """The statements of the pods that are placed."""
+    """The statements of the pods that are placed.
 
-    __slots__ = ("_by_anchor", "_by_kind", "_kinds", "ever", "read_namespaces", "version")
+    Each has a number that is never given to another, so that who knows it keeps the number and not what it says.
+    """
+
+    __slots__ = ("_by_anchor", "_by_kind", "_kinds", "_next", "_numbers", "ever", "read_namespaces", "version")
 
     def __init__(self) -> None:
         self.version = 0
@@ -28,69 +31,79 @@ class Statements:
         """Whether there ever was a statement."""
         self.read_namespaces = False
         """Whether there ever was one that depended on the labels of namespaces."""
-        self._by_kind: dict[int, Mapping[Statement, int]] = {}
-        self._kinds: dict[Statement, set[int]] = {}
-        self._by_anchor: dict[Anchor, dict[Statement, None]] = {}
+        self._next = 0
+        self._numbers: dict[Statement, int] = {}
+        self._by_kind: dict[int, dict[int, int]] = {}
+        self._kinds: dict[int, tuple[Statement, set[int]]] = {}
+        self._by_anchor: dict[Anchor, dict[int, Statement]] = {}
 
     def appear(self, kind: int, pod: Pod) -> None:
         """Take in what the pods of a new kind state."""
         stated = statements(pod)
         if not stated:
             return
-        self._by_kind[kind] = stated
-        for statement in stated:
-            kinds = self._kinds.get(statement)
-            if kinds is None:
-                kinds = self._kinds[statement] = set()
-                self._file(statement)
-            kinds.add(kind)
+        times_by_number = self._by_kind[kind] = {}
+        for statement, times in stated.items():
+            number = self._numbers.get(statement)
+            if number is None:
+                number = self._file(statement)
+            self._kinds[number][1].add(kind)
+            times_by_number[number] = times
 
     def vanish(self, kind: int) -> None:
         """Forget what the pods of a kind stated that has none any more."""
-        for statement in self._by_kind.pop(kind, ()):
-            kinds = self._kinds[statement]
+        for number in self._by_kind.pop(kind, ()):
+            statement, kinds = self._kinds[number]
             kinds.discard(kind)
             if not kinds:
-                del self._kinds[statement]
-                self._remove(statement)
+                self._remove(number, statement)
 
     def about(
         self,
         pod: Pod,
         namespace_labels: Mapping[str, str],
         counts: Callable[[Statement], bool] = lambda statement: True,  # noqa: ARG005 - all count
-    ) -> list[Statement]:
-        """List the statements that count and mean a pod, given the labels of its namespace.
+    ) -> list[tuple[int, Statement]]:
+        """List the statements that count and mean a pod, given the labels of its namespace, with their numbers.
 
         Cost: O(labels of the pod + statements that one of them leads to).
         """
         metadata = pod.metadata
         return [
-            statement
+            (number, statement)
             for anchor in anchors_met(metadata.namespace, metadata.labels, self._by_anchor)
-            for statement in self._by_anchor[anchor]
+            for number, statement in self._by_anchor[anchor].items()
             if counts(statement) and statement.term.matches(pod, namespace_labels)
         ]
 
-    def of_kind(self, kind: int) -> Mapping[Statement, int]:
-        """Give how often the pods of a kind state what."""
+    def of_kind(self, kind: int) -> Mapping[int, int]:
+        """Give how often the pods of a kind state what, by number."""
         return self._by_kind.get(kind, {})
 
-    def kinds(self, statement: Statement) -> Collection[int]:
+    def kinds(self, number: int) -> Collection[int]:
         """Give the kinds whose pods state something."""
-        return self._kinds.get(statement, ())
+        return self._kinds[number][1] if number in self._kinds else ()
 
-    def _file(self, statement: Statement) -> None:
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def _file(self, statement: Statement) -> int:
         self.version += 1
         self.ever = True
         self.read_namespaces |= statement.term.reads_namespaces
+        number = self._numbers[statement] = self._next
+        self._next += 1
+        self._kinds[number] = statement, set()
         for anchor in _anchors(statement.term):
-            self._by_anchor.setdefault(anchor, {})[statement] = None
+            self._by_anchor.setdefault(anchor, {})[number] = statement
+        return number
 
-    def _remove(self, statement: Statement) -> None:
+    def _remove(self, number: int, statement: Statement) -> None:
+        del self._kinds[number]
+        del self._numbers[statement]
         for anchor in _anchors(statement.term):
             filed = self._by_anchor[anchor]
-            del filed[statement]
+            del filed[number]
             if not filed:
                 del self._by_anchor[anchor]
 

@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.pod_affinity import Statement
 from policysched.state.anchors import ANYTHING, Anchor, anchors_met
 from policysched.state.columns import Column, ColumnSet
 from policysched.state.kinds import Kinds
 from policysched.state.pods import PlacedPod, PodTable
 from policysched.state.statements import Statements
 
-Facet = Anchor | Statement
-"""What pods are looked up by: a namespace and label that they have, or what they state about other pods."""
+Facet = Anchor | int
+"""What pods are looked up by: a namespace and label that they have, or the number of what they state about others."""
 FEW = 8
 """Of how many kinds the pods are looked for kind by kind when a tally is filled."""
 Weigh = Callable[[PlacedPod], float]
@@ -183,7 +182,7 @@ class Tallies:
         found: set[int] = set()
         namespaces: set[str | None] = set()
         for facet in (ANYTHING,) if among is None else among:
-            if isinstance(facet, Statement):
+            if isinstance(facet, int):
                 found.update(self._statements.kinds(facet))
             else:
                 namespaces.add(facet[0])

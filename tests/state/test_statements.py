@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 
 import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Affinity, LabelSelector, PodAffinity, Requirement
-from policysched.model.pod_affinity import Sort, Statement
+from policysched.model.pod_affinity import Sort, Statement, statements
 from policysched.model.selectors import compile_selector
-from policysched.state.anchors import ANYTHING, MOST, Anchor, anchors_of_pod, anchors_of_selector
+from policysched.state.anchors import ANYTHING, MOST, Anchor, anchors_met, anchors_of_pod, anchors_of_selector
 from tests.build import cluster, node, pod
 from tests.plugins.affinity_build import away, term, weighted
 from tests.plugins.affinity_world import World
@@ -21,10 +22,17 @@ def selecting(*expressions: Requirement, **labels: str) -> LabelSelector:
 
 
 WEB = away(term(selecting(app="web")))
+MANY = tuple(f"v{number}" for number in range(MOST + 1))
 
 
 def listed(made: Cluster, **labels: str) -> list[Statement]:
-    return made.statements.about(pod(labels=labels), {})
+    return [statement for _, statement in made.statements.about(pod(labels=labels), {})]
+
+
+def stating(made: Cluster, **labels: str) -> Collection[int]:
+    """The kinds that make the only statement about a pod."""
+    [(number, _)] = made.statements.about(pod(labels=labels), {})
+    return made.statements.kinds(number)
 
 
 # Anchors
@@ -50,6 +58,7 @@ def listed(made: Cluster, **labels: str) -> list[Statement]:
             [("a", "app", "x"), ("a", "app", "y")],
         ),
         (selecting(app="web"), {str(number) for number in range(MOST + 1)}, [(None, "app", "web")]),
+        (selecting(Requirement(key="app", operator="In", values=MANY)), {"a"}, [("a", None, None)]),
     ],
 )
 def test_a_selector_is_filed_where_the_pods_it_means_look(
@@ -67,6 +76,13 @@ def test_a_pod_looks_under_its_namespace_and_labels_and_under_what_stands_for_an
     ]
 
 
+def test_a_pod_of_many_labels_meets_what_one_of_few_does() -> None:
+    filed = dict.fromkeys([("a", None, None), ("b", None, None), (None, "app", "web"), ("a", "app", "db"), None, 7])
+    for count in (1, 100):
+        labels = {f"l{number}": "x" for number in range(count)} | {"app": "web"}
+        assert set(anchors_met("a", labels, filed)) == {("a", None, None), (None, "app", "web")}
+
+
 # Statements
 
 
@@ -77,7 +93,7 @@ def test_a_statement_is_kept_once_with_the_kinds_that_make_it() -> None:
     )
     (statement,) = listed(made, app="web")
     assert (statement.sort, statement.term.topology_key) == (Sort.REPELS, "zone")
-    assert len(made.statements.kinds(statement)) == 2
+    assert len(stating(made, app="web")) == 2
     assert made.statements.version == 1
     assert listed(made, app="db") == []
 
@@ -85,11 +101,12 @@ def test_a_statement_is_kept_once_with_the_kinds_that_make_it() -> None:
 def test_a_statement_goes_with_the_last_pod_that_makes_it_and_may_come_back() -> None:
     made = cluster(node("n1"), pod("a", on="n1", affinity=WEB), pod("b", on="n1", affinity=WEB))
     (statement,) = listed(made, app="web")
+    (number,) = made.statements.of_kind(made.pods.by_id["default.a"].kind)
     made.remove_pod("default.a")
     assert listed(made, app="web") == [statement]
     made.remove_pod("default.b")
     assert listed(made, app="web") == []
-    assert made.statements.kinds(statement) == ()
+    assert (made.statements.kinds(number), len(made.statements)) == ((), 0)
     version = made.statements.version
     made.set_pod(pod("c", on="n1", affinity=WEB))
     assert listed(made, app="web") == [statement]
@@ -105,7 +122,8 @@ def test_preferences_carry_their_weight_and_repetitions_count() -> None:
     )
     made = cluster(pod("a", on="n1", affinity=both))
     stated = made.statements.of_kind(made.pods.by_id["default.a"].kind)
-    assert {(one.sort, one.weight): times for one, times in stated.items()} == {
+    about = made.statements.about(pod(), {})
+    assert {(one.sort, one.weight): stated[number] for number, one in about} == {
         (Sort.REQUIRED, 0): 1,
         (Sort.PREFERRED, 5): 2,
         (Sort.PREFERRED, -5): 1,
@@ -143,9 +161,9 @@ def test_what_is_found_by_anchors_is_what_looking_at_every_pod_finds() -> None:
         every = {
             statement
             for placed in world.cluster.pods.by_id.values()
-            for statement in table.of_kind(placed.kind)
+            for statement in statements(placed.pod)
             if statement.term.matches(one, labels)
         }
-        found = table.about(one, labels)
+        found = [statement for _, statement in table.about(one, labels)]
         assert len(found) == len(set(found))
         assert set(found) == every
