@@ -31,13 +31,14 @@ SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 def columns(cluster: Cluster) -> dict[str, Any]:
     """Everything that is counted, by node."""
     nodes = cluster.nodes
-    ports = [cluster.ports.conflicts((address, "TCP", 8080)) for address in ("0.0.0.0", "10.0.0.1", "10.0.0.2")]  # noqa: S104
+    addresses = ("0.0.0.0", "10.0.0.1", "10.0.0.2")  # noqa: S104 - compared, not bound
+    ports = [cluster.ports.taken([(one, "TCP", 8080)], slice(0, nodes.size), nodes.size) for one in addresses]
     found = {}
     for name, row in nodes.row_of.items():
         held = {
             resource: int(nodes.requested(resource)[row]) for resource in ("cpu", "memory", "ephemeral-storage", GPU)
         }
-        held |= {"pods": int(nodes.pods_count.data[row]), "ports": [bool(port.data[row]) for port in ports]}
+        held |= {"pods": int(nodes.pods_count.data[row]), "ports": [bool(port[row]) for port in ports]}
         held |= {"nonzero": (int(nodes.amounts.counted[CPU, row]), int(nodes.amounts.counted[MEMORY, row]))}
         held |= {"on it": sorted(one.pod.key for one in cluster.pods.on_row(row))}
         if nodes.present.data[row]:
@@ -48,7 +49,7 @@ def columns(cluster: Cluster) -> dict[str, Any]:
 
 def own_columns(cluster: Cluster, row: int) -> dict[str, Any]:
     nodes = cluster.nodes
-    images = {name: cluster.images.column(name) for name in IMAGES}
+    images = {name: cluster.images.rows_with(name) for name in IMAGES}
     return {
         "labels": [int(nodes.labels(key)[row]) for key in ("zone", "disk", "w.io/a", "cores", "absent")],
         "annotations": [int(nodes.annotations(key)[row]) for key in ("rack", "absent")],
@@ -57,7 +58,7 @@ def own_columns(cluster: Cluster, row: int) -> dict[str, Any]:
         "flags": [bool(column.data[row]) for column in (nodes.unschedulable, nodes.ready)],
         "taints": nodes.taint_sets.value(int(nodes.taints.data[row])),
         "features": nodes.feature_sets.value(int(nodes.features.data[row])),
-        "images": {name: (int(of[0].data[row]), of[1]) for name, of in images.items() if of},
+        "images": {name: (row in of[0], of[0].size, of[1]) for name, of in images.items() if of},
     }
 
 

@@ -161,11 +161,12 @@ def test_a_placed_pod_takes_its_requests_and_gives_them_back() -> None:
     assert (change.resource, change.action, change.old, change.new) == (Resource.ASSIGNED_POD, Action.ADD, None, placed)
     assert aspects(made, position) == Aspect.USAGE | Aspect.PODS | Aspect.PORTS
     assert cpu(made, "n1") == 1000
-    assert made.ports.conflicts(("0.0.0.0", "TCP", 80)).data[0]  # noqa: S104 - compared, not bound
+    wanted = [("0.0.0.0", "TCP", 80)]  # noqa: S104 - compared, not bound
+    assert made.ports.taken(wanted, slice(0, 1), 1)[0]
     change = made.remove_pod("default.p")
     assert (change.action, change.old, change.new, change.row) == (Action.DELETE, placed, None, 0)
     assert cpu(made, "n1") == 0
-    assert not made.ports.conflicts(("0.0.0.0", "TCP", 80)).data[0]  # noqa: S104 - as above
+    assert not made.ports.taken(wanted, slice(0, 1), 1)[0]
     assert made.remove_pod("default.p").nothing
 
 
