@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import replace as replace_field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from policysched.app.clock import SystemClock
 from policysched.app.in_force import in_force
 from policysched.app.measure import Measure, Numbers, measure
+from policysched.app.not_applied import not_applied, not_compiled
 from policysched.app.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
@@ -57,6 +59,11 @@ class Report:
         """Give the decision record of docs/dry-run.md."""
         return self.record
 
+    def with_silent(self, policies: Mapping[str, str]) -> Report:
+        """Add policies that had no part in the decision, each with the reason."""
+        said = {**self.record.get("notApplied", {}), **policies}
+        return replace_field(self, record=self.record | {"notApplied": dict(sorted(said.items()))}) if said else self
+
 
 def dry_run(  # noqa: PLR0913 - what a decision depends on
     objects: Iterable[Object],
@@ -95,13 +102,15 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     cluster = _cluster(given, classes, wanted)
     cluster.moment.move(_seconds(now or SystemClock().now()))
     standing = [in_force(one) for one in given if one["kind"] == KIND]
-    compiled, diagnostics = _compile([*standing, *(_of_kind(one, KIND) for one in policies)])
+    compiled, diagnostics, silent = _compile([*standing, *(_of_kind(one, KIND) for one in policies)])
     policy_set = PolicySet.of(compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
     rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
     engine = Engine(cluster, policy_set.join(profile), rng)
     decision = _in_name_order(engine.decide(wanted), rng)
-    return Report(make_record(decision, policy_set.acting(profile)), diagnostics, problems)
+    record = make_record(decision, policy_set.acting(profile))
+    silent |= not_applied(compiled, wanted, cluster, profile)
+    return Report(record, diagnostics, problems).with_silent(silent)
 
 
 def _seconds(now: datetime) -> float:
@@ -199,9 +208,12 @@ def _put(cluster: Cluster, raw: Object, classes: PriorityClasses) -> None:
             cluster.set_stored(decode_stored(kind, fill(raw, classes)))
 
 
-def _compile(objects: Iterable[Object]) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...]]:
-    """Compile policies; the last of a name counts."""
+def _compile(
+    objects: Iterable[Object],
+) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...], dict[str, str]]:
+    """Compile policies; the last of a name counts. Those that do not compile are named, with the reason."""
     named = {policy.name: policy for policy in map(decode_policy, objects)}
-    results = [compile_policy(policy) for policy in named.values()]
-    compiled = [result.policy for result in results if result.policy is not None]
-    return compiled, tuple(diagnostic for result in results for diagnostic in result.diagnostics)
+    results = {name: compile_policy(policy) for name, policy in named.items()}
+    compiled = [result.policy for result in results.values() if result.policy is not None]
+    failed = {name: not_compiled(result.diagnostics) for name, result in results.items() if result.policy is None}
+    return compiled, tuple(diagnostic for result in results.values() for diagnostic in result.diagnostics), failed

@@ -15,6 +15,7 @@ from policysched.app.findings import Finding, policy_name
 from policysched.app.in_force import compiles, in_force
 from policysched.app.live import read_cluster
 from policysched.app.measure import Measure
+from policysched.app.not_applied import not_compiled
 from policysched.app.templates import Wanted, pod_of
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError
@@ -54,16 +55,17 @@ class Inputs:
         Raises:
             UsageError: an object is malformed; the text says where it stands.
         """
-        broken = {one.policy for one in found if one.is_error}
+        errors = {one.policy: one.diagnostic for one in reversed([*found]) if one.is_error}
         others = [one for one in self.objects if one["kind"] != KIND]
-        standing = [one for one in map(in_force, self._standing()) if compiles(one)]
-        tried = [one.object for one in self.policies if policy_name(one.object) not in broken]
+        tried = [one.object for one in self.policies if policy_name(one.object) not in errors]
+        policies = [one for one in map(in_force, self._standing()) if compiles(one)] + tried
         try:
-            return dry_run(
-                others, self.wanted.object, [*standing, *tried], config=self.config, seed=seed, metrics=self.metrics
-            )
+            report = dry_run(others, self.wanted.object, policies, config=self.config, seed=seed, metrics=self.metrics)
         except ObjectError as error:
             raise _located(error, self.wanted, self.documents) from error
+        taking_part = {policy_name(one) for one in policies}
+        failed = {name: not_compiled([one]) for name, one in errors.items() if name not in taking_part}
+        return report.with_silent(failed)
 
     def _standing(self) -> list[Object]:
         replaced = {policy_name(one.object) for one in self.policies}

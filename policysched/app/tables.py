@@ -28,6 +28,8 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
         yield _rejections(record["rejected"])
     if record.get("rules"):
         yield _rules(record["rules"])
+    if record.get("notApplied"):
+        yield plain_table("Not applied", ["policy", "why"], record["notApplied"].items())
 
 
 def plain_table(

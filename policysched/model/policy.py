@@ -141,6 +141,7 @@ class PolicyStatus(Struct, frozen=True):
     observed_generation: int = 0
     active_generation: int = 0
     active_spec: dict[str, Any] | None = None
+    rules: int = 0
     conditions: list[PolicyCondition] = []
     diagnostics: list[PolicyDiagnostic] = []
     cost: PolicyCost | None = None

@@ -42,6 +42,7 @@ def make_status(entry: Entry, instance: str, now: datetime, found: Survey = NOTH
     warnings = found.warnings if active is not None and active is result.policy else ()
     status: Status = {
         "observedGeneration": generation,
+        "rules": 0 if active is None else len(active.filters) + len(active.scores),
         "conditions": [
             _condition(policy, "Compiled", *_compiled(entry), now=now),
             _condition(policy, "Active", *_active(entry), now=now),

@@ -115,3 +115,28 @@ def test_a_namespace_without_an_object_is_one_without_labels(
     of = pod() | {"metadata": {"name": "web", "namespace": "shop"}}
     found = record([node("a"), *namespaces], of, gold)
     assert list(found.get("rejected", {})) == rejected
+
+
+def test_policies_without_a_say_are_named_with_the_reason() -> None:
+    policies = [
+        policy("acts", **requiring("true")),
+        policy("broken", **requiring("node.name = 1")),
+        policy("off", mode="Disabled", **requiring("true")),
+        policy("others", schedulerNames=["x"], **requiring("true")),
+    ]
+    of = pod(schedulerName="mine")
+    made = record([node(), policies[2]], of, *policies[:2], policies[3])
+    assert made["notApplied"] == {
+        "broken": "it does not compile: `=` is not an operator (E0101, spec.filters[0].require)",
+        "off": "mode is Disabled",
+        "others": 'schedulerNames (x) do not hold "mine"',
+    }
+    assert list(made["rules"]) == ["acts"]
+    assert "notApplied" not in record([node()], of, policies[0])
+
+
+def test_policies_that_the_profile_disables_say_so() -> None:
+    plugins = {"multiPoint": {"disabled": [{"name": "SchedulingPolicy"}]}}
+    api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    made = record([node()], pod(), policy(**requiring("true")), config=api | {"profiles": [{"plugins": plugins}]})
+    assert made["notApplied"] == {"p": "the profile disables SchedulingPolicy"}

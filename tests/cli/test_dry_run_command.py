@@ -94,7 +94,9 @@ def test_dry_run_without_nodes_is_an_answer(command: Command, write: Write) -> N
 def test_dry_run_leaves_out_a_broken_policy_and_says_so(command: Command, write: Write) -> None:
     done = command(*ASK[:-1], write("broken.yaml", BROKEN), "-o", "json")
     assert done.code == 1
-    assert "rules" not in json.loads(done.out)
+    record = json.loads(done.out)
+    assert "rules" not in record
+    assert record["notApplied"]["ssd"].startswith("it does not compile: `=` is not an operator")
     assert done.problem.startswith("error[E0101]: `=` is not an operator\n  --> broken.yaml:7:")
 
 
@@ -206,3 +208,11 @@ def test_texts_of_users_are_not_read_as_markup(command: Command, write: Write) -
     write("pod.yaml", yaml.dump(POD))
     write("policy.yaml", POLICY.replace("no SSD", '"[red]no[/red] [bold SSD :smile:"'))
     assert "policy ssd/only: [red]no[/red] [bold SSD :smile:" in command(*ASK).out
+
+
+@pytest.mark.usefixtures("cluster")
+def test_policies_without_a_say_are_in_a_table_of_their_own(command: Command, write: Write) -> None:
+    write("policy.yaml", POLICY.replace("spec:", "spec:\n  schedulerNames: [other]"))
+    lines = [" ".join(line.split()) for line in command(*ASK).out.splitlines()]
+    assert lines[-4:-2] == ["Not applied", "policy why"]
+    assert lines[-1] == 'ssd schedulerNames (other) do not hold "policysched"'

@@ -15,9 +15,9 @@ pytestmark = pytest.mark.kubectl
 async def first_pod_is_pinned(server: Server, kubectl: Kubectl) -> None:
     assert "schedulingpolicy.policysched.io/pin created" in await kubectl.apply(only("pin", "n2", weight=3))
     table = await until(lambda: kubectl.run("get", "spol"), lambda text: "True" in text)
-    assert [line.split()[:4] for line in table.splitlines()] == [
-        ["NAME", "MODE", "WEIGHT", "ACTIVE"],
-        ["pin", "Enforce", "3", "True"],
+    assert [line.split()[:6] for line in table.splitlines()] == [
+        ["NAME", "MODE", "WEIGHT", "RULES", "COMPILED", "ACTIVE"],
+        ["pin", "Enforce", "3", "1", "True", "True"],
     ]
     await kubectl.apply(pod("first"))
     assert await server.placed("first") == {"first": "n2"}
@@ -30,6 +30,9 @@ async def test_kubectl_user_applies_edits_breaks_and_deletes_a_policy(
     server: Server, kubectl: Kubectl, spawning: Spawning
 ) -> None:
     await server.load(*(node(f"n{number}") for number in range(1, 4)))
+    await kubectl.apply(policy("unseen", filters=[]))
+    assert (await kubectl.run("get", "spol")).splitlines()[1].split()[:-1] == ["unseen", "Enforce", "1"]
+    await kubectl.run("delete", "spol", "unseen")
     async with spawning() as scheduler:
         await first_pod_is_pinned(server, kubectl)
 
@@ -42,6 +45,8 @@ async def test_kubectl_user_applies_edits_breaks_and_deletes_a_policy(
         text = await until(lambda: kubectl.run("describe", "spol", "pin"), lambda text: "E0301" in text)
         for words in ("cannot compare string with number", "spec.filters[0].require", "LastGoodGeneration"):
             assert words in text
+        row = (await kubectl.run("get", "spol")).splitlines()[1].split()
+        assert row[:6] == ["pin", "Enforce", "1", "1", "False", "True"]
         await kubectl.apply(pod("third"))
         assert await server.placed("third") == {"third": "n3"}
 
@@ -65,7 +70,7 @@ async def test_kubectl_user_switches_a_policy_off_and_on(server: Server, kubectl
         await server.placed("held")
         await server.policy_says("pin", 2, Active="Disabled")
         table = await kubectl.run("get", "spol")
-        assert table.splitlines()[1].split()[:4] == ["pin", "Disabled", "1", "False"]
+        assert table.splitlines()[1].split()[:6] == ["pin", "Disabled", "1", "1", "True", "False"]
 
 
 async def test_kubectl_user_helps_a_pending_pod(server: Server, kubectl: Kubectl, spawning: Spawning) -> None:

@@ -106,7 +106,8 @@ async def test_printer_columns_follow_their_paths(quiet_api: Api, quiet: Sandbox
     quiet.load([DEFINITION])
     await quiet_api.post(POLICIES, policy(mode="Shadow", weight=5))
     (row,) = await rows(quiet_api, POLICIES)
-    assert row == {"Name": "p", "Mode": "Shadow", "Weight": 5, "Active": None, "Age": "0s"}
+    said = {"Rules": None, "Compiled": None, "Active": None}
+    assert row == {"Name": "p", "Mode": "Shadow", "Weight": 5, **said, "Age": "0s"}
     conditions = [{"type": "Compiled", "status": "False"}, {"type": "Active", "status": "True"}]
     await quiet_api.merge(f"{POLICIES}/p/status", {"status": {"conditions": conditions}})
     (row,) = await rows(quiet_api, POLICIES)

@@ -1,0 +1,33 @@
+"""The part of a decision record about policies that did nothing, each with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from policysched.framework import Cluster
+from policysched.framework.profile import Profile
+from policysched.language.diagnostics import Diagnostic
+from policysched.model.objects import Pod
+from policysched.rules.compiled import CompiledPolicy
+from policysched.rules.silence import why_silent
+
+
+def not_applied(policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, profile: Profile) -> dict[str, str]:
+    """Say of each policy that has no say about a pod, or whose filters have none, why.
+
+    Args:
+        policies: The policies in force, disabled ones too.
+        pod: The pod as its profile sees it.
+        cluster: The cluster.
+        profile: The pod's profile.
+    """
+    if not (profile.policies_filter or profile.policies_score):
+        return {one.name: "the profile disables SchedulingPolicy" for one in policies}
+    said = {one.name: why_silent(one, pod, cluster) for one in policies}
+    return {name: why for name, why in said.items() if why}
+
+
+def not_compiled(diagnostics: Iterable[Diagnostic]) -> str:
+    """Say that a policy does not compile, with its first error."""
+    first = next(one for one in diagnostics if one.severity == "error")
+    return f"it does not compile: {first.message} ({first.code}, {first.field})"
