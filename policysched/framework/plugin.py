@@ -181,6 +181,14 @@ class LeavingOut(Protocol):
         """Tell whether records are to leave the plugin out; every score is 0 then."""
 
 
+@runtime_checkable
+class InRange(Protocol):
+    """A score plugin that knows for some states that every final score is one of 0 to 100; all others are checked."""
+
+    def stays_in_range(self, state: Any) -> bool:
+        """Tell whether no final score of a state can be another."""
+
+
 class Reservation(Protocol):
     """What a plugin holds for one pod from its decision to its binding."""
 

@@ -72,7 +72,6 @@ def is_attachable_volume_resource(name: str) -> bool:
     return name.startswith("attachable-volumes-")
 
 
-@lru_cache(maxsize=4096)
 def is_extended_resource_name(name: str) -> bool:
     """Tell whether the resource is one that a device plugin or an operator made up."""
     if is_native_resource(name) or name.startswith(_QUOTA):
@@ -80,7 +79,7 @@ def is_extended_resource_name(name: str) -> bool:
     return is_qualified_name(_QUOTA + name)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 13)
 def is_scalar_resource_name(name: str) -> bool:
     """Tell whether the scheduler counts the resource beside cpu, memory, ephemeral-storage and pods."""
     return (

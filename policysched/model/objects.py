@@ -23,6 +23,7 @@ from policysched.model.affinity import (
 )
 from policysched.model.meta import (
     Amount,
+    Int32,
     LabelSelector,
     Metadata,
     OwnerReference,
@@ -152,6 +153,6 @@ class PriorityClass(Struct, frozen=True):
     """A name for a priority."""
 
     metadata: Metadata = Metadata()
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: str = "PreemptLowerPriority"

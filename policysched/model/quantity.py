@@ -16,11 +16,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-_MAX: Final = (1 << 63) - 1
-_MIN: Final = -(1 << 63)
+from policysched.model.int64 import MAX, MIN, wrap
+
 _NANO: Final = -9
 _MILLI: Final = -3
 _NARROW_DIGITS: Final = 18
+_MOST_DIGITS: Final = 3000
+"""Longer numbers are refused: reading and writing them takes time that grows with the square of their length."""
+_MOST_REMEMBERED: Final = 40
+"""How long a text may be that is remembered with what it says."""
 _LARGEST_EXPONENT: Final = 400
 """Beyond it every 64-bit answer is the same, and powers of ten only cost time."""
 
@@ -28,8 +32,8 @@ _WRAPPING_SHIFTS: Final = (1, 2, 3, 6, 9)
 """Powers of ten by which Go multiplies in one step, and wraps around; it stops at others and gives 0."""
 
 _SYNTAX: Final = re.compile(
-    r"(?P<sign>[+-]?)(?P<zeros>0*)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
-    r"(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)"
+    r"(?P<sign>[+-]?)(?P<zeros>0*+)(?P<whole>[0-9]*+)(?:\.(?P<fraction>[0-9]*+))?"
+    r"(?P<suffix>[eEinumkKMGTP]*+[+-]?[0-9]*+)"
 )
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -61,7 +65,7 @@ class Quantity:
                 return other
         low = min(self.exponent, other.exponent)
         left, right = self._at(low), other._at(low)
-        fits = all(_MIN < part <= _MAX for part in (left, right, left + right))
+        fits = all(MIN <= part <= MAX for part in (left, right, left + right))
         return Quantity(left + right, low, wide=self.wide or other.wide or not fits)
 
     @property
@@ -88,9 +92,9 @@ class Quantity:
         if shift < 0:
             return _away_from_zero(self.mantissa, -shift)
         scaled: int = self.mantissa * 10 ** min(shift, _LARGEST_EXPONENT)
-        if _MIN < scaled <= _MAX:
+        if MIN <= scaled <= MAX:
             return scaled
-        return _wrapped(scaled) if shift in _WRAPPING_SHIFTS else 0
+        return wrap(scaled) if shift in _WRAPPING_SHIFTS else 0
 
     def rounded_to_milli(self) -> Quantity:
         """Round away from zero to whole thousandths, as the API server does with everything it stores."""
@@ -109,13 +113,16 @@ class Quantity:
 ZERO: Final = Quantity(0)
 
 
-@lru_cache(maxsize=1 << 16)
 def parse(amount: str | float) -> Quantity:
-    """Read a quantity as JSON or YAML gives it.
+    """Read a quantity as JSON or YAML gives it; short ones that were read lately are remembered.
 
     Raises:
         QuantityError: the text is malformed.
     """
+    return _remembered(amount) if not isinstance(amount, str) or len(amount) <= _MOST_REMEMBERED else _parse(amount)
+
+
+def _parse(amount: str | float) -> Quantity:
     text = amount.strip() if isinstance(amount, str) else repr(amount)
     match = _SYNTAX.fullmatch(text)
     if not text or match is None:
@@ -132,7 +139,9 @@ def parse(amount: str | float) -> Quantity:
     return Quantity(-wide.mantissa, wide.exponent, wide=True) if negative else wide
 
 
-@lru_cache(maxsize=1 << 16)
+_remembered: Final = lru_cache(maxsize=1 << 16)(_parse)
+
+
 def value(amount: str | float) -> int:
     """Give a quantity in whole units, rounded up.
 
@@ -142,7 +151,6 @@ def value(amount: str | float) -> int:
     return parse(amount).scaled(0)
 
 
-@lru_cache(maxsize=1 << 16)
 def milli_value(amount: str | float) -> int:
     """Give a quantity in thousandths, rounded up.
 
@@ -158,7 +166,7 @@ def _suffix(text: str) -> tuple[int, int]:
     if text in _BINARY:
         return 2, _BINARY[text]
     match = _EXPONENT.fullmatch(text)
-    if match is None or len(match[1]) > 20 or not _MIN <= int(match[1]) <= _MAX:
+    if match is None or len(match[1]) > 20 or not MIN <= int(match[1]) <= MAX:
         raise QuantityError(_WRONG_SUFFIX)
     # Go narrows the exponent to 32 bits without looking.
     return 10, (int(match[1]) + (1 << 31)) % (1 << 32) - (1 << 31)
@@ -176,15 +184,14 @@ def _narrow(whole: str, fraction: str, base: int, exponent: int) -> Quantity | N
     if precision < 0 or exponent < _NANO:
         return None
     mantissa = int(whole + fraction) * factor
-    return Quantity(mantissa, min(exponent, _LARGEST_EXPONENT)) if mantissa <= _MAX else None
+    return Quantity(mantissa, min(exponent, _LARGEST_EXPONENT)) if mantissa <= MAX else None
 
 
 def _wide(whole: str, fraction: str, base: int, exponent: int) -> Quantity:
     """Read into the wide form: billionths, rounded up; binary suffixes are capped at the largest int64."""
-    try:
-        mantissa = int(whole + fraction)
-    except ValueError as error:  # Python refuses to read numbers of thousands of digits
-        raise QuantityError(_WRONG_NUMBER) from error
+    if len(whole) + len(fraction) > _MOST_DIGITS:
+        raise QuantityError(_WRONG_NUMBER)
+    mantissa = int(whole + fraction)
     if base == 2:
         mantissa, exponent = mantissa << exponent, 0
     exponent = max(min(exponent, _LARGEST_EXPONENT) - len(fraction), -len(whole + fraction) - 20)
@@ -192,8 +199,8 @@ def _wide(whole: str, fraction: str, base: int, exponent: int) -> Quantity:
         return Quantity(0, exponent, wide=True)
     shift = exponent - _NANO
     billionths = mantissa * int(10**shift) if shift >= 0 else _away_from_zero(mantissa, -shift)
-    if base == 2 and billionths > _MAX * 10**9:
-        return Quantity(_MAX, wide=True)
+    if base == 2 and billionths > MAX * 10**9:
+        return Quantity(MAX, wide=True)
     return Quantity(billionths, _NANO, wide=True)
 
 
@@ -206,17 +213,12 @@ def _away_from_zero(number: int, places: int) -> int:
 def _wide_scaled(mantissa: int, shift: int) -> int:
     """Do what scaledValue does, its overflows included (as they come out on amd64)."""
     if shift >= 0:
-        factor = 10**shift if shift < 19 else _MIN
-        return _wrapped(_wrapped(mantissa) * int(factor)) if shift else _wrapped(mantissa)
+        factor = 10**shift if shift < 19 else MIN
+        return wrap(wrap(mantissa) * int(factor)) if shift else wrap(mantissa)
     divisor: int = 10**-shift
-    if mantissa < _MAX and -shift < 19:
-        number = _wrapped(mantissa)
+    if mantissa < MAX and -shift < 19:
+        number = wrap(mantissa)
         quotient = abs(number) // divisor * (1 if number >= 0 else -1)
         return quotient + (quotient * divisor != number)
     quotient, remainder = divmod(mantissa, divisor)
-    return _wrapped(_wrapped(quotient) + (remainder != 0))
-
-
-def _wrapped(number: int) -> int:
-    """Keep the low 64 bits, as a signed number."""
-    return (number - _MIN) % (1 << 64) + _MIN
+    return wrap(wrap(quotient) + (remainder != 0))

@@ -20,7 +20,7 @@ KEPT_BYTES: Final = 32 << 20
 BYTES_PER_BYTE: Final = 16
 """How much memory an answer takes for each byte of what it was worked out of."""
 LEAST_BYTES: Final = 1 << 10
-_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class Remembered(Generic[T]):

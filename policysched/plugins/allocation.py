@@ -3,23 +3,28 @@
 Knows columns of amounts. Two readings of "taken" exist in kube-scheduler: with what every pod weighs at least
 (LeastAllocated), or as really requested (BalancedAllocation); the state remembers which.
 
+Amounts are ordinary as long as no percentage of them can wrap around in 64 bits and none is below 0. Strategies are
+quick for those and have a second way for all others, which does step by step what kube-scheduler's int64 do. A score
+may leave 0 to 100 there; what that means for the pod is decided where scores are added up.
+
 Source: plugins/noderesources/resource_allocation.go, v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from policysched.framework import MAX_NODE_SCORE, Cluster, Rows, Scores
+from policysched.framework import Cluster, Rows, Scores
 from policysched.model.names import is_scalar_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amount
 from policysched.plugins.kept import Kept, Shared
 from policysched.state.amounts import Amounts, AmountTables, at
+from policysched.state.int64_arrays import quotients
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +35,8 @@ class ResourceWeight:
     weight: int = 1
 
 
-WIDEST = (2**63 - 1) // MAX_NODE_SCORE
-"""The largest amount whose percentages do not wrap around in 64 bits."""
+WIDEST = 2**56 - 1
+"""The largest ordinary amount: 64Pi bytes."""
 CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
 
@@ -48,6 +53,8 @@ class Wanted:
     weights: Amounts
     weight: int
     nonzero: bool
+    ordinary: bool
+    """Whether what the pod wants is ordinary."""
 
     def capacity(self, rows: Rows) -> Amounts:
         """Give what rows have, 0 where they do not know a resource."""
@@ -64,6 +71,10 @@ class Wanted:
         table = self.tables.counted if self.nonzero else self.tables.requested
         return self.tables.allocatable[places, row].tolist(), table[places, row].tolist()
 
+    def are_ordinary(self, capacity: Amounts, taken: Amounts) -> bool:
+        """Tell whether these amounts are ordinary, and those that the pod wants."""
+        return self.ordinary and int((capacity | taken).view(np.uint64).max(initial=0)) <= WIDEST
+
     @property
     def plain_amounts(self) -> list[int]:
         """The amounts as plain numbers."""
@@ -76,6 +87,31 @@ class Wanted:
             return self.weight
         weights: Amounts = np.maximum(self.weights @ (counted != 0), 1)
         return weights
+
+
+def are_ordinary(amounts: Iterable[int]) -> bool:
+    """Tell whether amounts are at least 0 and at most the widest."""
+    together = 0
+    for amount in amounts:
+        together |= amount
+    return 0 <= together <= WIDEST
+
+
+Percentage = Callable[[Amounts, Amounts], Amounts]
+"""What a score makes of what is used and of what there is, never 0, resource by resource.
+
+Shapes: (k, R), (k, R) -> (k, R).
+"""
+
+
+def weighted_mean(wanted: Wanted, capacity: Amounts, taken: Amounts, percentage: Percentage) -> Scores:
+    """Give the mean of what rows score by each resource that they have, step by step as kube-scheduler does.
+
+    Shapes: (k, R) -> (R,).
+    """
+    there = capacity != 0
+    scores = np.where(there, percentage(taken + wanted.amounts, np.where(there, capacity, 1)), 0)
+    return quotients(wanted.weights @ scores, np.maximum(wanted.weights @ there, 1))
 
 
 Strategy = Callable[[Wanted, Rows], Scores]
@@ -95,6 +131,7 @@ def prepare_allocation(pod: Pod, cluster: Cluster, resources: Sequence[ResourceW
         weights=np.array([one.weight for one, _ in kept], np.int64),
         weight=max(sum(one.weight for one, _ in kept), 1),
         nonzero=nonzero,
+        ordinary=are_ordinary(amount for _, amount in kept),
     )
 
 
@@ -108,7 +145,7 @@ class SharedScores:
 
     def __init__(self, of_rows: Strategy, of_row: OnRow | None) -> None:
         self._of_rows, self._of_row = of_rows, of_row
-        self._shared = Shared()
+        self._shared: Shared[Kept] = Shared()
 
     def of(self, wanted: Wanted, cluster: Cluster) -> Kept:
         """Give the scores for what a pod wants."""
@@ -116,10 +153,10 @@ class SharedScores:
         return self._shared.of(cluster, key, lambda: self._make(wanted, cluster))
 
     def _make(self, wanted: Wanted, cluster: Cluster) -> Kept:
-        of_row = None if self._of_row is None else partial(_score_row, wanted, self._of_row)
+        of_row = None if self._of_row is None or not wanted.ordinary else partial(_score_row, wanted, self._of_row)
         return Kept(cluster, partial(self._of_rows, wanted), of_row, np.int16)
 
 
 def _score_row(wanted: Wanted, of_row: OnRow, row: int) -> int | None:
     have, taken = wanted.on_row(row)
-    return of_row(wanted, have, taken) if max(have, default=0) <= WIDEST else None
+    return of_row(wanted, have, taken) if are_ordinary(have) and are_ordinary(taken) else None

@@ -8,6 +8,7 @@ Source: plugins/noderesources/balanced_allocation.go, v1.36.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from policysched.model.objects import Pod
 from policysched.plugins.allocation import CPU_AND_MEMORY, ResourceWeight, SharedScores, Wanted, prepare_allocation
 from policysched.plugins.bases import ONE, FinalScores, OwnRowOnly, constant
 from policysched.plugins.kept import Kept
+from policysched.state.int64_arrays import from_floats, quotients
 
 PAIR = 2
 """Of how many resources a balance is told without arrays."""
@@ -63,7 +65,8 @@ def balanced(wanted: Wanted, rows: Rows) -> Scores:
     Shapes: R rows -> (R,).
     """
     capacity, taken = wanted.capacity(rows), wanted.taken(rows)
-    whole = np.maximum(capacity, ONE).astype(np.float64)
+    ordinary = wanted.are_ordinary(capacity, taken)
+    whole = (np.maximum(capacity, ONE) if ordinary else np.where(capacity == 0, 1, capacity)).astype(np.float64)
     fractions = np.empty((2, *whole.shape))
     # numbers of one kind are divided without a buffer
     np.divide(taken.astype(np.float64), whole, out=fractions[0])
@@ -72,13 +75,15 @@ def balanced(wanted: Wanted, rows: Rows) -> Scores:
     absent = None if np.count_nonzero(capacity) == capacity.size else capacity == 0
     without_pod, with_pod = _balances(fractions, absent)
     change: Scores = with_pod - without_pod
+    if not ordinary:
+        return quotients(change + MAX_NODE_SCORE // 2, 2) + MAX_NODE_SCORE // 2
     change += MIDDLE
     change >>= ONE
     return change
 
 
 def balanced_on_row(wanted: Wanted, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Give the same for one row and two resources."""
+    """Give the same for one row and two resources, of ordinary amounts."""
     first, second = wanted.plain_amounts
     without_pod = _balance_of_two(have, taken[0], taken[1])
     with_pod = _balance_of_two(have, taken[0] + first, taken[1] + second)
@@ -108,7 +113,7 @@ def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
         deviations = np.array([_deviation(one, absent) for one in fractions])
     np.subtract(WHOLE, deviations, out=deviations)
     deviations *= HIGHEST
-    return deviations.astype(np.int64)
+    return from_floats(deviations)
 
 
 def _deviation(fractions: Floats, absent: NDArray[np.bool_]) -> Floats:
@@ -118,7 +123,7 @@ def _deviation(fractions: Floats, absent: NDArray[np.bool_]) -> Floats:
     """
     count = np.maximum(len(absent) - absent.sum(axis=0), 1)
     total = np.zeros(fractions.shape[1])
-    highest, lowest = np.zeros(len(total)), np.ones(len(total))
+    highest, lowest = np.full(len(total), -math.inf), np.full(len(total), math.inf)
     for fraction, missing in zip(fractions, absent, strict=True):
         total += np.where(missing, 0.0, fraction)
         highest = np.where(missing, highest, np.maximum(highest, fraction))

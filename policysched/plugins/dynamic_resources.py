@@ -64,6 +64,8 @@ class DynamicResources(Guard, FinalScores):
 def _missing(pod: Pod, cluster: Cluster) -> str:
     if pod.spec.resource_claims:
         return CLAIMS
+    if not cluster.mapped_resources:
+        return ""
     for name, amount in incoming_requests(pod).scalars:
         if amount > 0 and is_device_resource_name(name) and name in cluster.mapped_resources:
             return f"{MAPPED}: {name} is one of device class {cluster.mapped_resources[name]}"

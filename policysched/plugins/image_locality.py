@@ -18,7 +18,8 @@ import numpy as np
 from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Rows, Scores
 from policysched.model.images import container_count, pod_images
 from policysched.model.objects import Pod
-from policysched.plugins.bases import FinalScores, row_count
+from policysched.plugins.bases import FinalScores, ScoresInRange, row_count
+from policysched.state.int64_arrays import from_floats
 from policysched.state.nodes import NodeTable
 
 MEBIBYTE = 1024 * 1024
@@ -39,7 +40,7 @@ class Wanted:
         return 0 if self.scores is None else self.scores.nbytes
 
 
-class ImageLocality(FinalScores):
+class ImageLocality(FinalScores, ScoresInRange):
     """The plugin."""
 
     name = "ImageLocality"
@@ -53,7 +54,7 @@ class ImageLocality(FinalScores):
             found = cluster.images.rows_with(name)
             if found is not None:
                 rows, size = found
-                present[rows] += times * (np.array([size]) * (rows.size / nodes.count)).astype(np.int64)
+                present[rows] += times * from_floats(np.array([size]) * (rows.size / nodes.count))
                 there = True
         return Wanted(nodes, _scored(present, MOST_PER_CONTAINER * container_count(pod)) if there else None)
 

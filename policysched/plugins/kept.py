@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Rows
 
+T = TypeVar("T")
 FEW = 2
 """How many rows are worked out one by one."""
 OfRows = Callable[[Rows], NDArray[Any]]
 OfRow = Callable[[int], int | None]
-"""The same for one row; None where plain numbers would not tell the same."""
+"""The same for one row; None where only arrays tell the same."""
 
 
 class Kept:
@@ -32,14 +33,16 @@ class Kept:
         cluster: The rows.
         of_rows: Answers for rows.
         of_row: Answers for one row, None where that takes arrays.
-        dtype: What holds an answer.
+        dtype: What holds an answer; those that it cannot hold are kept in 64 bits.
     """
 
-    __slots__ = ("__weakref__", "_answers", "_cluster", "_of_row", "_of_rows", "_seen")
+    __slots__ = ("__weakref__", "_answers", "_cluster", "_dtype", "_of_row", "_of_rows", "_range", "_seen")
 
     def __init__(self, cluster: Cluster, of_rows: OfRows, of_row: OfRow | None, dtype: type[np.integer]) -> None:
         self._cluster = cluster
         self._of_rows, self._of_row = of_rows, of_row
+        self._dtype = dtype
+        self._range = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         self._answers: NDArray[Any] = np.zeros(0, dtype)
         self._seen = 0
 
@@ -47,6 +50,11 @@ class Kept:
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
         return self._answers.nbytes
+
+    def distinct(self) -> list[int]:
+        """List the answers that rows had when they were last asked for, each once."""
+        found: list[int] = np.unique(self._answers).tolist()
+        return found
 
     def of(self, rows: Rows) -> NDArray[Any]:
         """Give the answers of rows; not to be changed.
@@ -63,24 +71,37 @@ class Kept:
         changed = journal.since(self._seen) if self._answers.size == capacity else None
         self._seen = journal.position
         if changed is None:
-            self._answers = np.zeros(capacity, self._answers.dtype)
-            self._answers[: nodes.size] = self._of_rows(slice(0, nodes.size))
+            answers = self._of_rows(slice(0, nodes.size))
+            self._answers = np.zeros(capacity, self._dtype)
+            self._put(slice(0, nodes.size), answers)
         elif self._of_row is None or changed[0].size > FEW:
-            self._answers[changed[0]] = self._of_rows(changed[0])
+            self._put(changed[0], self._of_rows(changed[0]))
         else:
             for row in changed[0].tolist():
-                answer = self._of_row(row)
-                self._answers[row] = self._of_rows(np.array([row]))[0] if answer is None else answer
+                self._renew_row(row, self._of_row(row))
+
+    def _renew_row(self, row: int, answer: int | None) -> None:
+        if answer is not None and self._range[0] <= answer <= self._range[1]:
+            self._answers[row] = answer
+        else:
+            self._put([row], self._of_rows(np.array([row])))
+
+    def _put(self, rows: Rows | list[int], answers: NDArray[Any]) -> None:
+        """Keep answers, in wider numbers from now on if one of them needs that."""
+        lowest, highest = self._range
+        if answers.size and not lowest <= answers.min() <= answers.max() <= highest:
+            self._answers = self._answers.astype(np.int64, copy=False)
+        self._answers[rows] = answers
 
 
-class Shared:
+class Shared(Generic[T]):
     """The answers that somebody holds, by cluster and by what is asked for."""
 
     def __init__(self) -> None:
-        self._kept: weakref.WeakKeyDictionary[Cluster, weakref.WeakValueDictionary[Hashable, Kept]]
+        self._kept: weakref.WeakKeyDictionary[Cluster, weakref.WeakValueDictionary[Hashable, T]]
         self._kept = weakref.WeakKeyDictionary()
 
-    def of(self, cluster: Cluster, key: Hashable, make: Callable[[], Kept]) -> Kept:
+    def of(self, cluster: Cluster, key: Hashable, make: Callable[[], T]) -> T:
         """Give the answers for a key, made if nobody holds them."""
         kept = self._kept.get(cluster)
         if kept is None:

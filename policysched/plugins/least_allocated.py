@@ -1,7 +1,7 @@
 """The strategy LeastAllocated: the more of its resources a node would have left, the better.
 
-Knows amounts only. All divisions are of whole numbers that are not negative, so that NumPy's floor is Go's
-truncation.
+Knows amounts only. Divisions of ordinary amounts are of whole numbers that are not negative, so that NumPy's floor is
+Go's truncation.
 
 Source: plugins/noderesources/least_allocated.go, v1.36.
 """
@@ -13,8 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from policysched.framework import MAX_NODE_SCORE, Rows, Scores
-from policysched.plugins.allocation import Wanted
+from policysched.plugins.allocation import Wanted, weighted_mean
 from policysched.plugins.bases import ONE, constant
+from policysched.state.amounts import Amounts
+from policysched.state.int64_arrays import quotients
 
 NOTHING, HIGHEST = constant(0), constant(MAX_NODE_SCORE)
 
@@ -25,8 +27,10 @@ def least_allocated(wanted: Wanted, rows: Rows) -> Scores:
     Shapes: R rows -> (R,).
     Missing: resources that a row does not have do not count there; with none at all the score is 0.
     """
-    capacity = wanted.capacity(rows)
-    left = capacity - wanted.taken(rows)
+    capacity, taken = wanted.capacity(rows), wanted.taken(rows)
+    if not wanted.are_ordinary(capacity, taken):
+        return weighted_mean(wanted, capacity, taken, _left)
+    left = capacity - taken
     left -= wanted.amounts
     np.maximum(left, NOTHING, out=left)
     left *= HIGHEST
@@ -36,8 +40,13 @@ def least_allocated(wanted: Wanted, rows: Rows) -> Scores:
     return scores
 
 
+def _left(used: Amounts, capacity: Amounts) -> Amounts:
+    """Give what is left in percent, 0 where more is used than there is."""
+    return np.where(used > capacity, 0, quotients((capacity - used) * MAX_NODE_SCORE, capacity))
+
+
 def least_allocated_on_row(wanted: Wanted, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Give the same for one row."""
+    """Give the same for one row of ordinary amounts."""
     total = weight = 0
     for capacity, used, amount, factor in zip(have, taken, wanted.plain_amounts, wanted.weights.tolist(), strict=True):
         if capacity:

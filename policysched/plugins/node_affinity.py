@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from policysched.framework import (
+    MAX_NODE_SCORE,
     SKIP,
     Action,
     Aspect,
@@ -47,6 +48,7 @@ from policysched.model.selectors import SelectorError
 from policysched.plugins.bases import OwnRowOnly, row_count
 from policysched.plugins.hints import nodes_of
 from policysched.plugins.node_selection import AskedRows, SelectorTest, terms_nbytes
+from policysched.state.int64_arrays import quotients
 from policysched.state.nodes import NodeTable
 
 ENFORCED, UNMATCHED = 1, 2
@@ -153,9 +155,16 @@ class NodeAffinity(OwnRowOnly):
                 np.add(scores, one.weight, out=scores, where=held)
         return scores
 
-    def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
+    def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores:
         """Scale by the highest sum."""
-        return default_normalize(scores, feasible, reverse=False)
+        if self.stays_in_range(state):
+            return default_normalize(scores, feasible, reverse=False)
+        highest = int(scores.max(initial=0, where=feasible))
+        return quotients(scores * MAX_NODE_SCORE, highest) if highest else scores
+
+    def stays_in_range(self, state: Wishes) -> bool:
+        """Tell whether no weight is below 0; the API server lets no such one through."""
+        return all(one.weight >= 0 for one in state.weighted)
 
     def events(self) -> Sequence[Hint]:
         """Nodes that come to match help."""

@@ -26,9 +26,6 @@ def node_affinity(arguments: Arguments) -> NodeAffinity:
         UsageError: the added affinity is not valid.
     """
     added = converted(NodeAffinity.name, arguments, NodeAffinityArguments).added_affinity
-    for one in added.preferred if added else ():
-        if not -(2**31) <= one.weight < 2**31:
-            raise refusal(NodeAffinity.name, "addedAffinity", f"a weight of {one.weight} does not fit into 32 bits")
     try:
         return NodeAffinity(added)
     except SelectorError as error:

@@ -110,6 +110,10 @@ class PodTopologySpread:
         """Score the rows, knowing which are feasible."""
         return state.finals(feasible)
 
+    def stays_in_range(self, state: SoftState) -> bool:
+        """Tell whether every maxSkew is at least 1."""
+        return state.in_range
+
     def events(self) -> Sequence[Hint]:
         """Nodes and placed pods that count differently can help, and so can updates of the pod itself."""
         return spread_hints(self._defaults)

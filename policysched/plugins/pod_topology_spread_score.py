@@ -25,6 +25,7 @@ from policysched.plugins.pod_topology_spread_rows import Labelled
 from policysched.plugins.pod_topology_spread_sums import DomainSums
 from policysched.plugins.present import Present
 from policysched.state.domains import NO_DOMAIN
+from policysched.state.int64_arrays import quotients
 from policysched.state.tallies import Tally
 
 Floats = NDArray[np.float64]
@@ -182,7 +183,7 @@ class SoftState:
         cluster: the rows.
     """
 
-    __slots__ = ("_constraints", "_keys", "_labelled", "_wish", "_wishes", "nodes")
+    __slots__ = ("_constraints", "_keys", "_labelled", "_wish", "_wishes", "in_range", "nodes")
 
     def __init__(
         self,
@@ -196,6 +197,8 @@ class SoftState:
         self._wish = wish
         self._wishes: tuple[Wish, ...] = ()
         self._keys = labels
+        self.in_range = all(one.max_skew >= 1 for one in constraints)
+        """Whether no score can be below 0: that takes a maxSkew that the API server refuses."""
         self._labelled = Labelled(labels, cluster)
 
     @property
@@ -259,10 +262,12 @@ def _normalized(scores: Scores, scored: Scores) -> Scores:
         return scores
     lowest = int(scored[scored.argmin()])
     np.subtract(highest + lowest, scores, out=scores)
+    if lowest < 0:
+        # kube-scheduler marks rows that it passes over with -1, and takes others of that score for such
+        return np.where(scores == highest + lowest + 1, 0, quotients(scores * MAX_NODE_SCORE, highest))
     scores *= MAX_NODE_SCORE
     scores //= highest
-    # scores below 0 come from a maxSkew below 1, which the API server refuses
-    return scores if lowest >= 0 else np.clip(scores, 0, MAX_NODE_SCORE)
+    return scores
 
 
 @functools.lru_cache(maxsize=4096)

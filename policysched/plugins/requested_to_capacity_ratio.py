@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Rows, Scores
 from policysched.plugins.allocation import Wanted
+from policysched.state.int64_arrays import quotients
 
 FULL: Final = 100
 HIGHEST_POINT: Final = 10
@@ -48,11 +49,14 @@ class RequestedToCapacityRatio:
         Missing: resources that a row does not have, and those that score 0, do not count there; with none at all
             the score is 0.
         """
-        capacity = wanted.capacity(rows)
-        used = wanted.taken(rows) + wanted.amounts
-        np.minimum(used, capacity, out=used)
-        used *= FULL
-        used //= np.maximum(capacity, 1)
+        capacity, taken = wanted.capacity(rows), wanted.taken(rows)
+        used = taken + wanted.amounts
+        if wanted.are_ordinary(capacity, taken):
+            np.minimum(used, capacity, out=used)
+            used *= FULL
+            used //= np.maximum(capacity, 1)
+        else:
+            used = np.where(used > capacity, FULL, quotients(used * FULL, np.where(capacity == 0, 1, capacity)))
         scores = self._curve.take(used, mode="clip")
         scores[capacity == 0] = 0
         total, weight = wanted.weights @ scores, wanted.weight_of(scores)

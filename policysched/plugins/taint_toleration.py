@@ -30,7 +30,7 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod, Taint
 from policysched.model.taints import count_intolerable, preferring_tolerations, tolerates_all
-from policysched.plugins.bases import OwnRowOnly
+from policysched.plugins.bases import OwnRowOnly, ScoresInRange
 from policysched.plugins.hints import nodes_of, updates_itself
 from policysched.plugins.verdicts import Verdicts
 from policysched.state.nodes import NodeTable
@@ -46,7 +46,7 @@ class Judged:
     verdicts: Verdicts[tuple[Taint, ...]]
 
 
-class TaintToleration(OwnRowOnly):
+class TaintToleration(OwnRowOnly, ScoresInRange):
     """The plugin."""
 
     name = "TaintToleration"

@@ -27,7 +27,7 @@ from policysched.plugins.node_selection import selector_test
 
 KEPT = 256
 """How many masks are kept."""
-_ENCODER = msgspec.msgpack.Encoder()
+_ENCODER = msgspec.json.Encoder()
 
 
 class Reach:

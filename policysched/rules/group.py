@@ -188,6 +188,10 @@ class Member:
         """Score rows; where a rule normalises, the final scores come with `normalize` alone."""
         return state.answers(rows)
 
+    def stays_in_range(self, state: Lane[ScoreLine] | Finals) -> bool:  # noqa: ARG002 - scores are clipped
+        """Give True."""
+        return True
+
     def normalize(self, state: Finals, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`
         """Normalise each rule's values over the feasible rows and combine them."""
         return state.of(feasible)

@@ -99,15 +99,15 @@ def _measured(cluster: Cluster, item: MetricInput, rows: Rows) -> NDArray[np.flo
 def _amount(cluster: Cluster, side: str, resource: str, rows: Rows) -> NDArray[np.float64]:
     nodes = cluster.nodes
     if resource == "pods":
-        allocatable, requested = nodes.pods_allowed.data, nodes.pods_count.data
+        allocatable, requested = nodes.pods_allowed.data, nodes.pods_count.data[rows]
     else:
-        allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
+        allocatable, requested = nodes.allocatable(resource), nodes.requested(resource, rows)
     if side == "allocatable":
         amounts = allocatable[rows]
     elif side == "requested":
-        amounts = requested[rows]
+        amounts = requested
     else:
-        amounts = allocatable[rows] - requested[rows]
+        amounts = allocatable[rows] - requested
     return np.asarray(amounts, np.float64)
 
 

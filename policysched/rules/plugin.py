@@ -156,6 +156,10 @@ class PolicyPlugin:
         """Score rows; where a rule normalises, the final scores come with `normalize` alone."""
         return state.answers(rows)
 
+    def stays_in_range(self, state: ScoreState) -> bool:  # noqa: ARG002 - scores are clipped
+        """Give True."""
+        return True
+
     def normalize(self, state: ScoreState, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`
         """Normalise each rule's values over the feasible rows and combine them."""
         return combine(state.normalized(feasible))

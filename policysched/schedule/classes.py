@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from policysched.model.objects import Container, Pod, PodSpec, PodStatus, Volume, workload_owner
 
-_ENCODER = msgspec.msgpack.Encoder(order="deterministic")
+_ENCODER = msgspec.json.Encoder(order="deterministic")
 _NO_STATUS = PodStatus()
 
 

@@ -29,7 +29,7 @@ class Decision:
     rejection: Status | None = None
     """The PreFilter status that turned the pod away on every node."""
     failure: Status | None = None
-    """The Filter or PreScore status of a plugin that failed."""
+    """The Filter, PreScore or Score status of a plugin that failed."""
     row: int = -1
     """The selected node's row, −1 where no node was feasible."""
     tied: RowNumbers = field(default_factory=lambda: NO_ROWS)
@@ -93,6 +93,8 @@ class Decision:
         """Say which plugin failed, and how."""
         if self.failure is not None and self.failure is self.evaluation.filter_failure:
             return f'running "{self.failure.plugin}" filter plugin: {self.failure.message}'
+        if self.failure is not None and self.failure is not self.evaluation.score_failure:
+            return self.failure.message
         if self.failure is not None:
             return f'running PreScore plugin "{self.failure.plugin}": {self.failure.message}'
         if self.rejection is None or self.rejection.rejects:

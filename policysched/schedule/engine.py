@@ -90,8 +90,8 @@ class Engine:
             return Decision(self.cluster, pod, evaluation)
         ranking = evaluation.ranking()
         [tied] = (ranking == ranking[ranking.argmax()]).nonzero()
-        if evaluation.score_failure is not None and feasible_count > 1:
-            return Decision(self.cluster, pod, evaluation, failure=evaluation.score_failure)
+        if feasible_count > 1 and (failure := evaluation.score_failure or evaluation.stray()) is not None:
+            return Decision(self.cluster, pod, evaluation, failure=failure)
         return Decision(self.cluster, pod, evaluation, row=self._draw(tied), tied=tied, feasible_count=feasible_count)
 
     def _refresh(self, key: Hashable, evaluation: Evaluation) -> None:

@@ -30,6 +30,10 @@ MANY = 8
 """One in how many rows are so many that it is quicker to go through all rows, without picking any."""
 NARROWED = 1
 """The first rejecting filter of rows that narrowing leaves out, where anything narrows."""
+_OUT_OF_RANGE = (
+    'applying score defaultWeights on Score plugins: plugin "{}" returns an invalid score {}, '
+    f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
+)
 WIDEST_NARROW_TOTAL = 2**31 - 1
 """The largest total that fits into 32 bits."""
 
@@ -132,6 +136,16 @@ class Evaluation:
         if self.feasible_count < total.size:
             np.putmask(total, ~feasible, self.infeasible)
         return total
+
+    def stray(self) -> Status | None:
+        """Give the status of the first plugin whose final score on a feasible row is none of 0 to 100.
+
+        Source: pkg/scheduler/framework/runtime/framework.go (RunScorePlugins).
+        """
+        for track in self.scores:
+            if track.strays and (score := track.stray(self.feasible())) is not None:
+                return Status(Code.ERROR, (_OUT_OF_RANGE.format(track.plugin.name, score),), track.plugin.name)
+        return None
 
     def admits(self, row: int) -> bool:
         """Tell whether every filter lets a row pass, be it among the nodes that narrowing leaves or not."""

@@ -23,6 +23,7 @@ from policysched.framework import (
     Everywhere,
     FilterPlugin,
     Hint,
+    InRange,
     LeavingOut,
     Mask,
     RowNumbers,
@@ -39,6 +40,8 @@ from policysched.state.interner import MISSING
 PRE_FILTER_RESULT = "PreFilterResult"
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
+FEW: Final = 16
+"""Up to how many scores are looked at faster as plain numbers."""
 Reach = Callable[[Any, RowNumbers], Rows]
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
@@ -46,6 +49,14 @@ NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 def _where(differs: Mask, rows: Rows) -> RowNumbers:
     """Select the rows where something differs."""
     return differs.nonzero()[0] if isinstance(rows, slice) else rows[differs]
+
+
+def _leaves_range(scores: Scores) -> bool:
+    """Tell whether one of the scores is none of 0 to 100."""
+    if scores.size > FEW:
+        return not 0 <= scores.min() <= scores.max() <= MAX_NODE_SCORE
+    numbers = scores.tolist()
+    return bool(numbers) and not 0 <= min(numbers) <= max(numbers) <= MAX_NODE_SCORE
 
 
 class FilterTrack:
@@ -105,7 +116,10 @@ class FilterTrack:
 class ScoreTrack:
     """A score plugin's values: weighted final scores, or raw ones where the plugin normalises."""
 
-    __slots__ = ("_capacity", "_reach", "flat", "normalizes", "plugin", "reads", "state", "values", "weight")
+    __slots__ = (
+        *("_capacity", "_reach", "checked", "flat", "normalizes", "plugin", "reads", "state", "strays", "values"),
+        "weight",
+    )
 
     def __init__(self, plugin: ScorePlugin, weight: int, state: Any) -> None:
         self.plugin = plugin
@@ -118,11 +132,16 @@ class ScoreTrack:
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
         """True while every value is 0."""
+        self.checked = not (isinstance(plugin, InRange) and plugin.stays_in_range(state))
+        """Whether a final score may be none of 0 to 100."""
+        self.strays = self.checked and self.normalizes
+        """Whether that has to be looked at before a decision."""
 
     def recompute(self, capacity: int, size: int) -> None:
         """Ask for all rows in use."""
         self._capacity = capacity
         self.flat = True
+        self.strays = self.checked and self.normalizes
         if size:
             self._ask(slice(0, size))
 
@@ -149,11 +168,29 @@ class ScoreTrack:
         normalized = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
         return None if normalized is None else normalized * self.weight
 
+    def stray(self, feasible: Mask) -> int | None:
+        """Give a final score of a feasible row, before its weight, that is none of 0 to 100; None where there is none.
+
+        Of several it is the lowest, or the highest if none is below 0.
+        """
+        if self.normalizes:
+            finals = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
+        else:
+            finals = self.plugin.score(self.state, slice(0, feasible.size))
+        if finals is None:
+            return None
+        among = finals[feasible]
+        lowest, highest = int(among.min(initial=0)), int(among.max(initial=0))
+        return lowest if lowest < 0 else highest if highest > MAX_NODE_SCORE else None
+
     def _raw(self, size: int) -> Scores:
         return np.zeros(size, np.int64) if self.flat else self.values[:size].astype(np.int64, copy=False)
 
     def _ask(self, rows: Rows) -> RowNumbers:
         scores = self.plugin.score(self.state, rows)
+        if self.checked and not self.normalizes and _leaves_range(scores):
+            self.strays = True
+            scores = np.clip(scores, 0, MAX_NODE_SCORE)
         if self.flat:
             if not np.count_nonzero(scores):
                 return NO_ROWS

@@ -33,12 +33,12 @@ class Column:
         """The elements of a column of codes, for the interner that gave them."""
         return self.data
 
-    def deepen(self, depth: int) -> None:
-        """Make sure that there are so many arrays, doubled when they run out; new ones have the fill value."""
+    def resize(self, depth: int) -> None:
+        """Keep so many arrays; new ones have the fill value."""
         have, capacity = self.data.shape
-        if depth > have:
-            more = np.full((max(have, depth - have), capacity), self.fill, self.data.dtype)
-            self.data = np.concatenate((self.data, more))
+        data = np.full((depth, capacity), self.fill, self.data.dtype)
+        data[: min(have, depth)] = self.data[:depth]
+        self.data = data
 
     def widen(self, capacity: int) -> None:
         """Make room for more elements; they have the fill value."""

@@ -15,7 +15,7 @@ from policysched.model.objects import Pod
 from policysched.model.priority import pod_priority, qos_class
 from policysched.state.pods import PlacedPod
 
-_ENCODER = msgspec.msgpack.Encoder(order="deterministic")
+_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class Kinds:

@@ -7,6 +7,7 @@ A row may hold pods without a node (its node was deleted before its pods, or is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from policysched.model.features import declared_features
 from policysched.model.objects import Node, Taint
 from policysched.model.requests import Allocatable, allocatable
 from policysched.state.amounts import AmountTables
-from policysched.state.columns import ColumnSet
+from policysched.state.columns import ColumnSet, Rows
 from policysched.state.footprint import Footprint
 from policysched.state.interner import MISSING, Interner, Strings
 from policysched.state.texts import TextColumns
@@ -25,6 +26,7 @@ SPARE_SETS = 64
 """How many sets of taints, and of features, there may be before those that no node has are given up."""
 NOTHING = 0
 """The code of the empty set of taints, and of features: the first one that each interner gives."""
+EVERY: Final = slice(None)
 
 
 class NodeTable:
@@ -86,10 +88,12 @@ class NodeTable:
         data: NDArray[np.int64] = self.amounts.allocatable[self.amounts.place(resource)]
         return data
 
-    def requested(self, resource: str) -> NDArray[np.int64]:
-        """Give what placed and assumed pods request of a resource."""
-        data: NDArray[np.int64] = self.amounts.requested[self.amounts.place(resource)]
-        return data
+    def requested(self, resource: str, rows: Rows = EVERY) -> NDArray[np.int64]:
+        """Give what placed and assumed pods request of a resource on rows.
+
+        Shapes: (R,), not to be written to.
+        """
+        return self.amounts.requested_of(resource, rows)
 
     def row_for(self, name: str) -> int:
         """Give the row of a node's name, taking a free one for a name that has none."""

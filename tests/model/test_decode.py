@@ -266,3 +266,38 @@ def test_absurd_times_count_as_absent_or_as_times(stamp: str) -> None:
     made = decode_node({"metadata": {"name": "n", "creationTimestamp": stamp}})
     found = seconds_of(made.metadata.creation_timestamp)
     assert found is None or found < 0
+
+
+def term(weight: object) -> dict[str, Any]:
+    preferred = [{"weight": weight, "preference": {}}]
+    return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        term(2**31),
+        term(10**20),
+        term(-(2**31) - 1),
+        term(1e2),
+        {"priority": 2**31},
+        {"topologySpreadConstraints": [{"maxSkew": 2**31}]},
+        {"topologySpreadConstraints": [{"maxSkew": 1, "minDomains": 10**30}]},
+        {"containers": [{"ports": [{"hostPort": 2**40}]}]},
+    ],
+)
+def test_a_number_beyond_the_32_bits_that_the_api_has_is_malformed(spec: dict[str, Any]) -> None:
+    raw = {"metadata": {"name": "p"}, "spec": spec}
+    for form in (raw, json.dumps(raw).encode()):
+        with pytest.raises(ObjectError):
+            decode_pod(form)
+
+
+def test_the_largest_and_lowest_numbers_of_the_api_are_read() -> None:
+    for number in (2**31 - 1, -(2**31)):
+        pod = decode_pod({"spec": term(number) | {"priority": number}})
+        assert pod.spec.priority == number
+    node = decode_node({"metadata": {"name": "n"}, "status": {"images": [{"names": ["i"], "sizeBytes": 2**63 - 1}]}})
+    assert node.status.images[0].size_bytes == 2**63 - 1
+    with pytest.raises(ObjectError):
+        decode_node({"metadata": {"name": "n"}, "status": {"images": [{"names": ["i"], "sizeBytes": 2**63}]}})

@@ -178,3 +178,16 @@ def test_text_of_a_quantity_reads_back_as_the_same(amount: str) -> None:
 def test_zero_is_the_neutral_amount() -> None:
     assert Quantity(5, -3).plus(ZERO) == Quantity(5, -3)
     assert ZERO.plus(Quantity(5, -3)) == Quantity(5, -3)
+
+
+@pytest.mark.parametrize("text", ["0" * 200_000 + "!", "1" * 200_000 + "!", "." + "2" * 200_000 + "x", "E" * 200_000])
+def test_a_long_malformed_quantity_is_refused_in_one_pass(text: str) -> None:
+    with pytest.raises(QuantityError):
+        value(text)
+
+
+def test_a_sum_of_the_lowest_number_stays_narrow_as_in_go() -> None:
+    lowest = Quantity(-(2**62)).plus(Quantity(-(2**62)))
+    assert lowest == Quantity(-(2**63))
+    assert lowest.plus(lowest).wide
+    assert lowest.scaled(-3) == lowest.scaled(-4) == 0

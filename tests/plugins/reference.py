@@ -1,10 +1,11 @@
 """The scores of resources and images, worked out one node at a time from objects.
 
-Written for reading, from kube-scheduler's sources, with Python's unbounded integers and its doubles.
+Written for reading, from kube-scheduler's sources; whole numbers are put into 64 bits by the C library's own type.
 """
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,18 +14,32 @@ from fractions import Fraction
 from policysched.model.images import container_count, pod_images
 from policysched.model.names import is_scalar_resource_name
 from policysched.model.objects import Node, Pod
-from policysched.model.requests import allocatable, incoming_amount, placed_nonzero, placed_requests
+from policysched.model.requests import allocatable, incoming_amount, incoming_requests, placed_nonzero, placed_requests
 from policysched.plugins.resource_names import by_name
 from tests.build import MIB
 
 
+def int64(number: int) -> int:
+    return ctypes.c_int64(number).value
+
+
+def divided(number: int, divisor: int) -> int:
+    """Go's quotient, towards zero."""
+    return int64(math.trunc(Fraction(number, divisor)))
+
+
+def truncated(value: float) -> int:
+    """Go's int64(value), as amd64 has it: what does not fit is the lowest one."""
+    return math.trunc(value) if -(2.0**63) <= value < 2.0**63 else -(2**63)
+
+
 def requested(placed: Iterable[Pod], resource: str) -> int:
-    return sum(by_name(placed_requests(one)).get(resource, 0) for one in placed)
+    return int64(sum(by_name(placed_requests(one)).get(resource, 0) for one in placed))
 
 
 def nonzero(placed: Sequence[Pod], resource: str) -> int:
     if resource in {"cpu", "memory"}:
-        return sum(placed_nonzero(one)[resource == "memory"] for one in placed)
+        return int64(sum(placed_nonzero(one)[resource == "memory"] for one in placed))
     return requested(placed, resource)
 
 
@@ -39,28 +54,28 @@ def used(incoming: Pod, node: Node, placed: Sequence[Pod], weights: Mapping[str,
         wanted = incoming_amount(incoming, resource, nonzero=True)
         capacity = by_name(allocatable(node)).get(resource, 0)
         if capacity and (wanted or not is_scalar_resource_name(resource)):
-            found.append((weight, nonzero(placed, resource) + wanted, capacity))
+            found.append((weight, int64(nonzero(placed, resource) + wanted), capacity))
     return found
 
 
 def least_allocated(found: Sequence[Used]) -> int:
     total = sum(
-        weight * (0 if amount > capacity else (capacity - amount) * 100 // capacity)
+        weight * (0 if amount > capacity else divided(int64(int64(capacity - amount) * 100), capacity))
         for weight, amount, capacity in found
     )
-    return total // sum(weight for weight, _, _ in found) if found else 0
+    return divided(int64(total), sum(weight for weight, _, _ in found)) if found else 0
 
 
 def most_allocated(found: Sequence[Used]) -> int:
-    total = sum(weight * (min(amount, capacity) * 100 // capacity) for weight, amount, capacity in found)
-    return total // sum(weight for weight, _, _ in found) if found else 0
+    total = sum(weight * divided(int64(min(amount, capacity) * 100), capacity) for weight, amount, capacity in found)
+    return divided(int64(total), sum(weight for weight, _, _ in found)) if found else 0
 
 
 def requested_to_capacity_ratio(found: Sequence[Used], points: Sequence[tuple[int, int]]) -> int:
     """`points` are utilisations with scores of 0 to 10."""
     total = weights = 0
     for weight, amount, capacity in found:
-        score = on_curve(points, 100 if amount > capacity else amount * 100 // capacity)
+        score = on_curve(points, 100 if amount > capacity else divided(int64(amount * 100), capacity))
         if score > 0:
             total += score * weight
             weights += weight
@@ -83,12 +98,12 @@ def balanced(incoming: Pod, node: Node, placed: Sequence[Pod], resources: Sequen
             continue
         capacities.append(capacity)
         without.append(requested(placed, resource))
-        added.append(without[-1] + wanted)
-    return 50 + (50 + evenness(added, capacities) - evenness(without, capacities)) // 2
+        added.append(int64(without[-1] + wanted))
+    return 50 + divided(int64(50 + evenness(added, capacities) - evenness(without, capacities)), 2)
 
 
 def evenness(used: Sequence[int], capacities: Sequence[int]) -> int:
-    fractions = [min(amount / capacity, 1.0) for amount, capacity in zip(used, capacities, strict=True)]
+    fractions = [min(float(amount) / float(capacity), 1.0) for amount, capacity in zip(used, capacities, strict=True)]
     deviation = 0.0
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
@@ -101,7 +116,17 @@ def evenness(used: Sequence[int], capacities: Sequence[int]) -> int:
         for fraction in fractions:
             squares += (fraction - mean) * (fraction - mean)
         deviation = math.sqrt(squares / len(fractions))
-    return int((1 - deviation) * 100.0)
+    return truncated((1 - deviation) * 100.0)
+
+
+def shortages(incoming: Pod, node: Node, placed: Sequence[Pod]) -> list[str]:
+    """What a pod finds too little of, in the order in which it is said."""
+    room = allocatable(node)
+    short = ["Too many pods"] if len(placed) + 1 > room.pods else []
+    for resource, wanted in by_name(incoming_requests(incoming)).items():
+        if wanted > 0 and wanted > int64(by_name(room).get(resource, 0) - requested(placed, resource)):
+            short.append(f"Insufficient {resource}")
+    return short
 
 
 def image_locality(incoming: Pod, node: Node, nodes: Sequence[Node]) -> int:
@@ -110,7 +135,7 @@ def image_locality(incoming: Pod, node: Node, nodes: Sequence[Node]) -> int:
     for wanted in pod_images(incoming):
         sizes = [size for one in nodes if (size := size_on(one, wanted)) is not None]
         if size_on(node, wanted) is not None:
-            present += int(float(sizes[0]) * (len(sizes) / len(nodes)))
+            present = int64(present + truncated(float(sizes[0]) * (len(sizes) / len(nodes))))
     least, most = 23 * MIB, 1000 * MIB * container_count(incoming)
     present = least if present < least else min(present, most)
     return 100 * (present - least) // (most - least)

@@ -126,7 +126,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         affinity(required={"nodeSelectorTerms": [{"matchLabels": {"a": "b"}}]}),
         "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchLabels: there is no",
     ),
-    ("NodeAffinity", affinity(preferred=[{"weight": 2**31}]), "addedAffinity: a weight of 2147483648 does not fit"),
+    ("NodeAffinity", affinity(preferred=[{"weight": 2**31}]), "[0].weight: expected `int` <= 2147483647"),
     (FIT, {"ignored": None}, "ignored: there is no such field"),
     (FIT, {"ignoredResources": [None]}, 'ignoredResources[0]: "" is not a name of a resource'),
     (FIT, strategy(resources=[{"name": "cpu", "weight": 101}, None]), "resources[0].weight: 101 is not between"),

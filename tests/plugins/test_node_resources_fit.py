@@ -15,6 +15,7 @@ from policysched.model.objects import (
     ResourceRequirements,
 )
 from policysched.plugins.node_resources_fit import NodeResourcesFit
+from policysched.plugins.resource_shortages import MOST_BITS
 from tests.build import cluster, device_class, node, pod
 from tests.plugins.ask import filtered, hinted, node_change, pod_change
 
@@ -117,12 +118,11 @@ def test_node_resources_fit_epoch_moves_with_device_classes_only() -> None:
     assert plugin.epoch(with_class(state)) != before
 
 
-def test_node_resources_fit_counts_29_resources_of_a_pod_and_refuses_more() -> None:
-    names = [f"example.com/r{number:02}" for number in range(30)]
-    status = fit(cluster(node()), requests=dict.fromkeys(names[:29], "1"))
-    assert status == unresolvable(*(f"Insufficient {name}" for name in names[:29]))
-    refused = filtered(NodeResourcesFit(), pod(requests=dict.fromkeys(names, "1")), cluster(node()))
-    assert refused == unresolvable("policysched counts at most 29 kinds of resources of one pod")
+@pytest.mark.parametrize("count", [MOST_BITS, MOST_BITS + 1, 200])
+def test_node_resources_fit_lists_however_many_resources_are_short(count: int) -> None:
+    names = [f"example.com/r{number:03}" for number in range(count)]
+    status = fit(cluster(node()), requests=dict.fromkeys(names, "1"))
+    assert status == unresolvable(*(f"Insufficient {name}" for name in names))
 
 
 def test_node_resources_fit_sees_pods_that_are_placed_later() -> None:

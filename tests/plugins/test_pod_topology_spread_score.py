@@ -18,6 +18,7 @@ from policysched.model.objects import (
     Requirement,
     Taint,
 )
+from policysched.plugins.pod_topology_spread import PodTopologySpread
 from policysched.plugins.pod_topology_spread_score import natural_log
 from tests.build import cluster, node, pod
 from tests.plugins.spread_build import BAR, HOST, around, crowd, hard, incoming, scores, soft
@@ -140,9 +141,12 @@ def test_inclusion_policies_do_not_matter_to_the_score_over_host_names() -> None
     assert scores(over_nodes, cluster(*around(), *crowd(a=1)), "ab") == {"a": 100, "b": 100}
 
 
-def test_a_skew_below_1_that_no_api_server_lets_through_keeps_scores_within_bounds() -> None:
-    found = scores(incoming(soft("zone", -3), soft(HOST, 0)), cluster(*around(), *crowd(a=9)), "abxy")
-    assert all(0 <= score <= 100 for score in found.values())
+@pytest.mark.parametrize(("skew", "found"), [(0, {"a": -9, "x": 0}), (-3, {"a": -50, "x": 100})])
+def test_a_skew_below_1_that_no_api_server_lets_through_may_lead_out_of_range(skew: int, found: dict[str, int]) -> None:
+    of, made, plugin = incoming(soft("zone", skew)), cluster(*around(), *crowd(a=9)), PodTopologySpread()
+    assert scores(of, made, "ax") == found
+    assert not plugin.stays_in_range(plugin.prepare_score(of, made))
+    assert plugin.stays_in_range(plugin.prepare_score(incoming(soft("zone", 1)), made))
 
 
 @pytest.mark.parametrize(

@@ -137,3 +137,8 @@ def test_the_order_of_keys_does_not_matter() -> None:
 def test_what_policies_read_is_added() -> None:
     assert class_key(PLAIN, "a") != class_key(SIBLINGS["name"], "b")
     assert class_key(PLAIN, "a") == class_key(SIBLINGS["annotations"], "a") != class_key(PLAIN)
+
+
+def test_numbers_of_any_size_make_a_class() -> None:
+    keys = {class_key(pod(requests={"x.io/y": amount})) for amount in (10**20, -(10**20), 10**20 + 1, "10")}
+    assert len(keys) == 4

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from policysched.model.int64 import MAX, MIN
 from policysched.state.amounts import CPU, FIRST_PLACES, MEMORY, MOST_KNOWN, AmountTables, Rows, at
 from policysched.state.columns import FIRST_CAPACITY, ColumnSet
 from policysched.state.footprint import Footprint
@@ -101,3 +102,87 @@ def test_resources_that_no_node_has_are_not_kept_for_ever() -> None:
         tracemalloc.stop()
     assert kept < 1000 * MOST_KNOWN
     assert at(made.allocatable, made.places(("cpu",)), slice(0, 3)).tolist() == [[1, 2, 3]]
+
+
+def taking(**amounts: int) -> Footprint:
+    """A footprint of these resources of the group x.io, and nothing else."""
+    return Footprint(tuple((f"x.io/{name}", amount) for name, amount in amounts.items()), 0, 0, ())
+
+
+def test_a_resource_has_a_place_as_long_as_some_node_has_it() -> None:
+    made = AmountTables(ColumnSet())
+    made.take(0, taking(gpu=3, fpga=4), 1)
+    made.take(1, taking(gpu=5), 1)
+    assert made.place("x.io/gpu") == 0
+    assert made.requested_of("x.io/gpu", slice(0, 3)).tolist() == [3, 5, 0]
+    made.store(1, {"x.io/gpu": 8})
+    made.store(2, {"x.io/gpu": 8, "x.io/zero": 0})
+    place = made.place("x.io/gpu")
+    assert place > 0
+    assert made.requested[place, :3].tolist() == made.counted[place, :3].tolist() == [3, 5, 0]
+    assert made.unplaced(0) == {"x.io/fpga": 4}
+    made.take(0, taking(gpu=2), 1)
+    made.store(1, {})
+    assert made.place("x.io/gpu") == place
+    made.store(2, {})
+    assert made.place("x.io/gpu") == 0
+    assert not made.allocatable.any()
+    assert not made.requested.any()
+    assert made.unplaced(0) == {"x.io/fpga": 4, "x.io/gpu": 5}
+    assert made.requested_of("x.io/gpu", np.array([1, 0])).tolist() == [5, 5]
+
+
+def test_a_place_that_is_given_back_is_used_again_and_all_others_keep_their_amounts() -> None:
+    made = tables()
+    before = made.version
+    for row in range(3):
+        made.store(row, {name: 9 for name in NAMES if name != "x.io/2"})
+    assert made.version > before
+    assert made.place("x.io/2") == 0
+    kept = [name for name in NAMES if name != "x.io/2"]
+    assert sorted(made.place(name) for name in kept) == list(range(1, len(kept) + 1))
+    for name in kept:
+        assert made.allocatable[made.place(name), :3].tolist() == [9, 9, 9]
+        assert made.requested_of(name, slice(0, 3)).tolist() == [1, 1, 1]
+    assert made.requested_of("x.io/2", slice(0, 3)).tolist() == [1, 1, 1]
+    made.store(0, dict.fromkeys([*kept, "x.io/new"], 9))
+    assert made.place("x.io/new") == len(kept) + 1
+
+
+def test_tables_are_as_large_as_what_nodes_have() -> None:
+    made = AmountTables(ColumnSet())
+    first = made.allocatable.nbytes
+    names = [f"x.io/{number}" for number in range(1000)]
+    made.take(0, Footprint(tuple((name, 1) for name in names), 0, 0, ()), 1)
+    assert made.allocatable.nbytes == first
+    made.store(0, dict.fromkeys(names, 2))
+    assert made.allocatable.nbytes > first
+    made.store(0, dict.fromkeys(names[:10], 2))
+    assert made.allocatable.nbytes <= 16 * first
+    made.store(0, {"cpu": 1})
+    assert made.allocatable.nbytes == made.requested.nbytes == made.counted.nbytes == first
+    made.take(0, Footprint(tuple((name, 1) for name in names), 0, 0, ()), -1)
+    assert made.unplaced(0) == {}
+
+
+@pytest.mark.parametrize("offered", [False, True])
+def test_sums_wrap_around_and_come_back(offered: bool) -> None:
+    made = AmountTables(ColumnSet())
+    if offered:
+        made.store(0, {"x.io/a": 1})
+    large = Footprint((("cpu", MAX), ("memory", MIN), ("x.io/a", MAX)), MAX, MIN, ())
+    small = Footprint((("cpu", 3), ("memory", 4), ("x.io/a", 5)), 6, 7, ())
+    for one, count in ((large, 1), (small, 1), (large, 1)):
+        made.take(0, one, count)
+    assert made.requested[[CPU, MEMORY], 0].tolist() == [1, 4]
+    assert made.counted[[CPU, MEMORY], 0].tolist() == [4, 7]
+    assert made.requested_of("x.io/a", slice(0, 1)).tolist() == [3]
+    made.take(0, large, -1)
+    assert made.requested_of("x.io/a", slice(0, 1)).tolist() == [MIN + 4]
+    assert dict(made.owing) == ({} if offered else {0: 1})
+    made.take(0, large, -1)
+    made.take(0, small, -1)
+    assert not made.requested.any()
+    assert not made.counted.any()
+    assert not made.owing
+    assert made.unplaced(0) == {}
