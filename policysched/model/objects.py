@@ -83,6 +83,7 @@ __all__ = [
     "DeviceClass",
     "DeviceClassSpec",
     "ImageSource",
+    "Int32",
     "LabelSelector",
     "LabelsSpec",
     "Metadata",
