@@ -5,7 +5,7 @@ that a placement changes in one element. A pod's weight depends on its kind alon
 lives as long as somebody holds it: nobody has to say that it is no longer needed.
 
 Weights may be fractions. A row's sum is then taken anew with `math.fsum`, so that it does not depend on the order in
-which pods came and went.
+which pods came and went. So it is, from then on, where a single weight is so large that whole sums might leave 64 bits.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.model.int64 import wrap
 from policysched.state.anchors import ANYTHING, Anchor, anchors_met
 from policysched.state.columns import Column, ColumnSet
 from policysched.state.kinds import Kinds
@@ -28,6 +29,8 @@ Facet = Anchor | int
 """What pods are looked up by: a namespace and label that they have, or the number of what they state about others."""
 FEW = 8
 """Of how many kinds the pods are looked for kind by kind when a tally is filled."""
+WIDEST = 2**50
+"""The largest weight of whole sums: thousands of such pods on a row stay within 64 bits."""
 Weigh = Callable[[PlacedPod], float]
 """A weight for a pod of a kind; it may read nothing that pods of one kind differ in."""
 
@@ -57,7 +60,9 @@ class Tally:
         """Weigh a kind; tell whether its pods count."""
         weight = self._weigh(placed)
         if weight:
-            self.weights[kind] = weight
+            if abs(weight) > WIDEST:
+                self.column.data = self.column.data.astype(np.float64, copy=False)
+            self.weights[kind] = int(weight) if self.column.data.dtype == np.int64 else weight
         return bool(weight)
 
     def fill(self, pods: PodTable, kinds: int) -> None:
@@ -89,7 +94,8 @@ class Tally:
         """Add a pod that came to its row, or with -1 take off one that left it."""
         self.version += 1
         if self.column.data.dtype == np.int64:
-            self.column.data[placed.row] += sign * self.weights[placed.kind]
+            data, row = self.column.data, placed.row
+            data[row] = wrap(data.item(row) + sign * int(self.weights[placed.kind]))
         else:
             self._sum(placed.row, pods)
 

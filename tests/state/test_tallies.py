@@ -212,3 +212,24 @@ def test_nothing_is_left_of_a_tally_that_nobody_holds_where_it_was_to_be_found()
     made.tallies.of("k", functools.partial(asking, weighed), among=[("x", None, None)])
     made.set_pod(pod("b", on="n1", labels=WEB, priority=1))
     assert weighed == []
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["filled", "followed"])
+def test_weights_of_any_size_are_summed_and_taken_off(before: bool) -> None:
+    def weigh(placed: PlacedPod) -> float:
+        return float(dict(placed.footprint.amounts).get("memory", 0))
+
+    made = cluster(node("n1"), node("n2"))
+    held = made.tallies.of("bytes", weigh) if before else None
+    amounts = {"a": 2**63 - 1, "b": -(10**17), "c": 7, "d": 2**50, "e": 2**62, "f": 2**62}
+    for name, amount in amounts.items():
+        made.set_pod(pod(name, on="n2" if name == "d" else "n1", requests={"memory": amount}))
+    tally = held or made.tallies.of("bytes", weigh)
+    rows = [made.nodes.row_of[name] for name in ("n1", "n2")]
+    assert tally.counts[rows].tolist() == [math.fsum([2.0**63, -1e17, 7.0, 2.0**62, 2.0**62]), 2.0**50]
+    for name in "abef":
+        made.remove_pod(f"default.{name}")
+    assert tally.counts[rows].tolist() == [7, 2.0**50]
+    for name in "cd":
+        made.remove_pod(f"default.{name}")
+    assert not tally.counts.any()
