@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from policysched.app import shape
 from policysched.app.files import Document
 from policysched.app.findings import Finding, explained, policy_name
+from policysched.app.hidden import hidden_characters
 from policysched.errors import UsageError
 from policysched.language import Diagnostic
 from policysched.model.decode import ObjectError
@@ -68,10 +69,10 @@ def findings(policy: Object, document: Document | None = None, cluster: Cluster 
     if not isinstance(policy, Mapping) or not shape.is_meant(policy):
         raise UsageError(f"expected an object of kind {KIND}")
     name = policy_name(policy)
-    found = [
-        Finding(name, explained(one, document), document, one.message.startswith(shape.UNKNOWN))
-        for one in _diagnostics(policy, cluster)
-    ]
+    said = list(_diagnostics(policy, cluster))
+    wrong = {one.field for one in said if one.severity == "error"}
+    said += [one for one in hidden_characters(policy) if one.field not in wrong]
+    found = [Finding(name, explained(one, document), document, one.message.startswith(shape.UNKNOWN)) for one in said]
     yield from sorted(found, key=lambda one: one.place() or (0, 0))
 
 

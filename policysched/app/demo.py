@@ -17,6 +17,7 @@ from policysched.app.stage import Stage, stage
 from policysched.app.tables import plain_table
 from policysched.framework import PREFIX
 from policysched.model.policy import KIND
+from policysched.visible import visible
 
 Object = dict[str, Any]
 BROKEN: Final = 'node.labels["disk"] = "ssd"'
@@ -145,7 +146,7 @@ def decision_parts(decisions: Sequence[tuple[str, str, Object]], width: int) -> 
         None, ["pod", "node", *headings], [[pod, node, *scores[pod]] for pod, node, _ in decisions], numbers
     )
     for text in dict.fromkeys(rules.values()):
-        yield Text(f"{RULES}: {text}")
+        yield Text(visible(f"{RULES}: {text}"))
 
 
 def _columns(scores: Iterable[Object]) -> list[str]:

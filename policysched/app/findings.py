@@ -13,6 +13,7 @@ from policysched.app import places
 from policysched.app.files import Document
 from policysched.app.places import Place
 from policysched.language import Diagnostic, render
+from policysched.visible import visible
 
 _COMMENT_HELP: Final = 'YAML takes what follows " #" for a comment: quote the text'
 Object = Mapping[str, Any]
@@ -61,9 +62,11 @@ class Finding:
     def text(self) -> str:
         """Show the finding with carets under the line of its file."""
         found, place = self.diagnostic, self.place()
-        about = f"{self.policy} {found.field}:{found.line}:{found.column}".lstrip()
+        about = f"{visible(self.policy)} {visible(found.field)}:{found.line}:{found.column}".lstrip()
         if self.document is None or place is None:
-            return f"{found.severity}[{found.code}]: {found.message}\n  --> {about}" + _help_line("  ", found.help)
+            return f"{found.severity}[{found.code}]: {visible(found.message)}\n  --> {about}" + _help_line(
+                "  ", found.help
+            )
         moved = replace(found, line=place.line, column=place.column, end_column=self.end(place), help=None)
         gutter = " " * (len(str(place.line)) + 2)
         shown = render(moved, "\n".join(self.document.source.lines), self.document.file)
@@ -99,4 +102,4 @@ def explained(one: Diagnostic, document: Document | None) -> Diagnostic:
 
 
 def _help_line(indent: str, text: str | None) -> str:
-    return f"\n{indent}= help: {text}" if text else ""
+    return f"\n{indent}= help: {visible(text)}" if text else ""

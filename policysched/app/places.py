@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -68,10 +69,10 @@ def inside(node: Node, source: list[str], line: int, column: int) -> Place:
     lines = node.value.split("\n")
     current = lines[min(line, len(lines)) - 1]
     before = "".join(lines[: line - 1]) + current[: column - 1]
-    marks = list(_solid(node, source))
+    solid = sum(not one.isspace() for one in before)
+    marks = list(islice(_solid(node, source), solid + 1))
     if not marks:
         return start(node)
-    solid = sum(not one.isspace() for one in before)
     if solid < len(marks) and (solid == 0 or (not current[column - 1 : column].isspace() and column <= len(current))):
         return marks[solid][0]
     last, end = marks[min(solid, len(marks)) - 1]

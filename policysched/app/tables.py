@@ -15,6 +15,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from policysched.visible import visible
+
 LIMIT: Final = 20
 Record = Mapping[str, Any]
 
@@ -53,24 +55,28 @@ def plain_table(
         collapse_padding=True,
     )
     for index, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if index in numbers else "left", overflow="fold")
+        table.add_column(Text(visible(column)), justify="right" if index in numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(visible(cell)) for cell in row))
     return table
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(visible(text), style)
 
 
 def _headline(record: Record) -> Iterator[Text]:
     pod, profile = record["pod"], record["schedulerName"]
     if record["result"] == "Scheduled":
-        yield Text(f"pod {pod} → node {record['selected']} (profile {profile})", "bold")
+        yield _line(f"pod {pod} → node {record['selected']} (profile {profile})", "bold")
         best = record["best"]
         if len(best) > 1:
-            yield Text(f"drawn from {len(best)} nodes of the highest score: {_names(best)}")
+            yield _line(f"drawn from {len(best)} nodes of the highest score: {_names(best)}")
     elif record["result"] == "Error":
-        yield Text(f"pod {pod} cannot be decided (profile {profile}): {record['error']}", "bold")
+        yield _line(f"pod {pod} cannot be decided (profile {profile}): {record['error']}", "bold")
     else:
-        yield Text(f"pod {pod} fits no node (profile {profile})", "bold")
-        yield Text(record.get("fitError", ""))
+        yield _line(f"pod {pod} fits no node (profile {profile})", "bold")
+        yield _line(record.get("fitError", ""))
 
 
 def _scores(record: Record) -> Table:
@@ -97,7 +103,7 @@ def _rejections(rejected: Mapping[str, Any]) -> Table:
             f"{rejected[node]['plugin']}: {'; '.join(rejected[node]['reasons'])}" for node in names[LIMIT:]
         )
         said = ", ".join(f"{count} by {reason}" for reason, count in counts.most_common())
-        table.caption = Text(f"… and {len(names) - LIMIT} nodes: {said}")
+        table.caption = _line(f"… and {len(names) - LIMIT} nodes: {said}")
         table.caption_justify = "left"
     return table
 

@@ -18,7 +18,8 @@ from policysched.cli.demo import demo
 from policysched.cli.dry_run import dry_run
 from policysched.cli.explain import explain
 from policysched.cli.fmt import fmt
-from policysched.cli.output import visible
+from policysched.cli.logs import show_every_record
+from policysched.cli.output import say_error
 from policysched.cli.run import run
 from policysched.cli.sandbox import sandbox
 from policysched.cli.version import version
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A locale that cannot say → and a file's name that is no text are no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
+    show_every_record()
     sys.exit(execute(arguments))
 
 
@@ -85,5 +87,5 @@ def _call(arguments: list[str]) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"error: {visible(' '.join(message.split()))}\n")
+    say_error(" ".join(message.split()))
     return code

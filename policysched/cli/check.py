@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from policysched.cli.options import Context, Kubeconfig
-from policysched.cli.output import count, print_finding, visible
+from policysched.cli.output import count, print_finding, say, say_error, say_json
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,25 +69,25 @@ def _nodes(names: list[str], kubeconfig: Path | None, context: str | None) -> Cl
 
 def _print(found: Checked, output: CheckFormat) -> None:
     if output is CheckFormat.JSON:
-        typer.echo(json.dumps([one.to_dict() for one in found.findings], indent=2, ensure_ascii=False))
+        say_json([one.to_dict() for one in found.findings])
     elif output is CheckFormat.GITHUB:
         _print_annotations(found)
     else:
         for one in found.findings:
             print_finding(one.text())
     for problem in found.problems:
-        typer.echo(f"error: {visible(str(problem))}", err=True)
+        say_error(problem)
     if output is not CheckFormat.JSON and (found.policies or not found.problems):
-        typer.echo(_summary(found))
+        say(_summary(found))
 
 
 def _print_annotations(found: Checked) -> None:
     from policysched.cli.github import annotation, problem  # noqa: PLC0415 - as above
 
     for one in found.findings:
-        typer.echo(visible(annotation(one)))
+        say(annotation(one))
     for error in found.problems:
-        typer.echo(visible(problem(error)))
+        say(problem(error))
 
 
 def _summary(found: Checked) -> str:

@@ -7,8 +7,10 @@ import logging
 
 from rich.console import Console, RenderableType
 from rich.status import Status
+from rich.text import Text
 
 from policysched.cli.output import console
+from policysched.visible import visible, visible_lines
 
 
 class _Terminal:
@@ -20,14 +22,14 @@ class _Terminal:
         self.width = out.width
 
     def say(self, text: str) -> None:
-        self._out.print(text, soft_wrap=not self._out.is_terminal)
+        self._out.print(visible_lines(text), soft_wrap=not self._out.is_terminal)
 
     def show(self, part: RenderableType) -> None:
         self._out.print(part)
 
     def working(self, text: str) -> None:
         if self._status is not None:
-            self._status.update(text)
+            self._status.update(Text(visible(text)))
 
 
 def demo() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Annotated
 
@@ -17,7 +16,7 @@ from policysched.cli.options import (
     PrometheusUrl,
     TableFormat,
 )
-from policysched.cli.output import print_finding, print_parts, visible
+from policysched.cli.output import print_finding, print_parts, say, say_json
 from policysched.cli.waiting import wait_for
 
 
@@ -59,11 +58,11 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     record = report.to_dict()
     for note in (inputs.wanted.note, *(f"note: {one}" for one in report.metric_problems)):
         if note:
-            typer.echo(visible(note), err=True)
+            say(note, stderr=True)
     for one in found:
         print_finding(one.text(), stderr=True)
     if output is TableFormat.JSON:
-        typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
+        say_json(record)
     else:
         print_parts(decision_parts(record))
     return int(any(one.is_error for one in found))

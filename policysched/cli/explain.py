@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,7 +9,7 @@ import typer
 from rich.text import Text
 
 from policysched.cli.options import TableFormat
-from policysched.cli.output import console, finding_text
+from policysched.cli.output import console, finding_text, say_json
 
 if TYPE_CHECKING:
     from policysched.app.explain import Explained
@@ -43,12 +42,12 @@ def explain(
     if code is not None:
         found = look_up(code)
         if output is TableFormat.JSON:
-            typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+            say_json(found.to_dict())
         else:
             _print(found)
     elif output is TableFormat.JSON:
         listed = [{"code": one.code, "severity": one.severity, "title": one.title} for one in explain_all()]
-        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+        say_json(listed)
     else:
         _list(explain_all())
     return 0

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from policysched.cli.output import console, count, print_finding, visible
+from policysched.cli.output import console, count, print_finding, say, say_error
 from policysched.errors import PolicyschedError
+from policysched.visible import visible_lines
 
 if TYPE_CHECKING:
     from policysched.app.fmt_files import Outcome
@@ -43,7 +44,7 @@ class _Run:
             self._deal(one)
         except PolicyschedError as error:
             self.unusable += 1
-            typer.echo(f"error: {visible(str(error))}", err=True)
+            say_error(error)
             return
         self.broken += bool(findings)
         self.changed += one.count > 0
@@ -61,7 +62,7 @@ class _Run:
             write(one.name, one.after)
         if one.count:
             done = "would reformat" if self.check or self.diff else "reformatted"
-            typer.echo(f"{done} {visible(one.shown)} ({count(one.count, 'expression')})", err=self.err)
+            say(f"{done} {one.shown} ({count(one.count, 'expression')})", stderr=self.err)
 
     def summary(self) -> str:
         """Say how many files there were of each sort."""
@@ -95,7 +96,7 @@ def fmt(
     run = _Run(check, diff, err=diff or _STDIN in files)
     for outcome in format_files(files):
         run.take(outcome)
-    typer.echo(run.summary(), err=run.err)
+    say(run.summary(), stderr=run.err)
     return run.code()
 
 
@@ -106,4 +107,4 @@ def _print_diff(lines: Iterable[str]) -> None:
         return
     for line in lines:
         style = next((style for start, style in _STYLES.items() if line.startswith(start)), "")
-        out.print(Text(line, style), end="", soft_wrap=True)
+        out.print(Text(visible_lines(line), style), end="", soft_wrap=True)

@@ -13,6 +13,7 @@ from typing import Final
 from policysched.app.files import STDIN, shown
 from policysched.app.findings import Finding
 from policysched.errors import UsageError
+from policysched.visible import visible
 
 _DATA: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY: Final = {**_DATA, ":": "%3A", ",": "%2C"}
@@ -26,17 +27,17 @@ def annotation(one: Finding) -> str:
     if one.document is not None and place is not None and one.document.file != shown(STDIN):
         where |= {"file": _path(one.document.file), "line": place.line, "col": place.column}
         where["endColumn"] = one.end(place)
-    help_text = f"\nhelp: {found.help}" if found.help else ""
-    return _command(found.severity, {**where, "title": found.code}, f"{found.message}{help_text}")
+    help_text = f"\nhelp: {visible(found.help)}" if found.help else ""
+    return _command(found.severity, {**where, "title": found.code}, f"{visible(found.message)}{help_text}")
 
 
 def problem(error: UsageError) -> str:
     """Give the command for a file that cannot be read."""
     match = _PLACED.fullmatch(str(error))
     if match is None:
-        return _command("error", {}, str(error))
+        return _command("error", {}, visible(str(error)))
     where = {"file": _path(match["file"]), "line": match["line"], "col": match["col"]}
-    return _command("error", where, match["message"])
+    return _command("error", where, visible(match["message"]))
 
 
 def _path(file: str) -> str:

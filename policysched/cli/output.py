@@ -1,19 +1,24 @@
-"""Printing: Rich on a terminal, the same texts without colour and at full width elsewhere."""
+"""Printing: Rich on a terminal, the same texts without colour and at full width elsewhere.
+
+All that commands print goes through here, so that nothing of an object, a file or a server's answer reaches a terminal
+as it is.
+"""
 
 from __future__ import annotations
 
 import sys
-import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
+import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from policysched.visible import visible, visible_json, visible_lines
+
 WIDTH: Final = 200
 """The width where nobody looks at a terminal, so that no table is cut."""
-_HIDDEN: Final = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 _FINDING: Final[Mapping[str, str]] = {
     r"\Aerror\[\w+\](?=:)": "bold red",
     r"\Awarning\[\w+\](?=:)": "bold yellow",
@@ -39,14 +44,19 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
         out.print(part, soft_wrap=not (out.is_terminal or isinstance(part, Table)))
 
 
-def visible(text: str) -> str:
-    """Show what a terminal would obey or turn round, instead of doing so: names and messages come from files."""
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}"
-        if character not in "\n\t" and unicodedata.category(character) in _HIDDEN
-        else character
-        for character in text
-    )
+def say(text: str, *, stderr: bool = False) -> None:
+    """Print a line; whatever it holds, it stays one line."""
+    typer.echo(visible(text, None), err=stderr)
+
+
+def say_error(problem: object) -> None:
+    """Print what is wrong as one line on stderr, cut where it is long."""
+    typer.echo(f"error: {visible(str(problem))}", err=True)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON."""
+    typer.echo(visible_json(value))
 
 
 def print_finding(text: str, *, stderr: bool = False) -> None:
@@ -56,7 +66,7 @@ def print_finding(text: str, *, stderr: bool = False) -> None:
 
 def finding_text(text: str) -> Text:
     """Colour what a finding says."""
-    shown = Text(visible(text))
+    shown = Text(visible_lines(text))
     for pattern, style in _FINDING.items():
         shown.highlight_regex(pattern, style)
     return shown

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from policysched.cli.output import say
 from policysched.cli.stopping import stop_on_signals
 
 
@@ -39,6 +40,6 @@ def sandbox(
 
 
 def _announce(url: str, kubeconfig: Path) -> None:
-    typer.echo(f"the sandbox listens on {url}, for this machine only; Ctrl-C ends it")
-    typer.echo(f"  kubectl --kubeconfig {kubeconfig} get nodes")
-    typer.echo(f"  policysched run --kubeconfig {kubeconfig}")
+    say(f"the sandbox listens on {url}, for this machine only; Ctrl-C ends it")
+    say(f"  kubectl --kubeconfig {kubeconfig} get nodes")
+    say(f"  policysched run --kubeconfig {kubeconfig}")

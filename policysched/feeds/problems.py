@@ -13,6 +13,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from policysched.errors import PolicyschedError
+from policysched.visible import visible
 
 log = logging.getLogger(__name__)
 LONGEST: Final = 200
@@ -111,6 +112,5 @@ class Troubles:
 
 def one_line(text: object) -> str:
     """Make foreign text fit for a log and a status: one line of printable characters, cut where it is long."""
-    line = " ".join(str(text).split())
-    line = "".join(letter if letter.isprintable() else "?" for letter in line)
+    line = visible(" ".join(str(text).split()))
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

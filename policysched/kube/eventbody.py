@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from policysched.framework import Event
+from policysched.visible import visible
 
 NOTE_LIMIT = 1024
 """Units: bytes."""
@@ -121,7 +122,8 @@ def series_body(count: int, last: datetime) -> bytes:
 
 
 def shorten(note: str) -> str:
-    """Cut a note to the longest that the API server takes, and mark the cut."""
+    """Write a note out in visible characters, cut to the longest that the API server takes; the cut is marked."""
+    note = visible(note)
     encoded = note.encode()
     if len(encoded) <= NOTE_LIMIT:
         return note

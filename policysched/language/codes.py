@@ -236,6 +236,13 @@ CODES: Mapping[str, Code] = {
             "number": ('`{input}` is "{value}" on node {node}, which is no number', "it is missing there"),
         },
     ),
+    "W0706": Code(
+        "character that nobody sees",
+        "the text holds {character}, which nobody sees",
+        "leave it out, or write what is meant",
+        "",
+        "policy",
+    ),
     "W0707": Code(
         "score tells nodes hardly apart",
         "the score is the same on every node",

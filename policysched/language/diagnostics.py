@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from policysched.language.codes import CODES
 from policysched.language.syntax import Span
+from policysched.visible import visible
 
 Severity: TypeAlias = Literal["error", "warning"]
 WIDEST: Final = 120
@@ -89,19 +90,19 @@ def diagnose(code: str, text: str, span: Span, variant: str = "", **values: obje
 def render(diagnostic: Diagnostic, text: str, title: str) -> str:
     """Show a diagnostic under its line of the text, with carets.
 
-    Characters that would move the carets (controls, directions) are shown as one replacement character each.
+    Characters that nobody sees or that turn others round are written out; carets count what is shown.
     """
     lines = text.split("\n")
     line = lines[min(diagnostic.line, len(lines)) - 1].removesuffix("\r")
     before, marked = line[: diagnostic.column - 1], line[diagnostic.column - 1 : diagnostic.end_column - 1]
-    line, before, marked = _window(line, before, marked)
+    line, before, marked = (_printable(part) for part in _window(line, before, marked))
     number = str(diagnostic.line)
     gutter = " " * (len(number) + 2) + "|"
     shown = [
         f"{diagnostic.severity}[{diagnostic.code}]: {_printable(diagnostic.message)}",
-        f"{' ' * (len(number) + 1)}--> {title}:{diagnostic.line}:{diagnostic.column}",
+        f"{' ' * (len(number) + 1)}--> {visible(title)}:{diagnostic.line}:{diagnostic.column}",
         gutter,
-        f" {number} | {_printable(line)}".rstrip(),
+        f" {number} | {line}".rstrip(),
         f"{gutter} {' ' * _width(before)}{'^' * max(1, _width(marked))}",
     ]
     if diagnostic.help:
@@ -125,14 +126,7 @@ def _window(line: str, before: str, marked: str) -> tuple[str, str, str]:
 
 
 def _printable(text: str) -> str:
-    return "".join(_shown(character) for character in text)
-
-
-def _shown(character: str) -> str:
-    if character == "\t":
-        return " "
-    hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-    return "\N{REPLACEMENT CHARACTER}" if hidden else character
+    return visible(text.replace("\t", " "))
 
 
 def _width(text: str) -> int:

@@ -44,6 +44,14 @@ WARNING_EXPLANATIONS: Final[Mapping[str, Explanation]] = {
         'filters:\n- name: model\n  require: node.labels["gpu-model"] == "A100"\n',
         "kind: Node\napiVersion: v1\nmetadata:\n  name: gpu-1\n  labels: {gpu-model: A100}\n",
     ),
+    "W0706": Explanation(
+        "A text of the policy holds a control character, one without width, or one that turns round what follows it.",
+        "Nobody sees such a character, but it counts: the text equals no label that looks the same, and a reader may "
+        "take it for another text. They come with copied texts, and some are put there on purpose. In what is printed, "
+        "logged and written to objects they are written out.",
+        'filters:\n- name: model\n  require: "node.labels[\\"gpu\\"] == \\"A100\\u200b\\""\n',
+        'filters:\n- name: model\n  require: \'node.labels["gpu"] == "A100"\'\n',
+    ),
     "W0707": Explanation(
         "A score gives every node the same number, or numbers at most one point apart.",
         "Scores run from 0 to 100 and are clipped there: a share between 0 and 1 is next to nothing beside the other "

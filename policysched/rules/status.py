@@ -16,6 +16,7 @@ from policysched.language.diagnostics import Diagnostic
 from policysched.model.policy import Policy, PolicyCondition
 from policysched.rules.presence import Presence, Survey
 from policysched.rules.store import Entry
+from policysched.visible import visible
 
 MAX_DIAGNOSTICS = 50
 _REASONS = {"E01": "SyntaxError", "E02": "NameError", "E03": "TypeError", "E04": "ScopeError", "E05": "RuleError"}
@@ -124,7 +125,7 @@ def _condition(policy: Policy, kind: str, holds: bool, reason: str, message: str
         "type": kind,
         "status": value,
         "reason": reason,
-        "message": message,
+        "message": visible(message),
         "observedGeneration": policy.metadata.generation,
         "lastTransitionTime": _since(policy.status.conditions, kind, value) or now.strftime(_TIME),
     }
@@ -142,8 +143,8 @@ def _instances(policy: Policy, instance: str, generation: int, inputs: Iterable[
 
 
 def _input(one: Presence) -> Status:
-    said: Status = {"name": one.name, "present": one.present, "total": one.total}
-    return said | {"problem": one.problem} if one.problem else said
+    said: Status = {"name": visible(one.name), "present": one.present, "total": one.total}
+    return said | {"problem": visible(one.problem)} if one.problem else said
 
 
 def _diagnostic(one: Diagnostic) -> Status:
@@ -154,8 +155,8 @@ def _diagnostic(one: Diagnostic) -> Status:
         "line": one.line,
         "column": one.column,
         "endColumn": one.end_column,
-        "message": one.message,
-        "help": one.help,
+        "message": visible(one.message),
+        "help": one.help and visible(one.help),
     }
     return {key: value for key, value in said.items() if value is not None}
 

@@ -20,6 +20,7 @@ from policysched.schedule.queue import Queue
 from policysched.schedule.queued import QueuedPod
 from policysched.state.changes import Change
 from policysched.state.cluster import Cluster
+from policysched.visible import visible
 
 log = logging.getLogger(__name__)
 NOTE_LIMIT = 1024
@@ -114,6 +115,7 @@ class Binder:
             reason: Unschedulable or SchedulerError.
             message: The whole text; the event's is cut where it is too long.
         """
+        message = visible(message)
         self._record(pod, "Warning", "FailedScheduling", "Scheduling", _shortened(message))
         if _has_condition(pod, reason, message):
             return

@@ -211,7 +211,7 @@ def test_what_a_file_says_never_controls_the_terminal(command: Command, write: W
     bad = BAD.replace("{name: p}", '{name: "p\\e[2J\\u202e"}').replace("node.zone = 5", '"nod\\e == 1"')
     for arguments in (("check",), ("check", "-o", "github"), ("fmt",)):
         done = command(*arguments, write("p.yaml", bad))
-        assert "\N{REPLACEMENT CHARACTER}" in done.out + done.problem
+        assert "\\x1b" in done.out + done.problem
         assert not {"\x1b", "\u202e"} & {*done.out, *done.problem}
     done = command("check", write("p.yaml", '"\\e[2J": 1\n"\\e[2J": 2\n'))
-    assert done.problem == 'error: p.yaml:2:1: key "\N{REPLACEMENT CHARACTER}[2J" is there twice\n'
+    assert done.problem == 'error: p.yaml:2:1: key "\\x1b[2J" is there twice\n'

@@ -43,7 +43,7 @@ def test_render_is_the_form_of_the_documentation() -> None:
     [
         ('"漢" x', ' 1 | "漢" x', "   |      ^"),
         ("\t x", " 1 |   x", "   |   ^"),
-        ("\u202e x", " 1 | \ufffd x", "   |   ^"),
+        ("\u202e x", " 1 | \\u202e x", "   |        ^"),
         ("e\u0301 x", " 1 | e\u0301 x", "   |   ^"),
         ("x\r", " 1 | x", "   | ^"),
     ],

@@ -1,0 +1,260 @@
+"""No text of an object, a file's name or a server's answer reaches a terminal, a log or an object as it is."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import io
+import json
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from rich.console import Console
+
+from policysched.app.demo import decision_parts as demo_parts
+from policysched.cli.logs import LineFormatter
+from policysched.cli.output import say, say_error, say_json
+from policysched.framework import Event
+from policysched.kube.eventbody import NOTE_LIMIT, About, create_body
+from policysched.model.policy import decode_policy
+from policysched.rules.status import make_status
+from policysched.rules.store import PolicyStore
+from policysched.schedule.binding import Binder
+from policysched.visible import LIMIT, is_hidden
+from tests.build import pod as made_pod
+from tests.cli.conftest import Command, Write
+from tests.meta.markdown import ROOT
+from tests.schedule.parts import FakeClient
+from tests.schedule.queue_parts import StandingClock
+
+NASTY: Final = {
+    "escape": "a\x1b[2J\x1b]0;forged\x07b",
+    "c1": "a\x9b2Jb\x85c",
+    "lines": "a\nerror: forged\n::error::forged\r\n2026-01-01T00:00:00 forged",
+    "percent": "a%0A::error::forged",
+    "bidi": "a\u202eb\u2066c\u2069d",
+    "zero width": "a\u200bb\u2060c\ufeffd\U000e0041e\u00ad",
+    "blank": "a\u3164b\u2800c\ufe0f",
+    "separators": "a\u2028error: forged\u2029::error::forged",
+    "markup": "a[red]b[/red][link=http://forged.example]c[/link]",
+    "long": "x" * 250_000,
+}
+TOGETHER: Final = {
+    "together": "".join(text for name, text in NASTY.items() if name != "long"),
+    "lines": NASTY["lines"],
+    "long": "x" * 20_000,
+}
+FORGED: Final = ("error: forged", "::error::forged", "2026-01-01T00:00:00 forged")
+
+
+def check_shown(text: str, limit: int = 10_000) -> None:
+    """Fail where a text would control a terminal or forge a line."""
+    assert {one for one in text if is_hidden(one)} <= {"\n"}
+    assert not [line for line in text.splitlines() if line.startswith(FORGED)]
+    assert "x" * (limit + 1) not in text
+
+
+def quoted(value: Any) -> str:
+    """Write a value into YAML."""
+    return json.dumps(value)
+
+
+def policy(text: str) -> str:
+    """Make a policy with a text wherever one may stand, some of it wrong."""
+    spec = {
+        "podSelector": {"matchLabels": {"app": text}},
+        "filters": [
+            {"name": "f", "require": f'node.labels[{quoted(text[:900])}] == "x"', "message": text},
+            {"name": text[:40], "require": f"node.{text[:60]} == 1"},
+        ],
+    }
+    metadata = {"name": text, "annotations": {"a": text}}
+    return quoted(
+        {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": metadata, "spec": spec}
+    )
+
+
+def cluster(text: str) -> str:
+    """Make nodes named by a text: one that fits, one with a taint, one that a policy keeps out."""
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
+    taint = {"key": text, "value": text, "effect": "NoSchedule"}
+    nodes = [
+        {"metadata": {"name": text, "labels": {"a": text}}, "status": status},
+        {"metadata": {"name": f"t{text}"}, "spec": {"taints": [taint]}, "status": status},
+        {"metadata": {"name": f"p{text}"}, "status": status},
+    ]
+    rule = {"name": "f", "require": 'has(node.labels["a"])', "message": text}
+    score = {"name": "s", "value": f'if(node.labels["a"] == {quoted(text[:500])}, 10, 5) ?? 1'}
+    kept = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "kept"}}
+    listed = [{"apiVersion": "v1", "kind": "Node", **one} for one in nodes]
+    return quoted({"kind": "List", "items": [*listed, {**kept, "spec": {"filters": [rule], "scores": [score]}}]})
+
+
+def pod(text: str) -> str:
+    """Make a pod named by a text."""
+    metadata = {"name": text, "namespace": text, "labels": {"app": text}}
+    spec = {"schedulerName": text, "containers": [{"name": text, "image": text}]}
+    return quoted({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+@pytest.mark.parametrize("text", TOGETHER.values(), ids=TOGETHER)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "p.json"),
+        ("check", "-o", "json", "p.json"),
+        ("check", "-o", "github", "p.json"),
+        ("check", "p.json", "--cluster", "c.json"),
+        ("fmt", "--diff", "p.json"),
+        ("dry-run", "--cluster", "c.json", "--pod", "pod.json"),
+        ("dry-run", "--cluster", "c.json", "--pod", "pod.json", "-o", "json"),
+        ("dry-run", "--cluster", "c.json", "--pod", "pod.json", "--policy", "p.json"),
+        ("dry-run", "--cluster", "c.json", "--pod", "pod.json", "--metrics-file", "m.json"),
+        ("dry-run", "--cluster", "c.json", "--pod", "p.json"),
+        ("dry-run", "--cluster", "bad.json", "--pod", "pod.json"),
+        ("dry-run", "--cluster", "c.json", "--pod", "pod.json", "--config", "config.json"),
+        ("sandbox", "--load", "bad.json"),
+    ],
+    ids=" ".join,
+)
+def test_objects_do_not_control_what_commands_print(
+    command: Command, write: Write, arguments: tuple[str, ...], text: str
+) -> None:
+    write("p.json", policy(text))
+    write("c.json", cluster(text))
+    write("pod.json", pod(text))
+    write("m.json", quoted({text: {text: text}}))
+    write("config.json", quoted({"kind": "KubeSchedulerConfiguration", "apiVersion": text, text: text}))
+    write("bad.json", quoted({"kind": text, "apiVersion": text, "metadata": {"name": text}, "spec": text}))
+    done = command(*arguments)
+    assert done.out + done.problem
+    check_shown(done.problem)
+    if "json" in arguments and done.code < 2:
+        check_shown(done.out, limit=10**9)
+        json.loads(done.out)
+    else:
+        check_shown(done.out)
+
+
+@pytest.mark.parametrize("text", [TOGETHER["together"][:80], NASTY["lines"], NASTY["separators"]])
+def test_file_names_do_not_control_what_commands_print(command: Command, tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    name = text.replace("/", "_")
+    (folder / f"{name}.yaml").write_text("kind: SchedulingPolicy\nspec: 5\n", "utf-8")
+    for arguments in (
+        ("check", "d"), ("check", "-o", "github", "d"), ("check", "-o", "json", "d"), ("check", name), ("fmt", "d"),
+        ("dry-run", "--cluster", "d", "--pod", name), ("dry-run", "--pod", name), (name,), ("explain", name),
+        ("sandbox", "--load", name), ("check", f"--{name}"), ("run", "--kubeconfig", name),
+        ("run", "--metrics-interval", name),
+    ):  # fmt: skip
+        done = command(*arguments)
+        check_shown(done.out + done.problem)
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+def test_what_is_printed_is_one_line_each(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    say(text)
+    say_error(text)
+    captured = capsys.readouterr()
+    assert (captured.out.count("\n"), captured.err.count("\n")) == (1, 1)
+    check_shown(captured.out, limit=len(text))
+    check_shown(captured.err.removeprefix("error: "), limit=LIMIT)
+    say_json({text: [text]})
+    out = capsys.readouterr().out
+    assert json.loads(out) == {text: [text]}
+    check_shown(out, limit=len(text))
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+def test_a_record_is_one_line_of_the_log(text: str) -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(LineFormatter("%(levelname)s %(name)s: %(message)s"))
+    log = logging.Logger("policysched.test")
+    log.addHandler(handler)
+    log.warning("pod=%s: %s", text, ValueError(text))
+    assert stream.getvalue().count("\n") == 1
+    try:
+        {}[text]
+    except KeyError:
+        log.exception("failed: %s", text)
+    shown = stream.getvalue()
+    check_shown(shown, limit=LIMIT)
+    assert all(line.startswith(("WARNING ", "ERROR ", "  | ")) for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+async def test_an_event_and_a_condition_hold_nothing_hidden(text: str) -> None:
+    client = FakeClient()
+    binder = Binder(None, None, client, StandingClock(), print)  # type: ignore[arg-type]
+    await binder.report_failure(made_pod("a"), "Unschedulable", text)
+    await asyncio.sleep(0)
+    [event], [(_, condition)] = client.events, client.conditions
+    check_shown(condition["message"] + event.note, limit=LIMIT)
+    assert len(condition["message"]) < LIMIT + 60
+    body = json.loads(
+        create_body(
+            About.of(Event(made_pod("a"), "Warning", "R", "A", text, datetime(2026, 1, 1, tzinfo=UTC))), "e", "h"
+        )
+    )
+    check_shown(body["note"])
+    assert len(body["note"].encode()) <= NOTE_LIMIT
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+def test_a_status_holds_nothing_hidden(text: str) -> None:
+    raw = json.loads(policy(text))
+    raw["metadata"]["name"] = "p"
+    raw["spec"]["filters"][1]["name"] = "g"
+    store = PolicyStore()
+    list(store.applying(decode_policy(raw)))
+    entry = store.get("p")
+    assert entry is not None
+    status = make_status(entry, "policysched", datetime(2026, 1, 1, tzinfo=UTC))
+    assert status["diagnostics"]
+    told = [str(part) for one in (*status["diagnostics"], *status["conditions"]) for part in one.values()]
+    check_shown("\n".join(told), limit=LIMIT)
+
+
+def test_the_demo_shows_names_as_they_are_written() -> None:
+    text = NASTY["escape"]
+    record = {"scores": {text: {text: 5}}, "rules": {text: {"filters": {}, "scores": {text: {text: 5.0}}}}}
+    out = Console(file=io.StringIO(), width=300, markup=False)
+    for part in demo_parts([(text, text, record)], 100):
+        out.print(part)
+    check_shown(out.file.getvalue())  # type: ignore[attr-defined]
+
+
+ALLOWED: Final = {"policysched/cli/output.py"}
+OWN_TEXTS: Final = {
+    "policysched/cli/version.py": "the version",
+    "policysched/cli/explain.py": "explanations, which are ours",
+    "policysched/cli/fmt.py": "a file's bytes or its difference, for a program; a terminal gets visible ones",
+    "policysched/cli/demo.py": "made visible there",
+}
+"""Modules that print by themselves, and what."""
+
+
+def test_nothing_is_printed_past_the_edge() -> None:
+    """Whoever prints asks `policysched.cli.output`."""
+    found = set()
+    for path in sorted((ROOT / "policysched").rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if any(_prints(node) for node in ast.walk(ast.parse(path.read_text("utf-8")))):
+            found.add(name)
+    assert found - ALLOWED == set(OWN_TEXTS)
+
+
+def _prints(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    called = ast.unparse(node.func)
+    return (
+        called in ("print", "typer.echo", "typer.secho", "Console", "rich.print")
+        or called.endswith((".print", ".writelines"))
+        or (called.startswith(("sys.stdout.", "sys.stderr.")) and called.endswith("write"))
+    )
