@@ -10,9 +10,9 @@ from __future__ import annotations
 import enum
 import json
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from policysched.language.types import Type
 
@@ -120,10 +120,11 @@ class Typed:
         nesting: How many aggregates stand in each other.
         high: A power of two that no value reaches in magnitude.
         low: The negative power of two that no magnitude but 0 goes under.
+        answers: What was found in it, by who looked; see `per_graph`.
     """
 
-    __slots__ = ("__weakref__", "args", "data", "high", "inner", "inputs", "local", "low", "nesting", "normalizes",
-                 "op", "tallies", "type")  # fmt: skip
+    __slots__ = ("__weakref__", "answers", "args", "data", "high", "inner", "inputs", "local", "low", "nesting",
+                 "normalizes", "op", "tallies", "type")  # fmt: skip
 
     def __init__(
         self, op: Op, args: tuple[Typed, ...], inner: tuple[Typed, ...], data: Constant | Input, result: Type
@@ -140,11 +141,28 @@ class Typed:
         self.nesting: int = (op in AGGREGATES) + max((part.nesting for part in parts), default=0)
         self.local: bool = not self.normalizes and not self.nesting
         self.high, self.low = _magnitude(op, parts, data)
+        self.answers: dict[object, Any] = {}
 
     def __repr__(self) -> str:
         # Not the arguments: a graph may hold one of them exponentially often.
         data = "" if self.data is None else f" {self.data!r}"
         return f"<{self.op.value}{data}: {self.type}>"
+
+
+T = TypeVar("T")
+_ABSENT: Final[Any] = object()
+
+
+def per_graph(look: Callable[[Typed], T]) -> Callable[[Typed], T]:
+    """Have a function look into each graph once: what it found goes when the graph does."""
+
+    def found(root: Typed) -> T:
+        answer: T = root.answers.get(look, _ABSENT)
+        if answer is _ABSENT:
+            answer = root.answers[look] = look(root)
+        return answer
+
+    return found
 
 
 _NODES: weakref.WeakValueDictionary[object, Typed] = weakref.WeakValueDictionary()

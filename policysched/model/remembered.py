@@ -53,6 +53,10 @@ class Remembered(Generic[T]):
             self._kept[key] = answer, size
         return answer
 
+    def forget(self) -> None:
+        """Give all answers up."""
+        self._kept.clear()
+
     @property
     def nbytes(self) -> int:
         """The memory that all answers are estimated to take. Units: bytes."""

@@ -21,6 +21,7 @@ from policysched.framework import NO_ROWS, Mask, RowNumbers, Rows
 from policysched.plugins.present import Present
 from policysched.state.domains import NO_DOMAIN, Domains, DomainTable
 from policysched.state.journal import Journal
+from policysched.state.memory import part_of
 from policysched.state.nodes import NodeTable
 from policysched.state.tallies import Tally
 
@@ -46,8 +47,8 @@ class SummedTally:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the sums and of what was summed up. Units: bytes."""
-        return self.sums.nbytes + self._counted.nbytes
+        """The memory of the sums, of what was summed up, and of the tally. Units: bytes."""
+        return self.sums.nbytes + self._counted.nbytes + self.tally.nbytes
 
     def renew(self) -> Sums:
         """Bring the sums up to the tally; the domains are up to date."""
@@ -171,9 +172,9 @@ class DomainSums:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, what is shared included. Units: bytes."""
-        tallies = sum(part.tally.counts.nbytes for part in self._parts)
-        return self._sums.nbytes + self._domains.of_row.nbytes + tallies + sum(one.nbytes for one in self._summed)
+        """The memory that it takes, with its parts of what is shared. Units: bytes."""
+        own = self._sums.nbytes + self._present.nbytes
+        return own + part_of(self._domains) + sum(map(part_of, self._summed))
 
     @property
     def by_domain(self) -> bool:

@@ -43,6 +43,11 @@ class Judged:
     nodes: NodeTable
     verdicts: Verdicts[frozenset[str]]
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return self.verdicts.nbytes
+
 
 class NodeDeclaredFeatures(OwnRowOnly):
     """The plugin."""

@@ -42,6 +42,7 @@ from policysched.plugins.least_allocated import least_allocated, least_allocated
 from policysched.plugins.resource_hints import device_class_helps, node_helps, pod_helps
 from policysched.plugins.resource_names import by_name
 from policysched.plugins.resource_shortages import Requested, requested
+from policysched.state.memory import part_of
 
 ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}
 """The strategies that score one row without arrays."""
@@ -57,7 +58,7 @@ class Fitting:
     @property
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
-        return self.requested.nbytes + self.kept.nbytes
+        return self.requested.nbytes + part_of(self.kept)
 
 
 class NodeResourcesFit(FinalScores):

@@ -19,6 +19,7 @@ from policysched.plugins.bases import row_count
 from policysched.plugins.pod_topology_spread_constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread_sums import DomainSums
 from policysched.state.domains import NO_DOMAIN
+from policysched.state.memory import part_of
 from policysched.state.nodes import NodeTable
 
 TOO_FULL, UNLABELLED = 1, 2
@@ -52,7 +53,7 @@ class Verdicts:
     @property
     def nbytes(self) -> int:
         """The memory that it takes, sums that are shared included. Units: bytes."""
-        return self.codes.nbytes + self._sums.nbytes
+        return self.codes.nbytes + part_of(self._sums)
 
     def refresh(self) -> None:
         """Judge the domains again if anything that they are judged by changed."""

@@ -24,6 +24,7 @@ from policysched.plugins.node_selection import labels_test, selector_test
 from policysched.plugins.pod_topology_spread_constraints import Constraint
 from policysched.plugins.verdicts import Verdicts
 from policysched.state.domains import NO_DOMAIN
+from policysched.state.memory import part_of
 
 _READ = int(Aspect.LABELS | Aspect.TAINTS | Aspect.PRESENCE)
 
@@ -119,7 +120,8 @@ class CountedRows:
     @property
     def nbytes(self) -> int:
         """The memory that it takes, the domains included. Units: bytes."""
-        return self.domains.nbytes + self.bins.nbytes + self.of_label.of_row.nbytes
+        own = self.domains.nbytes if self.domains is not self.of_label.of_row else 0
+        return own + self.bins.nbytes + part_of(self.of_label)
 
     @property
     def populated(self) -> NDArray[np.intp]:

@@ -26,6 +26,7 @@ from policysched.plugins.pod_topology_spread_sums import DomainSums
 from policysched.plugins.present import Present
 from policysched.state.domains import NO_DOMAIN
 from policysched.state.int64_arrays import quotients
+from policysched.state.memory import part_of
 from policysched.state.tallies import Tally
 
 Floats = NDArray[np.float64]
@@ -150,8 +151,8 @@ class DomainWish:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the sums take, those that are shared included. Units: bytes."""
-        return self._sums.nbytes
+        """The memory that it takes, with its part of the sums. Units: bytes."""
+        return part_of(self._sums) + self._domains.nbytes + self._present.nbytes
 
     def weighted(self, scored: Scored) -> Floats:
         """Weight the pods of each domain."""

@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 
 from policysched.framework import Cluster, RowNumbers
 from policysched.plugins.pod_topology_spread_rows import CountedRows, Inclusion, SharedRows
+from policysched.state.memory import part_of
 from policysched.state.tallies import Tally
 
 FEW = 8
 """Changed rows are followed where they are fewer than one in so many; else all are summed up."""
+
+BYTES_PER_SUMS = 2048
+"""What the sums and the rows that count take beside their arrays. Units: bytes."""
 
 
 class DomainSums:
@@ -48,9 +52,9 @@ class DomainSums:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the sums, the counts and the rows that count take. Units: bytes."""
-        counted = 0 if self._tally is None else self._tally.counts.nbytes
-        return self.values.nbytes + self._kept.nbytes + counted + self.rows.nbytes
+        """The memory that the sums and the counts take, with their part of the rows that count. Units: bytes."""
+        counted = 0 if self._tally is None else self._tally.nbytes
+        return BYTES_PER_SUMS + self.values.nbytes + self._kept.nbytes + counted + part_of(self.rows)
 
     def refresh(self) -> None:
         """Bring the sums up to the tally.

@@ -20,6 +20,11 @@ class Present:
         self._seen: tuple[int, bytes] = (-1, b"")
         self._found: NDArray[np.intp] = np.zeros(0, np.intp)
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return len(self._seen[1]) + self._found.nbytes
+
     def among(self, numbers: NDArray[np.intp], version: int, mask: Mask) -> NDArray[np.intp]:
         """Give the numbers that some row of the mask has, each once, rising.
 

@@ -45,6 +45,11 @@ class Judged:
     nodes: NodeTable
     verdicts: Verdicts[tuple[Taint, ...]]
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return self.verdicts.nbytes
+
 
 class TaintToleration(OwnRowOnly, ScoresInRange):
     """The plugin."""

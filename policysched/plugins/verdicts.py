@@ -35,6 +35,11 @@ class Verdicts(Generic[T]):
         self._answers = np.full(1, missing, np.int16)
         self._generation = interner.generation
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that the answers take. Units: bytes."""
+        return self._answers.nbytes
+
     def of(self, codes: NDArray[np.int32]) -> NDArray[np.int16]:
         """Look the codes up.
 

@@ -9,6 +9,7 @@ Shapes: D domains (1 without a key), C the capacity of the columns, K what is ad
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -25,12 +26,15 @@ from policysched.rules.reads import Version
 from policysched.rules.rowless import key_of, rowless
 from policysched.rules.sources import spread
 from policysched.rules.subject import Subject
+from policysched.state.memory import part_of
 
 Floats = NDArray[np.float64]
 EXACT: Final = float(2**52)
 """Below this, what a row adds now less what it added before is exact, and so is every sum of such differences."""
 FEW: Final = 64
 """How many changed rows are worth adjusting for."""
+BYTES_PER_AGGREGATE: Final = 4096
+"""What an aggregate takes beside its arrays. Units: bytes."""
 _ADDED: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES})
 _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
@@ -41,7 +45,7 @@ class Aggregate:
     __slots__ = ("__weakref__", "_adds", "_domains", "_found", "_frames", "_held", "_ids", "_node", "_of", "_subject",
                  "_sums", "_version")  # fmt: skip
 
-    def __init__(self, node: Typed, subject: Subject, frames: Frames, held: object) -> None:
+    def __init__(self, node: Typed, subject: Subject, frames: Frames, held: Sequence[object]) -> None:
         self._node = node
         self._subject = subject
         self._frames = frames
@@ -53,6 +57,13 @@ class Aggregate:
         self._ids: NDArray[np.int64] | None = None
         self._found: Floats = np.full(1, math.nan)
         self._sums: Sums | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with what it holds. Units: bytes."""
+        sums = self._sums.nbytes if self._sums is not None else 0
+        domains = part_of(self._domains) if self._domains is not None else 0
+        return BYTES_PER_AGGREGATE + self._found.nbytes + sums + domains + sum(map(part_of, self._held))
 
     def at(self, rows: Rows) -> Floats | float:
         """Give its value on rows.
@@ -136,6 +147,11 @@ class Sums:
         self._size = 0.0
         """The sum of all magnitudes."""
         self._totals: Floats = np.zeros((kinds, domains))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take. Units: bytes."""
+        return self._added.nbytes + self._totals.nbytes
 
     def fill(self, rows: Rows, frame: RuleFrame) -> bool:
         """Take what rows add now, each named once; tell whether all of it is whole and small enough to stay exact."""

@@ -40,6 +40,11 @@ class Domains:
         self.none: NDArray[np.bool_] = np.zeros(0, np.bool_)
         """Which domain is that of the nodes without the key. Shapes: (D,)."""
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take. Units: bytes."""
+        return self.heads.nbytes + self.ids.nbytes + self.none.nbytes
+
     def refresh(self) -> None:
         """Bring them up to date."""
         capacity = self._frames.cluster.nodes.columns.capacity

@@ -24,6 +24,9 @@ from policysched.rules.shared import Shared
 from policysched.rules.sheet import FilterSheet, LineT, ScoreSheet, Sheet
 from policysched.rules.subject import Subject
 
+BYTES_PER_LANE = 512
+"""What a lane takes beside its part of the sheet. Units: bytes."""
+
 
 @dataclass(slots=True)
 class Lane(Generic[LineT]):
@@ -39,6 +42,12 @@ class Lane(Generic[LineT]):
     """The rows that this policy was last found to be asked about by itself."""
     moves: int = -1
     """How often something had moved when this was last asked what it reaches."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of its part of the sheet, and of its own one. Units: bytes."""
+        alone = self.own_sheet.nbytes if self.own_sheet is not None else 0
+        return BYTES_PER_LANE + self.sheet.nbytes // self.sheet.lanes + alone
 
     def reached(self, rows: Rows) -> Rows:
         """Add the rows that see something else of what many rows look at together."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
 from policysched.framework import RowNumbers, Rows
-from policysched.language.typed import Typed
-from policysched.rules.rowless import MOST_GRAPHS
+from policysched.language.typed import Typed, per_graph
 from policysched.rules.sources import Source
 
 
@@ -44,7 +42,7 @@ def together(found: Sequence[Rows]) -> Rows:
     return joined
 
 
-@lru_cache(maxsize=MOST_GRAPHS)
+@per_graph
 def is_common(root: Typed) -> bool:
     """Tell whether a graph says the same for all pod classes, whichever nodes are feasible."""
     read = any(item.root == "pod" or item.path[0] == "cached_image_bytes" for item in root.inputs)

@@ -6,9 +6,6 @@ from policysched.language.typed import AGGREGATES, TALLIES, Op, Typed, steps
 from policysched.language.types import Shape
 from policysched.rules.walk import walk
 
-MOST_GRAPHS = 4096
-"""Of how many graphs is remembered what was found in them: more than a cluster has rules in force."""
-
 
 def rowless(root: Typed) -> dict[Typed, bool]:
     """Tell of each node of a graph whether it is made of aggregates and of values for all rows alone."""

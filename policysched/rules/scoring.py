@@ -23,10 +23,13 @@ from policysched.rules.frame import RuleFrame, number
 from policysched.rules.reach import Reach
 from policysched.rules.shared import Shared
 from policysched.rules.subject import Subject
+from policysched.state.memory import part_of
 
 Values = NDArray[np.float64]
 PART_BYTES = 8
 """What a rule's part of the final scores takes a row."""
+BYTES_PER_RULE = 512
+"""What a rule takes beside its arrays. Units: bytes."""
 LAST_BYTES = 9
 """What the final scores take a row, with the feasible rows that they were made for."""
 
@@ -51,7 +54,7 @@ class ScoreState:
     rules: tuple[CompiledScore, ...]
     normalizes: bool
     reach: Reach
-    held: object
+    held: tuple[object, ...]
     common: Mapping[str, Common]
     """The rules that are the same for all pod classes, where some rule normalises."""
     own: dict[str, Values] = field(default_factory=dict)
@@ -109,8 +112,9 @@ class ScoreState:
 
     @property
     def nbytes(self) -> int:
-        """The memory of what belongs to this pod class alone. Units: bytes."""
-        return sum(values.nbytes for values in self.own.values())
+        """The memory that it takes, with its parts of what is shared. Units: bytes."""
+        own = sum(values.nbytes for values in self.own.values())
+        return BYTES_PER_RULE * len(self.rules) + own + sum(map(part_of, (*self.held, *self.reach.sources)))
 
     def _write(self, rule: CompiledScore, rows: Rows, frame: RuleFrame) -> None:
         values = self.own.get(rule.name)

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Iterable, Sequence
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, RowNumbers, Rows
 from policysched.language.program import evaluate_columns
-from policysched.language.typed import AGGREGATES, TALLIES, TIME, Input, Typed
+from policysched.language.typed import AGGREGATES, TALLIES, TIME, Input, Typed, per_graph
 from policysched.language.types import Shape
 from policysched.model.objects import Pod
 from policysched.rules.aggregates import Aggregate
 from policysched.rules.domains import Domains
 from policysched.rules.frame import RuleFrame
 from policysched.rules.metrics import MetricInput
-from policysched.rules.rowless import MOST_GRAPHS
 from policysched.rules.sources import (
     Gathered,
     ImageSizes,
@@ -214,7 +212,7 @@ def _selected(entries: tuple[RowNumbers, NDArray[np.int32]] | None, reads: int) 
     return np.unique(chosen) if chosen.size > 1 else chosen, int(np.bitwise_or.reduce(relevant))
 
 
-@lru_cache(maxsize=MOST_GRAPHS)
+@per_graph
 def _kept(root: Typed) -> tuple[tuple[Typed, ...], tuple[Input, ...]]:
     """Give the tallies and aggregates of a graph, and what it reads that is kept while it is held.
 

@@ -28,9 +28,12 @@ from policysched.rules.shared import Shared
 from policysched.rules.sources import Source
 from policysched.rules.subject import Subject
 from policysched.rules.verdicts import FINE, done, rule_codes
+from policysched.state.memory import part_of
 
 FEW = 256
 """Of how many rows lines are combined all at once: for more, the copies that this takes cost more than it saves."""
+BYTES_PER_LINE = 256
+"""What a line takes of a sheet. Units: bytes."""
 LineT = TypeVar("LineT", FilterLine, ScoreLine)
 Matrix = NDArray[Any]
 
@@ -77,6 +80,11 @@ class Sheet(ABC, Generic[LineT]):
         self._version: object = None
         self._known: tuple[object, Rows, Matrix] | None = None
         """What was last worked out for few rows, and when."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with its parts of what is shared. Units: bytes."""
+        return BYTES_PER_LINE * len(self._lanes) + sum(map(part_of, (*self._held, *self._sources)))
 
     def moves(self) -> int:
         """Count how often something moved that a lane depends on beyond its rows."""

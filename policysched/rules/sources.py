@@ -10,24 +10,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from functools import lru_cache
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, RowNumbers, Rows
 from policysched.language.program import evaluate_columns, why_missing
-from policysched.language.typed import TIME, Typed
+from policysched.language.typed import TIME, Typed, per_graph
 from policysched.language.types import Shape
 from policysched.rules.frame import RuleFrame
 from policysched.rules.frames import Frames
 from policysched.rules.reads import Version
-from policysched.rules.rowless import MOST_GRAPHS, key_of, rowless
+from policysched.rules.rowless import key_of, rowless
 from policysched.rules.subject import VOLATILE, Subject
 from policysched.rules.walk import own_parts, walk
 from policysched.state.cluster import Cluster
 from policysched.state.interner import MISSING
+from policysched.state.memory import part_of
+
+BYTES_PER_SOURCE: Final = 2048
+"""What a source takes beside its arrays. Units: bytes."""
 
 
 class Source(Protocol):
@@ -102,6 +106,12 @@ class Gathered:
         self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
         self.stamp = 0
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with what it holds. Units: bytes."""
+        domains = part_of(self._domains) if self._domains is not None else 0
+        return BYTES_PER_SOURCE + self._values.nbytes + self._stamps.nbytes + domains
+
     def refresh(self) -> None:
         """Compute it anew where what it reads changed."""
         if self._domains is not None:
@@ -169,7 +179,7 @@ def reads_image_sizes(roots: Iterable[Typed]) -> bool:
     return any(item.root == "peer" and item.path[0] == "image_bytes" for root in roots for item in root.inputs)
 
 
-@lru_cache(maxsize=MOST_GRAPHS)
+@per_graph
 def reads_namespaces(root: Typed) -> bool:
     """Tell whether a graph reads labels of namespaces, those of placed pods included."""
     return any(item.path[0] == "namespace_labels" for item in root.inputs)
@@ -205,11 +215,10 @@ def boundaries(roots: Iterable[Typed], *, timed: bool) -> Iterable[Typed]:
         roots: Graphs over nodes.
         timed: Whether time moves them; for a pod class its key holds what it makes of the time.
     """
-    return dict.fromkeys(node for root in roots for node in _boundaries(root, timed=timed))
+    return dict.fromkeys(node for root in roots for node in _BOUNDARIES[timed](root))
 
 
-@lru_cache(maxsize=MOST_GRAPHS)
-def _boundaries(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
+def _find_boundaries(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
     found: dict[Typed, None] = {}
     known = rowless(root)
     for node in walk([root], lambda node: () if known[node] else own_parts(node)):
@@ -220,9 +229,12 @@ def _boundaries(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=MOST_GRAPHS)
 def plain_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
     """Find the largest parts of a graph that are one value for all rows, which the pod alone decides."""
+    return _SCALARS[timed](root)
+
+
+def _find_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
     scalars = [node for node in walk([root], _beside_scalars) if _is_scalar(node)]
     found = walk(scalars, lambda node: node.args if is_volatile(node, timed=timed) else ())
     return tuple(node for node in found if not is_volatile(node, timed=timed))
@@ -241,3 +253,7 @@ def is_volatile(node: Typed, *, timed: bool) -> bool:
     if not node.local:
         return True
     return any((item.root, item.path[0]) in VOLATILE or (timed and item == TIME) for item in node.inputs)
+
+
+_BOUNDARIES: Final = tuple(per_graph(partial(_find_boundaries, timed=timed)) for timed in (False, True))
+_SCALARS: Final = tuple(per_graph(partial(_find_scalars, timed=timed)) for timed in (False, True))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,8 @@ class Field:
     pointer: bool = False
 
 
+MOST_STRUCTS = 2048
+"""Of how many structs the fields are kept: more than there are."""
 _GROUPS = {
     "": "core",
     "apps": "apps",
@@ -86,7 +88,7 @@ def names() -> list[str]:
     return sorted(_lines())
 
 
-@cache
+@lru_cache(maxsize=MOST_STRUCTS)
 def inlined(struct: str) -> dict[int, Type]:
     """Return the structs whose fields JSON writes inline, by protobuf number."""
     group = struct.partition(".")[0]
@@ -94,7 +96,7 @@ def inlined(struct: str) -> dict[int, Type]:
     return {int(row[2]): _type(row[4], group) for row in rows if row and row[1] is None and row[2]}
 
 
-@cache
+@lru_cache(maxsize=MOST_STRUCTS)
 def fields(struct: str) -> dict[str, Field]:
     """Return the JSON fields of a struct, inline ones included."""
     group = struct.partition(".")[0]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable
+from operator import attrgetter
 
 import numpy as np
 from cachetools import LRUCache
@@ -26,7 +27,11 @@ from policysched.state.cluster import Cluster
 from policysched.state.storage import has_volumes
 
 CACHE_BYTES = 512 * 1024 * 1024
-"""How much memory the evaluations of pod classes may take."""
+"""How much memory the evaluations of pod classes may take, with what they alone hold. Units: bytes."""
+LARGEST = 4
+"""A class that takes more than one in so many bytes of that is evaluated for each of its pods, and not kept."""
+BYTES_PER_KEY_BYTE = 6
+"""What a pod takes, and what was made of its parts, for each byte of its class's key."""
 
 
 class Engine:
@@ -36,7 +41,7 @@ class Engine:
         self.cluster = cluster
         self.profile = profile
         self._rng = rng
-        self._evaluations: LRUCache[Hashable, Evaluation] = LRUCache(CACHE_BYTES, getsizeof=_size)
+        self._evaluations: LRUCache[Hashable, Evaluation] = LRUCache(CACHE_BYTES, getsizeof=attrgetter("nbytes"))
 
     def use(self, profile: Profile) -> None:
         """Go on with another set of plugins; what was prepared for the old ones is dropped."""
@@ -56,12 +61,15 @@ class Engine:
         evaluation = self._evaluations.get(key)
         if evaluation is None or evaluation.epochs != epochs:
             evaluation = Evaluation(self.cluster, self.profile, pod, epochs)
-            self._evaluations.pop(key, None)
-            if _size(evaluation) <= CACHE_BYTES:
-                self._evaluations[key] = evaluation
+            self._keep(key, evaluation)
         else:
             self._refresh(key, evaluation)
         return evaluation
+
+    @property
+    def kept_bytes(self) -> int:
+        """The memory that the evaluations took when they were last measured. Units: bytes."""
+        return int(self._evaluations.currsize)
 
     def decide(self, pod: Pod, key: Hashable = None) -> Decision:
         """Run one scheduling cycle for a pod.
@@ -94,6 +102,14 @@ class Engine:
             return Decision(self.cluster, pod, evaluation, failure=failure)
         return Decision(self.cluster, pod, evaluation, row=self._draw(tied), tied=tied, feasible_count=feasible_count)
 
+    def _keep(self, key: Hashable, evaluation: Evaluation) -> None:
+        """Keep an evaluation in place of the one of its class, and give up those asked for longest ago."""
+        evaluation.measure()
+        evaluation.nbytes += BYTES_PER_KEY_BYTE * _length(key)
+        self._evaluations.pop(key, None)
+        if LARGEST * evaluation.nbytes <= self._evaluations.maxsize:
+            self._evaluations[key] = evaluation
+
     def _refresh(self, key: Hashable, evaluation: Evaluation) -> None:
         try:
             evaluation.refresh()
@@ -101,6 +117,8 @@ class Engine:
             # It is half up to date, and the next pod of its class must not find it.
             del self._evaluations[key]
             raise
+        if evaluation.to_be_measured:
+            self._keep(key, evaluation)
 
     def _draw(self, tied: NDArray[np.intp]) -> int:
         return int(tied[0 if tied.size == 1 else int(self._rng.random() * tied.size)])
@@ -111,8 +129,7 @@ class Engine:
         return row if row is not None and evaluation.admits(row) else None
 
 
-def _size(evaluation: Evaluation) -> int:
-    """Estimate an evaluation's memory in bytes."""
-    tracks = sum(track.codes.nbytes + getattr(track.state, "nbytes", 0) for track in evaluation.filters)
-    tracks += sum(track.values.nbytes + getattr(track.state, "nbytes", 0) for track in evaluation.scores)
-    return 4096 + tracks + evaluation.first.nbytes + evaluation.ranked.nbytes
+def _length(key: Hashable) -> int:
+    """Give the length of a class's key in bytes, without what policies add."""
+    pod = key[0] if isinstance(key, tuple) else key
+    return len(pod) if isinstance(pod, bytes) else 0

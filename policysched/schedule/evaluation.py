@@ -34,6 +34,10 @@ _OUT_OF_RANGE = (
     'applying score defaultWeights on Score plugins: plugin "{}" returns an invalid score {}, '
     f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
 )
+BYTES = 3072
+"""What an evaluation takes beside its arrays and its tracks. Units: bytes."""
+MEASURED_EVERY = 32
+"""How many refreshes there may be before the memory is counted again."""
 WIDEST_NARROW_TOTAL = 2**31 - 1
 """The largest total that fits into 32 bits."""
 
@@ -62,8 +66,12 @@ class Evaluation:
     score_failure: Status | None
     """The status of a plugin that failed at PreScore; it matters once there is more than one node to choose."""
 
+    nbytes: int
+    """The memory that it took when it was last measured, 0 before that. Units: bytes."""
+
     def __init__(self, cluster: Cluster, profile: Profile, pod: Pod, epochs: Hashable) -> None:
         self.cluster = cluster
+        self.nbytes = self._refreshes = 0
         self.epochs = epochs
         self._seen = cluster.journal.position
         self.footprint: Footprint = footprint(pod)
@@ -83,6 +91,16 @@ class Evaluation:
             self._prepare_scores(profile, pod)
             self._recompute()
 
+    def measure(self) -> None:
+        """Count the memory anew: its arrays, what plugins prepared, and their parts of what several classes share."""
+        states = sum(track.nbytes for track in self._tracks())
+        self.nbytes = BYTES + states + self.first.nbytes + self.ranked.nbytes
+
+    @property
+    def to_be_measured(self) -> bool:
+        """Whether it was refreshed so often that it may have grown since it was measured."""
+        return self._refreshes % MEASURED_EVERY == 1
+
     def copy(self) -> Evaluation:
         """Give another one of the same parts, to replace some of them."""
         made = object.__new__(Evaluation)
@@ -91,6 +109,7 @@ class Evaluation:
 
     def refresh(self) -> None:
         """Bring verdicts and scores up to the journal's position."""
+        self._refreshes += 1
         journal = self.cluster.journal
         if self.rejection is not None or journal.position == self._seen:
             return

@@ -36,12 +36,15 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 from policysched.schedule.changes import PRESENCE
 from policysched.state.interner import MISSING
+from policysched.state.memory import part_of
 
 PRE_FILTER_RESULT = "PreFilterResult"
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
 FEW: Final = 16
 """Up to how many scores are looked at faster as plain numbers."""
+BYTES = 512
+"""What a track and a small state take. Units: bytes."""
 Reach = Callable[[Any, RowNumbers], Rows]
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
@@ -91,6 +94,11 @@ class FilterTrack:
         """Ask for the rows that changed and those they reach; give those that are answered otherwise now."""
         reached = rows if self._reach is None else self._reach(self.state, rows)
         return self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with the plugin's state. Units: bytes."""
+        return BYTES + self.codes.nbytes + part_of(self.state)
 
     @property
     def fails(self) -> bool:
@@ -149,6 +157,11 @@ class ScoreTrack:
         """Ask for the rows that changed and those they reach; give those whose final score is known and another."""
         reached = rows if self._reach is None else self._reach(self.state, rows)
         return self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with the plugin's state. Units: bytes."""
+        return BYTES + self.values.nbytes + part_of(self.state)
 
     @property
     def left_out(self) -> bool:

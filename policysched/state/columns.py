@@ -33,6 +33,11 @@ class Column:
         """The elements of a column of codes, for the interner that gave them."""
         return self.data
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return self.data.nbytes
+
     def resize(self, depth: int) -> None:
         """Keep so many arrays; new ones have the fill value."""
         have, capacity = self.data.shape

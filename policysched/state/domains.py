@@ -27,6 +27,10 @@ SPARE = 64
 """How many numbers of values that are gone may be left before all are given out anew, at the least."""
 
 
+BYTES_PER_NUMBER = 128
+"""What the number of a value takes. Units: bytes."""
+
+
 class Domains:
     """The domains of one label.
 
@@ -69,6 +73,11 @@ class Domains:
     def codes(self) -> NDArray[np.int32]:
         """The codes of the values that have numbers."""
         return np.fromiter(self._numbers, np.int32, len(self._numbers))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take. Units: bytes."""
+        return self.of_row.nbytes + self._ordered.nbytes + self._starts.nbytes + BYTES_PER_NUMBER * len(self._numbers)
 
     @property
     def alone(self) -> bool:

@@ -31,6 +31,10 @@ FEW = 8
 """Of how many kinds the pods are looked for kind by kind when a tally is filled."""
 WIDEST = 2**50
 """The largest weight of whole sums: thousands of such pods on a row stay within 64 bits."""
+BYTES_PER_TALLY = 2048
+"""What a tally takes beside its column and its kinds: who knows it, and by what. Units: bytes."""
+BYTES_PER_KIND = 256
+"""What each kind that counts in a tally takes there and beside it. Units: bytes."""
 Weigh = Callable[[PlacedPod], float]
 """A weight for a pod of a kind; it may read nothing that pods of one kind differ in."""
 
@@ -55,6 +59,11 @@ class Tally:
         Shapes: (capacity,), int64 or float64.
         """
         return self.column.data
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with what knows it by kind. Units: bytes."""
+        return self.column.nbytes + BYTES_PER_TALLY + BYTES_PER_KIND * len(self.weights)
 
     def weigh(self, kind: int, placed: PlacedPod) -> bool:
         """Weigh a kind; tell whether its pods count."""

@@ -1,21 +1,145 @@
-"""What pod classes are remembered by takes no more memory than the engine allows for it."""
+"""What pod classes are remembered by takes what the engine counts, and no more than it allows."""
 
 from __future__ import annotations
 
 import gc
 import random
 import tracemalloc
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from policysched.app.profiles import default_profile
+from policysched.framework import Cluster
+from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstraint
 from policysched.schedule import engine
-from policysched.schedule.engine import Engine
-from tests.build import cluster, node, pod
+from policysched.schedule.engine import LARGEST, Engine
+from tests.build import MIB, cluster, node, pod
 from tests.rules.build import policy_set, scoring
+from tests.schedule.life_pods import wanted
+from tests.schedule.life_policies import policies
+from tests.schedule.neighbours import neighbourly
+from tests.schedule.side import Side
+from tests.schedule.world_objects import HOST, IMAGES, ZONE
 
 ALLOWED = 2_000_000
 """Units: bytes."""
+NODES = 1100
+CLASSES = 12
+FACTOR = 1.5
+KINDS = {one.metadata.name: one for one in (*wanted(), *neighbourly(calm=True))}
+
+
+@pytest.fixture(scope="module")
+def around() -> Cluster:
+    """Nodes and pods, enough for arrays to matter."""
+    nodes = (
+        node(
+            f"n{number}",
+            labels={"zone": "xyz"[number % 3], "disk": "xy"[number % 2], ZONE: "12"[number % 2], HOST: f"n{number}"},
+            allocatable={"cpu": 8, "x.io/gpu": 2},
+            images=dict.fromkeys(IMAGES, 300 * MIB),
+        )
+        for number in range(NODES)
+    )
+    pods = (pod(f"p{number}", on=f"n{number}", labels={"team": "ab"[number % 2]}) for number in range(0, NODES, 7))
+    return cluster(*nodes, *pods)
+
+
+def classes(like: Pod) -> Iterable[Pod]:
+    """Pods like one, each of a class of its own."""
+    for number in range(CLASSES):
+        labels = like.metadata.labels | {"class": f"{number}"}
+        yield replace(like, metadata=replace(like.metadata, name=f"c{number}", uid=f"c{number}", labels=labels))
+
+
+def taken_by(work: Callable[[], Any]) -> int:
+    """What work leaves behind. Units: bytes."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        work()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def decide_all(made: Engine, pods: Iterable[Pod]) -> None:
+    """Decide, and place something now and then, so that what is kept is brought up to date and measured again."""
+    every = list(pods)
+    for row in range(2):
+        for one in every:
+            made.decide(one)
+        placed = pod(f"other{len(made.cluster.pods)}", labels={"team": "a"})
+        made.cluster.assume(placed, row)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("with_policies", [False, True], ids=["default", "policies"])
+def test_the_bytes_counted_are_those_taken(around: Cluster, kind: str, with_policies: bool) -> None:
+    side = Side(around, ()).use(policies()[-1] if with_policies else ())
+    side.engine.decide(KINDS[kind])
+    side.engine.use(side.engine.profile)  # what the policies share is not the classes'
+    taken = taken_by(lambda: decide_all(side.engine, classes(KINDS[kind])))
+    counted = side.engine.kept_bytes
+    assert taken / FACTOR < counted < taken * FACTOR, (taken, counted)
+
+
+def constrained(number: int) -> Pod:
+    """A pod of 100 constraints over labels that nodes have, which select pods of its own class."""
+    own = {"class": f"{number}"}
+    constraints = [
+        TopologySpreadConstraint(
+            max_skew=1 + place,
+            topology_key=("zone", "disk", ZONE)[place % 3],
+            when_unsatisfiable="ScheduleAnyway" if place % 2 else "DoNotSchedule",
+            label_selector=LabelSelector(match_labels=own | {"place": f"{place}"}),
+        )
+        for place in range(100)
+    ]
+    return pod(f"c{number}", labels=own, topology_spread_constraints=constraints)
+
+
+def test_a_pod_of_many_constraints_counts_as_what_it_takes(around: Cluster) -> None:
+    side = Side(around, ())
+    taken = taken_by(lambda: decide_all(side.engine, map(constrained, range(4))))
+    assert taken / FACTOR < side.engine.kept_bytes < taken * FACTOR
+    assert taken > 4 * 100 * 8 * NODES
+
+
+def test_no_more_is_kept_than_allowed_however_many_classes_come(
+    around: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "CACHE_BYTES", 4 * ALLOWED)
+    side = Side(around, ())
+    columns = around.nodes.columns.count
+    pods = [constrained(number) for number in range(12)]
+    assert taken_by(partial(decide_all, side.engine, pods)) < FACTOR * 4 * ALLOWED
+    assert side.engine.kept_bytes <= 4 * ALLOWED
+    del side
+    gc.collect()
+    assert around.nodes.columns.count <= columns
+
+
+def test_a_class_too_large_is_decided_and_leaves_nothing_behind(
+    around: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "CACHE_BYTES", ALLOWED)
+    side = Side(around, ())
+    ordinary = pod("ordinary")
+    side.engine.decide(ordinary)
+    kept, columns = side.engine.kept_bytes, around.nodes.columns.count
+    large = side.engine.evaluate(constrained(0))
+    assert large.nbytes > ALLOWED / LARGEST
+    assert side.engine.decide(constrained(0)).feasible_count == around.nodes.count
+    del large
+    gc.collect()
+    assert (side.engine.kept_bytes, around.nodes.columns.count) == (kept, columns)
+    assert side.engine.evaluate(ordinary) is side.engine.evaluate(ordinary)
 
 
 def test_scores_that_are_normalised_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,16 +150,8 @@ def test_scores_that_are_normalised_count_as_memory(monkeypatch: pytest.MonkeyPa
         for place, value in enumerate(values)
         for rule in scoring(f"node.free.cpu / 1m + {value}", f"s{place}", normalize="Max")
     ]
-    around = cluster(*(node(f"n{number}", allocatable={"cpu": number}) for number in range(2000)))
-    made = Engine(around, policy_set(p={"scores": rules}).join(default_profile()), random.Random(0))
+    nodes = cluster(*(node(f"n{number}", allocatable={"cpu": number}) for number in range(2000)))
+    made = Engine(nodes, policy_set(p={"scores": rules}).join(default_profile()), random.Random(0))
     made.decide(pod())
-    gc.collect()
-    tracemalloc.start()
-    try:
-        for number in range(100):
-            made.decide(pod(requests={"cpu": f"{number + 1}m"}))
-        gc.collect()
-        taken, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert taken < 1.5 * ALLOWED
+    requests = [pod(requests={"cpu": f"{number + 1}m"}) for number in range(100)]
+    assert taken_by(lambda: [made.decide(one) for one in requests]) < FACTOR * ALLOWED
