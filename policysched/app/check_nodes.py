@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from policysched.app.files import load
+from policysched.app.cluster_files import load_cluster
 from policysched.errors import UsageError
 from policysched.framework import Cluster
 from policysched.model.decode import ObjectError, decode_node
@@ -26,7 +26,7 @@ async def read_nodes(names: Sequence[str], kubeconfig: Path | None = None, conte
     Raises:
         PolicyschedError: one of them cannot be used, or there is no node in them.
     """
-    documents = [one for one in load(one for one in names if one != LIVE) if one.object["kind"] == "Node"]
+    documents = [one for one in load_cluster(one for one in names if one != LIVE) if one.object["kind"] == "Node"]
     cluster = nodes_of(await _live(kubeconfig, context) if LIVE in names else ())
     for document in documents:
         try:

@@ -35,8 +35,13 @@ class Source:
     """The text of a file, and one document's root node in it."""
 
     file: str
-    text: str = field(repr=False)
+    read: Callable[[], str] = field(repr=False)
     compose: Callable[[], Node] = field(repr=False)
+
+    @cached_property
+    def text(self) -> str:
+        """The text, as far as the document stands in it."""
+        return self.read()
 
     @cached_property
     def lines(self) -> list[str]:
@@ -198,17 +203,17 @@ def _values(text: str, file: str) -> Iterator[tuple[Any, Source]]:
         if found is not None:
             _refuse_half_characters(found, text, file)
             for value, offset, end in found:
-                yield value, Source(file, text, partial(compose_json, text, offset, end))
+                yield value, Source(file, lambda: text, partial(compose_json, text, offset, end))
             return
         if file.endswith(".json"):
             _explain_json(text, file)
     for value, node in read_yaml(text, file):
-        yield value, Source(file, text, lambda node=node: node)  # type: ignore[misc]
+        yield value, Source(file, lambda: text, lambda node=node: node)  # type: ignore[misc]
 
 
 def _json_values(text: str) -> list[tuple[Any, int, int]] | None:
     """Read JSON values that follow each other; None where it is no JSON or YAML has to say what is wrong."""
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeats)
+    decoder = json.JSONDecoder(object_pairs_hook=without_repeats)
     found, offset = [], _skip(text, 0)
     try:
         while offset < len(text):
@@ -231,7 +236,12 @@ def _refuse_half_characters(found: list[tuple[Any, int, int]], text: str, file: 
         raise UsageError(f"{file}: not valid JSON: {half} is half of a character") from error
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> Object:
+def without_repeats(pairs: list[tuple[str, Any]]) -> Object:
+    """Make an object of its keys and values.
+
+    Raises:
+        ValueError: a key is there twice.
+    """
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError("a key is there twice")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from policysched.app.check import findings
+from policysched.app.cluster_files import load_cluster
 from policysched.app.controlled import controlled
 from policysched.app.dry_run import Report, dry_run
 from policysched.app.files import Document, Object, load
@@ -94,7 +95,7 @@ async def gather(
     Raises:
         PolicyschedError: one of them cannot be used.
     """
-    documents = load(one for one in cluster if one != LIVE)
+    documents = load_cluster(one for one in cluster if one != LIVE)
     wanted = pod_of(load([pod]), pod)
     tried = load(policies)
     for one in tried:

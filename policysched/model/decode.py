@@ -147,7 +147,10 @@ def without_nulls(value: Any) -> Any:
 
     Timestamps, which YAML reads as such, become texts again.
     """
-    if isinstance(value, Mapping):
+    kind = type(value)
+    if kind is str or kind is int or kind is bool:
+        return value
+    if kind is dict or isinstance(value, Mapping):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
         return [without_nulls(item) for item in value if item is not None]

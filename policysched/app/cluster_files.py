@@ -1,0 +1,125 @@
+"""A saved cluster: many objects of which few fields are read, and about which there is mostly nothing to say.
+
+Lists in JSON, as `kubectl get -o json` prints them, are taken apart without building them: of nodes and pods only the
+fields that scheduling reads become objects, and a place in the file is looked up where something has to be said. All
+else is read as any other file, and so is whatever the fast way cannot read. A key that is there twice in a node or a
+pod is not noticed: the last one counts, as with the API server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from policysched.app.files import Document, Object, Source, as_text, expand, read, read_bytes, shown, without_repeats
+from policysched.app.json_nodes import compose_json
+from policysched.model.objects import Node, Pod
+
+_SHAPES: Final[dict[str, msgspec.json.Decoder[Any]]] = {
+    "Node": msgspec.json.Decoder(Node),
+    "Pod": msgspec.json.Decoder(Pod),
+}
+
+
+class _List(msgspec.Struct, rename="camel", frozen=True):
+    """A list whose items are left as they are written."""
+
+    kind: str = ""
+    api_version: str = "v1"
+    items: tuple[msgspec.Raw, ...] = ()
+
+
+class _Head(msgspec.Struct, rename="camel", frozen=True):
+    """What tells how an item is read."""
+
+    kind: str = ""
+    api_version: str = ""
+
+
+_LISTS: Final = msgspec.json.Decoder(_List)
+_HEADS: Final = msgspec.json.Decoder(_Head)
+
+
+def load_cluster(names: Iterable[str]) -> list[Document]:
+    """Read the objects of files, folders and `-`, the standard input.
+
+    Raises:
+        UsageError: one cannot be read or is not made of Kubernetes objects.
+    """
+    return [document for name in names for file in expand(name) for document in _read(read_bytes(file), shown(file))]
+
+
+def _read(data: bytes, file: str) -> list[Document]:
+    found = _listed(data, file)
+    return read(as_text(data, file).replace("\r\n", "\n"), file) if found is None else found
+
+
+def _listed(data: bytes, file: str) -> list[Document] | None:
+    """Take a list in JSON apart; None where it is none, or has anything that is not plain."""
+    if not data.startswith(b"{") or b"\r" in data[:4096]:
+        return None
+    try:
+        whole = _LISTS.decode(data)
+        if not whole.kind.endswith("List") or not whole.items:
+            return None
+        kind = whole.kind.removesuffix("List")
+        implied = _Head(kind=kind, api_version=whole.api_version) if kind else _Head()
+        return list(_documents(whole.items, implied, data, file))
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+
+
+def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, data: bytes, file: str) -> Iterator[Document]:
+    end = 0
+    for item in items:
+        # Items follow each other, so that the next equal text is the item itself.
+        start = data.index(item, end)
+        end = start + len(memoryview(item))
+        yield Document(_object(item, implied), _source(data, file, start, end))
+
+
+def _object(item: msgspec.Raw, implied: _Head) -> Object:
+    """Read an item.
+
+    Raises:
+        ValueError: it is a list itself, has no kind or a key twice: how these are read or refused, `files` knows.
+    """
+    head = _HEADS.decode(item)
+    kind, version = head.kind or implied.kind, head.api_version or implied.api_version
+    if not kind or kind.endswith("List"):
+        raise ValueError
+    said: Object = {"apiVersion": version, "kind": kind} if version else {"kind": kind}
+    shape = _SHAPES.get(kind)
+    if shape is not None:
+        # One that does not fit, with a null in it say, is read whole: what is wrong is said where it is used.
+        with contextlib.suppress(msgspec.ValidationError):
+            pruned: Object = msgspec.to_builtins(shape.decode(item))
+            return said | pruned
+    read_whole: Object = json.loads(bytes(item), object_pairs_hook=without_repeats)
+    return said | read_whole
+
+
+def _source(data: bytes, file: str, start: int, end: int) -> Source:
+    text = partial(_item_text, data, start, end)
+    return Source(file, text, lambda: compose_json(text(), _before(data, start), len(text())))
+
+
+def _item_text(data: bytes, start: int, end: int) -> str:
+    """Give an item's text at its place of the file, with nothing in the lines before it."""
+    lines, column = _position(data, start)
+    return "\n" * lines + " " * column + data[start:end].decode()
+
+
+def _before(data: bytes, start: int) -> int:
+    return sum(_position(data, start))
+
+
+def _position(data: bytes, start: int) -> tuple[int, int]:
+    """Count the line feeds before an offset, and the characters before it in its line."""
+    begin = data.rfind(b"\n", 0, start) + 1
+    return data.count(b"\n", 0, start), len(data[begin:start].decode())

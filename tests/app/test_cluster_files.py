@@ -1,0 +1,147 @@
+"""A saved cluster: read by what scheduling reads, with the same decisions and messages as any file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policysched.app.cluster_files import load_cluster
+from policysched.app.files import load
+from policysched.errors import UsageError
+from policysched.model.decode import ObjectError, decode_pod
+from policysched.model.defaults import PriorityClasses, fill
+
+Json = dict[str, Any]
+HEAD = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}}
+NODE = {
+    "apiVersion": "v1", "kind": "Node",
+    "metadata": {"name": "n1", "labels": {"a": "ä"}, "managedFields": [{"manager": "x"}]},
+    "status": {"capacity": {"cpu": "4"}, "nodeInfo": {"kernelVersion": "6"}},
+}  # fmt: skip
+POD = {
+    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p1", "creationTimestamp": None},
+    "spec": {"nodeName": "n1", "containers": [{"name": "c", "env": [{"name": "X"}], "resources": {}}]},
+}  # fmt: skip
+POLICY = {
+    "apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "p"},
+    "spec": {"filters": [{"name": "f", "require": "node.zone = 5"}]},
+}  # fmt: skip
+
+
+def write(folder: Path, value: Any, name: str = "c.json", **how: Any) -> str:
+    path = folder / name
+    path.write_text(value if isinstance(value, str) else json.dumps({**HEAD, "items": value}, **how), "utf-8")
+    return str(path)
+
+
+def filled(raw: Any) -> Any:
+    return fill(raw, PriorityClasses())
+
+
+@pytest.mark.parametrize("how", [{"indent": 4}, {}, {"indent": 4, "ensure_ascii": False}], ids=str)
+def test_objects_and_places_are_those_of_any_file(tmp_path: Path, how: dict[str, Any]) -> None:
+    name = write(tmp_path, [NODE, POD, NODE, POLICY], **how)
+    fast, slow = load_cluster([name]), load([name])
+    assert [one.object["kind"] for one in fast] == ["Node", "Pod", "Node", "SchedulingPolicy"]
+    assert fast[3].object == slow[3].object
+    for one, other in zip(fast, slow, strict=True):
+        assert one.where == other.where
+        assert one.place("metadata.name") == other.place("metadata.name")
+    assert fast[3].place("spec.filters[0].require", 1, 11) == slow[3].place("spec.filters[0].require", 1, 11)
+
+
+def test_what_nobody_reads_is_left_out(tmp_path: Path) -> None:
+    node, pod = (one.object for one in load_cluster([write(tmp_path, [NODE, POD])]))
+    assert "managedFields" not in node["metadata"]
+    assert "nodeInfo" not in node["status"]
+    assert "env" not in pod["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({**HEAD, "items": [NODE, {"kind": "List", "items": [POD]}]}),
+        json.dumps({"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "n"}}]}),
+        json.dumps(NODE),
+        json.dumps(NODE) + "\n" + json.dumps(POD),
+        json.dumps({**HEAD, "items": [{**POD, "spec": {"containers": None}}]}),
+        json.dumps({**HEAD, "items": [{"kind": "ConfigMap", "metadata": {"name": "c"}}]}),
+        "\ufeff" + json.dumps(NODE),
+        "kind: Node\nmetadata: {name: n}\n",
+    ],
+)
+def test_other_files_are_read_too(tmp_path: Path, text: str) -> None:
+    name = write(tmp_path, text)
+    kinds = [(one.object.get("apiVersion"), one.object["kind"], one.where) for one in load_cluster([name])]
+    assert kinds == [(one.object.get("apiVersion"), one.object["kind"], one.where) for one in load([name])]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind": "List", "items": [{"kind": "Node"}, 5]}',
+        '{"kind": "List", "items": [{"metadata": {}}]}',
+        '{"kind": "List", "items": [{"kind": "Node",}]}',
+        '{"kind": "List", "items": [{"kind": "SchedulingPolicy", "kind": "SchedulingPolicy"}]}',
+        '{"kind": "List", "items": [{"kind": "SchedulingPolicy", "a": "\\ud800"}]}',
+        '{"kind": "List", "items": []}',
+        '{"kind": 5, "items": []}',
+        "[" * 100_000,
+        '{"kind": "List", "items": [' + "[" * 100_000,
+        "",
+    ],
+)
+def test_a_broken_file_is_refused_as_any_other(tmp_path: Path, text: str) -> None:
+    name = write(tmp_path, text)
+    with pytest.raises(UsageError) as fast:
+        load_cluster([name])
+    with pytest.raises(UsageError) as slow:
+        load([name])
+    assert str(fast.value) == str(slow.value)
+
+
+def test_a_malformed_object_is_said_at_its_place(tmp_path: Path) -> None:
+    bad = {**POD, "spec": {"containers": [{"name": 5}]}}
+    document = load_cluster([write(tmp_path, [NODE, NODE, bad], indent=4)])[2]
+    with pytest.raises(ObjectError) as error:
+        filled(document.object)
+    slow = load([str(tmp_path / "c.json")])[2]
+    assert str(document.refusal(error.value.field, error.value)) == str(slow.refusal(error.value.field, error.value))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3) | st.sampled_from(["100m", "1Gi"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["cpu", "name", "x"]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+FIELDS = (
+    "nodeName", "schedulerName", "priority", "nodeSelector", "affinity", "tolerations", "containers", "overhead",
+    "initContainers", "resources", "topologySpreadConstraints", "volumes", "hostNetwork", "unknown",
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(
+    st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4),
+    st.dictionaries(st.sampled_from(["labels", "x"]), VALUES),
+)
+def test_pods_mean_the_same(tmp_path_factory: pytest.TempPathFactory, spec: Json, metadata: Json) -> None:
+    """What is left out changes nothing that scheduling reads, nor what is said of a malformed pod."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "name": "p"}, "spec": spec}
+    name = write(tmp_path_factory.getbasetemp(), [pod])
+    [fast], [slow] = load_cluster([name]), load([name])
+    assert meaning(fast.object) == meaning(slow.object)
+
+
+def meaning(raw: Any) -> Any:
+    try:
+        return decode_pod(filled(raw))
+    except ObjectError as error:
+        return str(error)
