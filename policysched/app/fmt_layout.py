@@ -12,7 +12,7 @@ from typing import Final
 WIDTH: Final = 100
 """Up to which column a text of several lines is filled."""
 _WORDS: Final = (" or ", " and ")
-_JOINT: Final = re.compile(r"[ \t\r]*\n\s*")
+_JOINT: Final = re.compile(r"(?<![ \t\r])[ \t\r]*+\n\s*")
 
 
 def joined(text: str) -> str:

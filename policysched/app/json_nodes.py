@@ -16,9 +16,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from policysched.app.yaml_nodes import LINE_END
 
-_TOKEN: Final = re.compile(
-    r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>[{}\[\]:,])|(?P<word>[^\s{}\[\],:"]+))', re.DOTALL
-)
+_TOKEN: Final = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>[{}\[\]:,])|(?P<word>[^\s{}\[\],:"]+)', re.DOTALL)
 _TAGS: Final = {"t": "bool", "f": "bool", "n": "null"}
 
 

@@ -22,7 +22,7 @@ MAX_VALUES: Final = 20_000_000
 TRAP_HELP: Final = 'a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'
 FLOW_HELP: Final = "a text with brackets or commas inside { } has to be quoted"
 QUESTION: Final = "kubectl reads no text with ? inside { } or [ ]: it has to be quoted"
-_FLOW: Final = re.compile(r"\{.*:\s+[^\s\"'\[{].*\[")
+_PLAIN: Final = re.compile(r":\s++[^\s\"'\[{]")
 _QUOTED: Final = re.compile(r"""\s*(?:-\s+)*(?:[\w.-]+:\s+)?["\[]""")
 _COLONS: Final = re.compile(r"\s*(?:-\s.*|[\w.-]+:\s.*):\s")
 _UNKNOWN_TAG: Final = "could not determine a constructor for the tag"
@@ -176,11 +176,17 @@ def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:
     return UsageError(f"{file}:{line + 1}:{column + 1}: not valid YAML: {problem}{help_text}")
 
 
+def _has_key_in_flow(line: str) -> bool:
+    """Tell whether a line has an unquoted value with a `[` inside of `{…}`."""
+    found = _PLAIN.search(line, line.find("{") + 1) if "{" in line else None
+    return found is not None and "[" in line[found.end() :]
+
+
 def _help(line: str, character: str, problem: str) -> str:
     """Say how to write an expression that YAML misread, where the line looks like one."""
     if problem == "found character that cannot start any token" and character == "\t":
         return "; YAML is indented by spaces, and here is a tab"
-    if problem == "did not find expected ',' or '}'" and _FLOW.search(line):
+    if problem == "did not find expected ',' or '}'" and _has_key_in_flow(line):
         return f"; {FLOW_HELP}"
     misread = (
         (problem.startswith("mapping values") and _COLONS.match(line))

@@ -28,7 +28,7 @@ _VERSIONS = {
     Kind.QUANTITY: 'versions are written in quotes, as in version("1.28")',
 }
 _OTHER_THAN = {Kind.STRING: '!= "text"', Kind.QUANTITY: "== 0", Kind.VERSION: '< version("1.28")'}
-_MILLI = re.compile(r"([0-9]+)m\b")
+_MILLI = re.compile(r"(?<![0-9])([0-9]++)m\b")
 _NUMBERS = {
     Kind.BOOL: "write if(..., 1, 0) to get a number",
     Kind.STRING: "write number(...) to convert",

@@ -1,0 +1,245 @@
+"""No regular expression of the package takes more than about linear time, whatever text it is given.
+
+Every pattern in the source is parsed, and texts are made of it that repeat what it repeats, with something in front
+that leads there and something behind that spoils the match. A pattern that goes back over a text for each of its
+characters takes hundreds of times as long as one that does not, so that no clock needs to be exact.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import re._constants as kinds  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.meta.markdown import ROOT
+
+PACKAGE = ROOT / "policysched"
+FUNCTIONS = {"compile", "match", "fullmatch", "search", "sub", "split", "findall", "finditer"}
+ALL_OVER = {"sub", "split", "findall", "finditer", "search"}
+REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
+TIMES = (26, 300, 10_000)
+"""How often a part is repeated: the fewer times are for what would never end with more."""
+SLOW = 0.1
+"""The longest text takes a linear pattern 1 ms, a quadratic one 0.5 s and more. Units: seconds of the processor."""
+SPOILERS = ("", "!", "\0", "\n", "é", '"')
+"""What stands behind the repeated part."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A pattern in the source, and how it is used: where nothing calls it by name (YAML does), at the start of a text."""
+
+    place: str
+    pattern: str
+    flags: int
+    methods: frozenset[str]
+
+
+def _text(node: ast.expr, names: dict[str, str]) -> str | None:
+    """The text of a pattern; f-strings may name other patterns of the module."""
+    match node:
+        case ast.Constant(value=str()):
+            return str(node.value)
+        case ast.JoinedStr():
+            parts = [_text(part.value if isinstance(part, ast.FormattedValue) else part, names) for part in node.values]
+            return None if None in parts else "".join(part for part in parts if part is not None)
+        case ast.Attribute(value=ast.Name(id=name), attr="pattern"):
+            return names.get(name)
+    return None
+
+
+def _flags(call: ast.Call) -> int:
+    found = 0
+    for node in ast.walk(call):
+        if isinstance(node, ast.Attribute) and node.attr.isupper() and hasattr(re, node.attr):
+            found |= int(getattr(re, node.attr))
+    return found
+
+
+def _uses(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Names with the methods that are called on them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in FUNCTIONS:
+            yield node.value.id, node.attr
+
+
+def patterns() -> Iterator[Found]:
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+    uses = {path: list(_uses(tree)) for path, tree in trees.items()}
+    for path, tree in trees.items():
+        names: dict[str, str] = {}
+        assigned = {
+            id(node.value): getattr(target, "id", "")
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        }
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            function = call.func
+            if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
+                continue
+            if function.value.id != "re" or function.attr not in FUNCTIONS:
+                continue
+            text, name = _text(call.args[0], names), assigned.get(id(call), "")
+            if text is None:
+                continue
+            names[name] = text
+            own = {method for used, method in uses[path] if used == name}
+            others = {method for found in uses.values() for used, method in found if used == name}
+            methods = {function.attr} if function.attr != "compile" else own or others or {"match", "fullmatch"}
+            place = f"{path.relative_to(PACKAGE)}:{name or call.lineno}"
+            yield Found(place, text, _flags(call), frozenset(methods))
+
+
+PATTERNS = list(patterns())
+CATEGORIES = {"CATEGORY_DIGIT": ["1"], "CATEGORY_WORD": ["a", "1"], "CATEGORY_SPACE": [" "]}
+MADE_ELSEWHERE = {"sandbox/faults.py", "sandbox/schema.py"}
+"""Where patterns come from who runs the sandbox: tests, and the schemas of the resources that it serves."""
+
+
+def test_the_source_has_patterns_that_are_known() -> None:
+    assert len(PATTERNS) > 50
+    calls = [
+        path
+        for path in PACKAGE.rglob("*.py")
+        if str(path.relative_to(PACKAGE)) not in MADE_ELSEWHERE
+        for _ in re.findall(rf"\bre\.(?:{'|'.join(FUNCTIONS)})\(", path.read_text("utf-8"))
+    ]
+    assert len(calls) == sum(one.place.rpartition(":")[0] not in MADE_ELSEWHERE for one in PATTERNS)
+
+
+def _of_class(items: Any) -> list[str]:
+    """Some characters of a class, and some that are in none when it is negated."""
+    found = []
+    for kind, value in items:
+        if kind is kinds.LITERAL:
+            found.append(chr(value))
+        elif kind is kinds.RANGE:
+            found += [chr(value[0]), chr(value[1])]
+        elif kind is kinds.CATEGORY:
+            found += {"CATEGORY_DIGIT": ["1"], "CATEGORY_WORD": ["a", "1"], "CATEGORY_SPACE": [" "]}.get(
+                value.name, ["x"]
+            )
+    if (kinds.NEGATE, None) in items:
+        return [one for one in "a1 -.:" if one not in found]
+    return found
+
+
+def samples(tree: Any) -> list[str]:
+    """Some texts that a part of a pattern matches."""
+    texts = [""]
+    for kind, value in tree:
+        options = _options(kind, value)
+        texts = [before + after for before in texts for after in options][:6]
+    return texts
+
+
+def _repeat(value: Any) -> list[str]:
+    least, _, inner = value
+    return [text * max(least, 1) for text in samples(inner)] + ([""] if least == 0 else [])
+
+
+_OPTIONS: dict[Any, Callable[[Any], list[str]]] = {
+    kinds.LITERAL: lambda value: [chr(value)],
+    kinds.NOT_LITERAL: lambda value: ["b" if value == ord("a") else "a"],
+    kinds.ANY: lambda _: ["a"],
+    kinds.IN: lambda value: _of_class(value)[:4],
+    kinds.BRANCH: lambda value: [text for branch in value[1] for text in samples(branch)[:2]][:8],
+    kinds.SUBPATTERN: lambda value: samples(value[3]),
+    kinds.ATOMIC_GROUP: samples,
+    **dict.fromkeys(REPEATS, _repeat),
+}
+
+
+def _options(kind: Any, value: Any) -> list[str]:
+    """Some texts that one element of a pattern matches."""
+    return _OPTIONS[kind](value) if kind in _OPTIONS else [""]
+
+
+def repeated(tree: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    """What a pattern repeats without a limit, each with a text that leads there."""
+    for kind, value in tree:
+        inner: list[Any] = []
+        if kind in REPEATS:
+            inner = [value[2]]
+            if value[1] > TIMES[-1]:
+                yield from ((before, text) for text in samples(value[2]) if text)
+        elif kind is kinds.BRANCH:
+            inner = list(value[1])
+        elif kind is kinds.SUBPATTERN:
+            inner = [value[3]]
+        elif kind is kinds.ATOMIC_GROUP:
+            inner = [value]
+        for part in inner:
+            yield from repeated(part, before)
+        before += _options(kind, value)[0]
+
+
+def pumps(pattern: str, flags: int) -> set[tuple[str, str]]:
+    """What to repeat, with what stands in front of it."""
+    tree = parser.parse(pattern, flags)
+    found = set(repeated(tree))
+    whole = {("", text) for text in samples(tree) if text}
+    apart = {("", first + second) for _, first in found for _, second in found if first != second}
+    # a part that begins again and again, and never ends
+    begun = {("", before + text) for before, text in found}
+    return found | {("", text) for _, text in found} | whole | set(sorted(apart)[:60]) | begun
+
+
+def seconds(run: Callable[[str], object], text: str) -> float:
+    begin = time.process_time()
+    run(text)
+    return time.process_time() - begin
+
+
+def worst(found: Found) -> tuple[float, str]:
+    """The slowest of all texts that are tried: its time and what it is."""
+    compiled = re.compile(found.pattern, found.flags)
+    runs: list[Callable[[str], object]] = [
+        getattr(compiled, method) for method in ("match", "fullmatch") if method in found.methods
+    ]
+    if found.methods & ALL_OVER:
+        runs.append(lambda text: compiled.sub("", text))
+    result = (0.0, "")
+    for times in TIMES:
+        for before, text in sorted(pumps(found.pattern, found.flags)):
+            for spoiler in SPOILERS:
+                whole = before + text * times + spoiler
+                for run in runs:
+                    took = seconds(run, whole)
+                    if took > SLOW:
+                        took = min(took, seconds(run, whole))
+                    result = max(result, (took, f"{before!r} + {text!r} * n + {spoiler!r}"))
+                    if took > SLOW:
+                        return result
+    return result
+
+
+@pytest.mark.parametrize("found", PATTERNS, ids=lambda found: found.place)
+def test_a_pattern_takes_linear_time(found: Found) -> None:
+    took, text = worst(found)
+    assert took < SLOW, text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"(0*)([0-9]*)(?:\.[0-9]*)?([a-z]*[0-9]*)", "fullmatch"),
+        (r"(a+)+b", "match"),
+        (r"[ \t]*\n", "sub"),
+        (r"x[0-9]+m", "search"),
+        (r"\{.*:\s+.*\[", "search"),
+        (r"(?:a|ab|b)*c", "match"),
+        (r"\s+$", "sub"),
+    ],
+)
+def test_a_pattern_that_goes_back_is_found(pattern: str, method: str) -> None:
+    took, text = worst(Found("", pattern, 0, frozenset({method})))
+    assert (took > SLOW) == (pattern != r"x[0-9]+m"), text
