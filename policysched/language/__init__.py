@@ -4,7 +4,7 @@ It knows nothing of Kubernetes objects, of files or of the network. Everything a
 modules under it are its own affair.
 """
 
-from policysched.language.cases import compile_cases
+from policysched.language.cases import compile_cases, compiling_cases
 from policysched.language.codes import CODES, Code
 from policysched.language.compile import Compiled, Want, compile_expression
 from policysched.language.costs import Cost
@@ -66,6 +66,7 @@ __all__ = [
     "compile_cases",
     "compile_expression",
     "compile_lets",
+    "compiling_cases",
     "depends",
     "diagnose",
     "each_let",

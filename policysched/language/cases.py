@@ -8,7 +8,7 @@ since it is applied after normalising.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -40,6 +40,7 @@ class _Line:
     case: Case
     guard: Typed | None = None
     value: Typed | None = None
+    text: str = ""
 
     @property
     def is_else(self) -> bool:
@@ -56,11 +57,32 @@ class _Line:
 
 def compile_cases(lines: Sequence[str], environment: Environment) -> Compiled:
     """Compile the lines of a score's cases; a diagnostic's `case` is the index of its line."""
+    steps = compiling_cases(lines, environment)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            compiled: Compiled = end.value
+            return compiled
+
+
+def compiling_cases(lines: Sequence[str], environment: Environment) -> Generator[None, None, Compiled]:
+    """Compile the lines of a score's cases, pausing after each; returns what `compile_cases` does."""
     if not lines:
         return Compiled(None, (diagnose("E0100", "", Span(0, 0), "empty"),))
-    parsed, found = _parse_lines(lines, environment)
-    for line in parsed:
-        _check_line(line)
+    parsed: list[_Line] = []
+    found: list[Diagnostic] = []
+    for index, text in enumerate(lines):
+        tree = parse(text, "case")
+        if isinstance(tree, Diagnostic):
+            found.append(dataclasses.replace(tree, case=index))
+        else:
+            parsed.append(_checked(_Line(index, Checker(text, environment), cast("Case", tree))))
+        yield
+    return _put_together(lines, parsed, found)
+
+
+def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnostic]) -> Compiled:
     arms = [line for line in parsed if not line.is_missing]
     rests = [line for line in parsed if line.is_missing]
     _check_order(arms, rests)
@@ -76,29 +98,20 @@ def compile_cases(lines: Sequence[str], environment: Environment) -> Compiled:
     return Compiled(None if any(item.severity == "error" for item in ordered) else program, ordered)
 
 
-def _parse_lines(lines: Sequence[str], environment: Environment) -> tuple[list[_Line], list[Diagnostic]]:
-    parsed: list[_Line] = []
-    found: list[Diagnostic] = []
-    for index, text in enumerate(lines):
-        tree = parse(text, "case")
-        if isinstance(tree, Diagnostic):
-            found.append(dataclasses.replace(tree, case=index))
-        else:
-            parsed.append(_Line(index, Checker(text, environment), cast("Case", tree)))
-    return parsed, found
-
-
-def _check_line(line: _Line) -> None:
+def _checked(line: _Line) -> _Line:
+    """Give a line with the graphs of its parts, where these are what they have to be."""
     checker, case = line.checker, line.case
     if not isinstance(case.guard, Keyword):
         line.guard = checker.condition(case.guard)
     value = checker.check(case.value, Unit.NUMBER)
     if value is None:
-        return
+        return line
     accepted = _accept_rest(checker, case, value) if line.is_missing else accept_score(checker, case.value, value)
     if accepted:
         line.value = value
+        line.text = format_tree(case)
         warn_percent(checker, case.value)
+    return line
 
 
 def _accept_rest(checker: Checker, case: Case, value: Typed) -> bool:
@@ -145,7 +158,7 @@ def _assemble(parsed: Sequence[_Line], arms: Sequence[_Line], rests: Sequence[_L
     rest = constant_value(rests[0].value) if rests and rests[0].value else None
     return Program(
         result,
-        "\n".join(format_tree(line.case) for line in parsed),
+        "\n".join(line.text for line in parsed),
         constant_value(result),
         rest if isinstance(rest, float) else None,
     )

@@ -95,6 +95,14 @@ CODES: Mapping[str, Code] = {
             "version": ("`{found}` is no version", 'versions are written as "1.28", "v1.28.3" or "1.29.0-rc.1"'),
         },
     ),
+    "E0313": Code(
+        "text too long",
+        "the text has at least {number} characters, more than {limit}",
+        "put fewer parts together; the length of an annotation is not known here and does not count",
+        'a = "-/-/-/-/-/-/-/-"\nb = concat(a, a, a, a, a, a, a, a)\nc = concat(b, b, b, b, b, b, b, b)\n'
+        "d = concat(c, c, c, c, c)",
+        "let",
+    ),
     "E0401": Code(
         "`by` after a non-aggregate",
         "`{name}` is no aggregate",
@@ -188,6 +196,9 @@ CODES: Mapping[str, Code] = {
         "use fewer or simpler rules; equal parts count once",
         "",
         "policy",
+        variants={
+            "size": ("the policy has {number} {kind}, more than {limit}", "split it into several policies"),
+        },
     ),
     "W0701": Code(
         "may be unknown and nothing handles it",

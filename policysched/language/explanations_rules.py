@@ -88,7 +88,8 @@ RULE_EXPLANATIONS: Final[Mapping[str, Explanation]] = {
         "filters:\n- name: roomy\n  require: (node.free.memory > 50% * max(node.free.memory)) ?? true\n",
     ),
     "E0601": Explanation(
-        "The policy has more than 64 rules, or takes more than 256 operations once a node or 24 once a placed pod.",
+        "The policy has more than 64 rules, 256 lines of `let` or 65,536 characters in all its expressions, or takes "
+        "more than 256 operations once a node or 24 once a placed pod.",
         "What a policy costs is known when it is compiled, and bounded, so that no policy slows the scheduler down. "
         "Equal parts count once, in whatever rules they stand.",
         "filters:\n- name: no-rivals\n  require: "

@@ -7,6 +7,15 @@ from typing import Final
 
 from policysched.language.explanation import Explanation
 
+_TEAMS: Final = (
+    "let:\n"
+    + "".join(
+        f"- {{name: {name}, value: '\"{','.join(f'team-{number}' for number in numbers)}\"'}}\n"
+        for name, numbers in (("old", range(100, 400)), ("new", range(400, 700)))
+    )
+    + "filters:\n- name: teams\n"
+)
+
 TYPE_EXPLANATIONS: Final[Mapping[str, Explanation]] = {
     "E0301": Explanation(
         "Two values of different kinds or units are compared, added or mixed.",
@@ -89,5 +98,12 @@ TYPE_EXPLANATIONS: Final[Mapping[str, Explanation]] = {
         "What can be seen to be wrong before any pod comes is said at once.",
         'filters:\n- name: at-night\n  when: clock("22:00", "6 am")\n  require: node.labels["pool"] == "batch"\n',
         'filters:\n- name: at-night\n  when: clock("22:00", "06:00")\n  require: node.labels["pool"] == "batch"\n',
+    ),
+    "E0313": Explanation(
+        "`concat` makes a text of more than 4,096 characters, however short the labels in it are.",
+        "A text that is too long is not made: it would be missing on every node. Where that depends on what is put "
+        "together, as with annotations, the policy compiles, and the text is missing where it is too long.",
+        _TEAMS + '  require: contains(concat(",", old, ",", new, ","), concat(",", pod.namespace, ","))\n',
+        'filters:\n- name: teams\n  require: starts_with(pod.namespace, "team-")\n',
     ),
 }

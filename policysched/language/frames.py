@@ -10,12 +10,15 @@ then. To compute it he makes a frame of those other rows and gives it to `reduct
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from policysched.language.typed import Input, Typed
+
+if TYPE_CHECKING:
+    from policysched.language.frame_strings import FrameStrings
 
 Codes: TypeAlias = npt.NDArray[np.int32]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -23,14 +26,11 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Strings(Protocol):
-    """An interner. It is hashed by identity and can be referred to weakly; codes stay for a generation."""
+    """An interner, only read here. It is hashed by identity and can be referred to weakly; codes stay for a generation."""
 
     @property
     def generation(self) -> int:
         """Return what moves when codes may mean other texts than before; never while a program runs."""
-
-    def code(self, text: str) -> int:
-        """Return the code of a text, a new one if need be."""
 
     def find(self, text: str) -> int:
         """Return the code of a text, -1 if it has none: then no column holds it."""
@@ -49,8 +49,8 @@ class Frame(Protocol):
     """
 
     @property
-    def strings(self) -> Strings:
-        """The interner of the string columns."""
+    def strings(self) -> FrameStrings:
+        """The interner of the string columns, with what only this frame knows; one for the life of `memo`."""
 
     @property
     def rows(self) -> int:

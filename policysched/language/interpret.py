@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Final, TypeAlias, cast
 
 from policysched.language.frames import ScalarFrame
-from policysched.language.meanings import REDUCED, STRICT, TIMED, TOTAL, Scalar, newer
+from policysched.language.meanings import REDUCED, STRICT, TAKEN, TIMED, TOTAL, Scalar, newer
 from policysched.language.names import RESOURCE_NAMES
 from policysched.language.program import Program
 from policysched.language.typed import AGGREGATES, TALLIES, Constant, Input, Op, Typed, steps
@@ -92,7 +92,12 @@ def _operate(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: Kept) ->
         return TIMED[node.op](frame.now, *cast("tuple[str, ...]", node.data))
     if node.op in TOTAL:
         return TOTAL[node.op](*args)
-    return None if None in args else _bounded(_strict(node)(*args))
+    return None if None in args or _too_long(node, args) else _bounded(_strict(node)(*args))
+
+
+def _too_long(node: Typed, args: list[Scalar]) -> bool:
+    """Whether strings are longer than a function takes; where the type says that it cannot be, it is not asked."""
+    return node.op in TAKEN and node.type.optional and not TAKEN[node.op](*args)
 
 
 def _strict(node: Typed) -> Any:

@@ -17,7 +17,8 @@ from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
-from policysched.language.frames import Codes, Floats, Frame, Mask, Strings
+from policysched.language.frame_strings import FrameStrings
+from policysched.language.frames import Codes, Floats, Frame, Mask
 from policysched.language.names import RESOURCE_NAMES
 from policysched.language.tables import Members, Tables, tables_of
 from policysched.language.typed import INPUT_BITS, LIMIT_BITS, Input, Op, Typed
@@ -40,25 +41,22 @@ class Run:
 
     frame: Frame
     memo: dict[Any, Any]
-    strings: Strings
+    strings: FrameStrings
 
     @property
     def tables(self) -> Tables:
         """The interner's tables."""
-        return tables_of(self.strings)
+        return tables_of(self.strings.base)
 
     def known(self, text: str) -> int:
-        """Return the code to look for a text by: of one that no column holds, a code that no row has.
-
-        It gets no code of its own, so that names of pods that come and go do not pile up.
-        """
+        """Return the code to look for a text by: of one that no column holds, a code that no row has."""
         code = self.strings.find(text)
         return _UNKNOWN_TEXT if code < 0 else code
 
     def codes(self, text: Text) -> Codes | int:
         """Return a string value as codes."""
         if isinstance(text, str):
-            return self.tables.code(text, self.strings)
+            return self.strings.code(text)
         return -1 if text is None else text
 
 
@@ -88,7 +86,9 @@ def _read(run: Run, node: Typed, item: Input) -> Any:
         if item.root == "metrics":
             # What comes from outside may be of any size, or infinite.
             return np.where(np.abs(column) < _LARGEST_METRIC, column, math.nan)
-        return (column, False) if node.type.kind is Kind.BOOL else column
+        if node.type.kind is Kind.BOOL:
+            return column, False
+        return run.strings.read(column) if node.type.kind is Kind.STRING else column
     value = run.frame.scalar(item)
     if value is None:
         return missing(node.type.kind)
@@ -194,7 +194,7 @@ def _among_strings(run: Run, items: Typed, value: Codes, texts: tuple[str, ...])
     if not texts:
         return False
     if len(texts) > _FEW_ITEMS and items.op is Op.CONSTANT:
-        members = run.tables.keep(items, lambda: Members([run.tables.code(text, run.strings) for text in texts]))
+        members = run.tables.keep(items, lambda: Members(texts))
         return cast("Mask", members.take(value, run.strings))
     return _among(value, tuple(run.known(text) for text in texts))
 

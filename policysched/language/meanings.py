@@ -13,6 +13,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, TypeAlias, cast
 
+from policysched.language.lengths import MAX_PARTS, MAX_TEXT
 from policysched.language.typed import Op
 
 Scalar: TypeAlias = str | float | bool | tuple[Any, ...] | None
@@ -123,26 +124,18 @@ def _newer_part(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 def _glob(text: str, pattern: str) -> bool:
-    # The set of places in the pattern that the text read so far can have reached.
-    reached = {0}
+    # Sets of places in the pattern, one bit a place: where a star stands, and where each character may stand.
+    steps = [wanted for wanted, before in zip(pattern, " " + pattern, strict=False) if (before, wanted) != ("*", "*")]
+    places: dict[str, int] = {"*": 0, "?": 0}
+    for place, wanted in enumerate(steps):
+        places[wanted] = places.get(wanted, 0) | 1 << place
+    stars, anything = places.pop("*"), places.pop("?")
+    # The places that the text read so far can have reached; no two stars follow each other.
+    reached = 1 | (stars & 1) << 1
     for character in text:
-        reached = _after_stars(reached, pattern)
-        reached = {place + (pattern[place] != "*") for place in reached if _takes(pattern, place, character)}
-    return len(pattern) in _after_stars(reached, pattern)
-
-
-def _after_stars(reached: set[int], pattern: str) -> set[int]:
-    found = set(reached)
-    for start in reached:
-        place = start
-        while place < len(pattern) and pattern[place] == "*":
-            place += 1
-            found.add(place)
-    return found
-
-
-def _takes(pattern: str, place: int, character: str) -> bool:
-    return place < len(pattern) and pattern[place] in {"*", "?", character}
+        moved = (reached & (places.get(character, 0) | anything)) << 1 | reached & stars
+        reached = moved | (moved & stars) << 1
+    return bool(reached >> len(steps) & 1)
 
 
 def _round(value: float) -> float:
@@ -186,6 +179,14 @@ REDUCED: Final[Mapping[Op, Callable[[Sequence[float]], Scalar]]] = {
     Op.AVG_NODES: _mean,
     Op.MIN_NODES: lambda values: min(values, default=None),
     Op.MAX_NODES: lambda values: max(values, default=None),
+}
+# Which strings functions take; a longer one leaves the result missing where the type of that allows for it.
+TAKEN: Final[Mapping[Op, Callable[..., bool]]] = {
+    Op.CONCAT: lambda *parts: sum(map(len, parts)) <= MAX_TEXT,
+    Op.GLOB: lambda text, pattern: max(len(text), len(pattern)) <= MAX_TEXT,
+    Op.NUMBER: lambda text: len(text) <= MAX_TEXT,
+    Op.VERSION: lambda text: len(text) <= MAX_TEXT,
+    Op.SPLIT: lambda text, separator: text.count(separator) < MAX_PARTS,
 }
 STRICT: Final[Mapping[Op, Callable[..., Scalar]]] = {
     Op.NOT: lambda value: not value,

@@ -47,15 +47,13 @@ def _order(run: Run, left: Text, right: Text) -> Any:
     """Return -1, 0 or 1 a row, the mark of a missing test where a version is missing. Shapes: (R,) int8."""
     if isinstance(right, str):
         table = run.tables.keep(
-            (Op.LT, "right", right), lambda: Lookup(TESTS, lambda text, _: float(compare(text, right)))
+            (Op.LT, "right", right), lambda: Lookup(TESTS, lambda text: float(compare(text, right)))
         )
         return table.take(left, run.strings)
     if isinstance(left, str):
-        table = run.tables.keep(
-            (Op.LT, "left", left), lambda: Lookup(TESTS, lambda text, _: float(compare(left, text)))
-        )
+        table = run.tables.keep((Op.LT, "left", left), lambda: Lookup(TESTS, lambda text: float(compare(left, text))))
         return table.take(right, run.strings)
-    table = run.tables.keep(Op.LT, lambda: PairLookup(TESTS, lambda one, other, _: float(compare(one, other))))
+    table = run.tables.keep(Op.LT, lambda: PairLookup(TESTS, lambda one, other: float(compare(one, other))))
     return table.take(np.asarray(left), np.asarray(right), run.strings)
 
 

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from policysched.language.frames import Floats, Frame, Mask
 from policysched.language.number_kernels import bounded
 from policysched.language.program import evaluate_columns
-from policysched.language.tables import tables_of
 from policysched.language.typed import AGGREGATES, TALLIES, Op, Typed
 
 _EXACT_BITS: Final = 53
@@ -105,7 +104,7 @@ def _domains(key: Typed, frame: Frame) -> tuple[Ids, int]:
     """Number the domains from 1; 0 is for rows without one. Shapes: (N,)."""
     value: Any = evaluate_columns(key, frame)
     if not isinstance(value, np.ndarray):
-        value = np.full(frame.rows, -1 if value is None else tables_of(frame.strings).code(value, frame.strings))
+        value = np.full(frame.rows, -1 if value is None else frame.strings.code(value))
     ids = value.astype(np.int64) + 1
     size = int(ids.max(initial=0)) + 1
     if size > _SPARSE * frame.rows + _FEW_CODES:

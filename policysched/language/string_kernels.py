@@ -5,18 +5,18 @@ Every function is written for one string (or two) and reaches the rows through a
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
 
-from policysched.language.frames import Codes, Strings
+from policysched.language.frames import Codes
 from policysched.language.kernels import Kernel, Run, Text, Truth
-from policysched.language.tables import NUMBERS, TESTS, TEXT_CODES, Lookup, PairLookup
+from policysched.language.lengths import ANY_LENGTH, MAX_PARTS, MAX_TEXT
+from policysched.language.tables import CODES, NUMBERS, TESTS, Lookup, PairLookup, each_text
 from policysched.language.typed import INPUT_BITS, Op, Typed
 from policysched.language.versions import canonical
 
@@ -25,15 +25,19 @@ _LARGEST: Final = math.ldexp(1.0, INPUT_BITS)
 
 
 def parse_number(text: str) -> float:
-    """Return the number that a text is, NaN where it is none or reaches 2^64."""
-    if _DECIMAL.fullmatch(text) is None:
+    """Return the number that a text is, NaN where it is none, is too long or reaches 2^64."""
+    if len(text) > MAX_TEXT or _DECIMAL.fullmatch(text) is None:
         return math.nan
     value = float(text)
     return value if abs(value) < _LARGEST else math.nan
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether a text matches a pattern of `*` and `?`, in time of at most the product of their lengths."""
+    """Whether a text matches a pattern of `*` and `?`.
+
+    Cost: linear in both but for parts of the pattern with `?`, which take a bit of each machine word for each character
+    of the text, once a character of the part.
+    """
     first, *rest = pattern.split("*")
     if not rest:
         return len(text) == len(first) and _fits(text, 0, first)
@@ -41,29 +45,39 @@ def matches(text: str, pattern: str) -> bool:
     position, end = len(first), len(text) - len(last)
     if position > end or not _fits(text, 0, first) or not _fits(text, end, last):
         return False
+    places = _places(text, pattern) if "?" in pattern else {}
     for part in rest:
-        position = _find(text, part, position, end)
+        position = _find(text, part, position, end, places)
         if position < 0:
             return False
     return True
+
+
+def _places(text: str, wanted: str) -> dict[str, int]:
+    """Return where each of some characters stands in a text, one bit a place."""
+    places = dict.fromkeys(wanted, 0)
+    bit = 1
+    for character in text:
+        if character in places:
+            places[character] |= bit
+        bit <<= 1
+    return places
 
 
 def _fits(text: str, start: int, part: str) -> bool:
     return all(wanted in {"?", text[start + offset]} for offset, wanted in enumerate(part))
 
 
-def _find(text: str, part: str, start: int, end: int) -> int:
+def _find(text: str, part: str, start: int, end: int, places: Mapping[str, int]) -> int:
     """Return where the first fit of a part between two positions ends, -1 if there is none."""
     if "?" not in part:
         place = text.find(part, start, end)
         return -1 if place < 0 else place + len(part)
-    found = _pattern(part).search(text, start, end)
-    return -1 if found is None else found.end()
-
-
-@functools.lru_cache(maxsize=256)
-def _pattern(part: str) -> re.Pattern[str]:
-    return re.compile(".".join(re.escape(piece) for piece in part.split("?")), re.DOTALL)
+    fits = (1 << max(end - start - len(part) + 1, 0)) - 1
+    for offset, wanted in enumerate(part, start):
+        if wanted != "?":
+            fits &= places[wanted] >> offset
+    return start + (fits & -fits).bit_length() - 1 + len(part) if fits else -1
 
 
 _TESTS: Final[Mapping[Op, Callable[[str, str], bool]]] = {
@@ -78,43 +92,56 @@ def _number(run: Run, node: Typed) -> Any:
     value: Text = run.memo[node.args[0]]
     if value is None or isinstance(value, str):
         return math.nan if value is None else parse_number(value)
-    table = run.tables.keep(Op.NUMBER, lambda: Lookup(NUMBERS, lambda text, _: parse_number(text)))
+    table = run.tables.keep(Op.NUMBER, lambda: Lookup(NUMBERS, parse_number))
     return table.take(value, run.strings)
 
 
 def _version(run: Run, node: Typed) -> Text:
     value: Text = run.memo[node.args[0]]
     if value is None or isinstance(value, str):
-        return None if value is None else canonical(value)
-    table = run.tables.keep(Op.VERSION, lambda: Lookup(TEXT_CODES, _version_code))
-    return cast("Codes", table.take(value, run.strings))
+        return None if value is None else _version_of(value)
+    strings = run.strings
+
+    def code(text: str) -> int:
+        found = _version_of(text)
+        return -1 if found is None else strings.code(found)
+
+    return each_text(code, value, strings, CODES)
 
 
-def _version_code(text: str, strings: Strings) -> int:
-    found = canonical(text)
-    return -1 if found is None else strings.code(found)
+def _version_of(text: str) -> str | None:
+    return canonical(text) if len(text) <= MAX_TEXT else None
 
 
 def _test(run: Run, node: Typed) -> Truth:
     text, part = (run.memo[arg] for arg in node.args)
-    test = _TESTS[node.op]
     if text is None or part is None:
         return False, True
     if isinstance(text, str) and isinstance(part, str):
-        return test(text, part), False
-    found = _test_rows(run, node.op, text, part)
+        held = _test_of(node)(text, part)
+        return held == 1, held == TESTS.missing
+    found = _test_rows(run, node, text, part)
     return found == 1, found == TESTS.missing if node.type.optional else False
 
 
-def _test_rows(run: Run, op: Op, text: Codes | str, part: Codes | str) -> Any:
-    test = _TESTS[op]
+def _test_of(node: Typed) -> Callable[[str, str], float]:
+    return _glob_of_short if node.op is Op.GLOB and node.type.optional else _TESTS[node.op]
+
+
+def _glob_of_short(text: str, pattern: str) -> float:
+    """Return 1 or 0, or the mark of a missing test where either is too long."""
+    return TESTS.missing if max(len(text), len(pattern)) > MAX_TEXT else matches(text, pattern)
+
+
+def _test_rows(run: Run, node: Typed, text: Codes | str, part: Codes | str) -> Any:
+    test = _test_of(node)
     if isinstance(part, str):
-        table = run.tables.keep((op, "part", part), lambda: Lookup(TESTS, lambda row, _: test(row, part)))
+        table = run.tables.keep((test, "part", part), lambda: Lookup(TESTS, lambda row: test(row, part)))
         return table.take(text, run.strings)
     if isinstance(text, str):
-        table = run.tables.keep((op, "text", text), lambda: Lookup(TESTS, lambda row, _: test(text, row)))
+        table = run.tables.keep((test, "text", text), lambda: Lookup(TESTS, lambda row: test(text, row)))
         return table.take(part, run.strings)
-    table = run.tables.keep(op, lambda: PairLookup(TESTS, lambda left, right, _: test(left, right)))
+    table = run.tables.keep(test, lambda: PairLookup(TESTS, test))
     return table.take(text, part, run.strings)
 
 
@@ -122,42 +149,41 @@ def _concat(run: Run, node: Typed) -> Text:
     parts: list[Text] = [run.memo[arg] for arg in node.args]
     if any(part is None for part in parts):
         return None
+    longest = MAX_TEXT if node.type.optional else ANY_LENGTH
     places = [index for index, part in enumerate(parts) if isinstance(part, np.ndarray)]
     if not places:
-        return "".join(cast("list[str]", parts))
+        return _joined(cast("list[str]", parts), longest)
     first, *others = itertools.pairwise([*places, len(parts)])
-    result = _around(run, parts[: first[1]], first[0])
+    result = _around(run, parts[: first[1]], first[0], longest)
     for place, following in others:
-        result = _join(run, result, _around(run, parts[place:following], 0))
+        result = _join(run, result, _around(run, parts[place:following], 0, longest), longest)
     return result
 
 
-def _around(run: Run, parts: list[Text], place: int) -> Codes:
+def _joined(parts: Sequence[str], longest: int) -> str | None:
+    """Return texts put together, None where that would be too long."""
+    return "".join(parts) if sum(map(len, parts)) <= longest else None
+
+
+def _around(run: Run, parts: list[Text], place: int, longest: int) -> Codes:
     """Return one column with the texts before and after it."""
-    column = cast("Codes", parts[place])
-    before = "".join(part for part in parts[:place] if isinstance(part, str))
-    after = "".join(part for part in parts[place + 1 :] if isinstance(part, str))
-    if not before and not after:
-        return column
-
-    def join(text: str, strings: Strings) -> int:
-        return strings.code(before + text + after)
-
-    table = run.tables.keep((Op.CONCAT, before, after), lambda: Lookup(TEXT_CODES, join))
-    return cast("Codes", table.take(column, run.strings))
+    before, after = (_joined(cast("list[str]", texts), longest) for texts in (parts[:place], parts[place + 1 :]))
+    column, code = cast("Codes", parts[place]), run.strings.code
+    if before is None or after is None:
+        return np.full_like(column, -1)
+    room = longest - len(before) - len(after)
+    return each_text(lambda text: code(before + text + after) if len(text) <= room else -1, column, run.strings, CODES)
 
 
-def _join(run: Run, left: Codes, right: Codes) -> Codes:
-    def join(one: str, other: str, strings: Strings) -> int:
-        return strings.code(one + other)
-
-    table = run.tables.keep(Op.CONCAT, lambda: PairLookup(TEXT_CODES, join))
+def _join(run: Run, left: Codes, right: Codes, longest: int) -> Codes:
+    code = run.strings.code
+    table = PairLookup(CODES, lambda one, other: code(one + other) if len(one) + len(other) <= longest else -1)
     return cast("Codes", table.take(left, right, run.strings))
 
 
 def _split(run: Run, node: Typed) -> tuple[str, ...] | None:
     text, separator = (run.memo[arg] for arg in node.args)
-    if text is None:
+    if text is None or (node.type.optional and text.count(separator) >= MAX_PARTS):
         return None
     return tuple(text.split(separator)) if text else ()
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policysched.language.arguments import constant_text, strings
+from policysched.language.lengths import MAX_PARTS, MAX_TEXT
 from policysched.language.suggest import shown
 from policysched.language.syntax import Call
 from policysched.language.typed import Op, Typed, constant, make
-from policysched.language.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Unit, list_of
+from policysched.language.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Type, Unit, list_of
 from policysched.language.versions import canonical
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def glob(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     node = text_test(checker, call, unit)
     if node is None or not constant_text(checker, call, 1, node.args[1], must=False):
         return None
-    return node
+    if max(arg.length.most for arg in node.args) <= MAX_TEXT:
+        return node
+    return make(Op.GLOB, node.args, _perhaps_too_long(node.type))
 
 
 def concat(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
@@ -63,7 +66,12 @@ def concat(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     nodes = strings(checker, call)
     if nodes is None:
         return None
-    return make(Op.CONCAT, nodes, STRING.over(*(node.type for node in nodes)))
+    least = sum(node.length.least for node in nodes)
+    if least > MAX_TEXT:
+        return checker.report("E0313", call.span, number=least, limit=MAX_TEXT)
+    result = STRING.over(*(node.type for node in nodes))
+    most = sum(node.length.most for node in nodes)
+    return make(Op.CONCAT, nodes, result if most <= MAX_TEXT else _perhaps_too_long(result))
 
 
 def split(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
@@ -75,4 +83,11 @@ def split(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
         return checker.report("E0308", call.arguments[0].span)
     if not constant_text(checker, call, 1, nodes[1]):
         return None
-    return make(Op.SPLIT, nodes, list_of(STRING).filled(nodes[0].type.gap))
+    result = list_of(STRING).filled(nodes[0].type.gap)
+    parts = nodes[0].length.most // nodes[1].length.most + 1
+    return make(Op.SPLIT, nodes, result if parts <= MAX_PARTS else _perhaps_too_long(result))
+
+
+def _perhaps_too_long(result: Type) -> Type:
+    """Return the type of what is missing where a string is longer than functions take."""
+    return result.filled(max(result.gap, Gap.OWN))

@@ -1,21 +1,23 @@
 """Work that is done once a distinct string instead of once a row.
 
 A table holds a function's result for every string code that a column has shown so far; rows are then one indexed
-read. Tables live as long as a generation of the interner they belong to and are filled only for codes that occur: a
-function that makes strings would otherwise feed on its own results.
+read. Tables live as long as a generation of the interner they belong to and are filled only for codes that occur.
+Strings that a frame alone knows are worked out where they occur and never enter a table, nor do results that are
+strings.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from policysched.language.frame_strings import FrameStrings
 from policysched.language.frames import Codes, Mask, Strings
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -35,8 +37,8 @@ class Content:
     unfilled: float
 
 
-TEXT_CODES: Final = Content(np.int32, -1, 2**31 - 1)
 NUMBERS: Final = Content(np.float64, np.nan, np.inf)
+CODES: Final = Content(np.int32, -1, 2**31 - 1)
 TESTS: Final = Content(np.int8, 2, 127)
 
 
@@ -45,12 +47,9 @@ def _unfilled(found: Array, content: Content) -> bool:
 
 
 class Lookup:
-    """The results of a function of one string.
+    """The results of a function of one string."""
 
-    The function gets the interner as an argument: a table that held it would keep it alive for ever.
-    """
-
-    def __init__(self, content: Content, function: Callable[[str, Strings], float]) -> None:
+    def __init__(self, content: Content, function: Callable[[str], float]) -> None:
         self._content = content
         self._function = function
         self._values = self._empty(16)
@@ -61,8 +60,16 @@ class Lookup:
         values[-1] = self._content.missing
         return values
 
-    def take(self, codes: Codes, strings: Strings) -> Array:
+    def take(self, codes: Codes, strings: FrameStrings) -> Array:
         """Return the results for a column. Shapes: (R,) -> (R,)."""
+        own = strings.own(codes)
+        if own is None:
+            return self._known(codes, strings.base)
+        found = self._known(np.where(own, -1, codes), strings.base)
+        found[own] = each_text(self._function, codes[own], strings, self._content)
+        return found
+
+    def _known(self, codes: Codes, strings: Strings) -> Array:
         if len(self._values) <= len(strings):
             grown = self._empty(2 * len(strings) + 1)
             grown[: len(self._values) - 1] = self._values[:-1]
@@ -71,16 +78,21 @@ class Lookup:
         if not _unfilled(found, self._content):
             return found
         for code in np.unique(codes[found == self._content.unfilled]).tolist():
-            self._values[code] = self._function(strings.text(code), strings)
+            self._values[code] = self._function(strings.text(code))
         return np.take(self._values, codes)
+
+
+def each_text(function: Callable[[str], float], codes: Codes, strings: FrameStrings, content: Content) -> Array:
+    """Return what a function makes of a column, each distinct string looked at once. Shapes: (R,) -> (R,)."""
+    distinct, places = np.unique(codes, return_inverse=True)
+    results = [content.missing if code < 0 else function(strings.text(code)) for code in distinct.tolist()]
+    return np.array(results, content.dtype)[places]
 
 
 class PairLookup:
     """The results of a function of two strings, sorted by the pair."""
 
-    def __init__(
-        self, content: Content, function: Callable[[str, str, Strings], float], most: int = _MOST_PAIRS
-    ) -> None:
+    def __init__(self, content: Content, function: Callable[[str, str], float], most: int = _MOST_PAIRS) -> None:
         self._content = content
         self._function = function
         self._most = most
@@ -90,8 +102,13 @@ class PairLookup:
         self._keys = np.array([-1], np.int64)
         self._values = np.array([self._content.missing], self._content.dtype)
 
-    def take(self, left: Codes, right: Codes, strings: Strings) -> Array:
+    def take(self, left: Codes, right: Codes, strings: FrameStrings) -> Array:
         """Return the results for two columns. Shapes: (R,), (R,) -> (R,)."""
+        if strings.own(left) is None and strings.own(right) is None:
+            return self._known(left, right, strings)
+        return PairLookup(self._content, self._function)._known(left, right, strings)
+
+    def _known(self, left: Codes, right: Codes, strings: FrameStrings) -> Array:
         # A missing right side makes the key -1, a missing left one makes it smaller still.
         keys = np.maximum((left.astype(np.int64) << 32) | right, -1)
         places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
@@ -105,10 +122,8 @@ class PairLookup:
         found: Array = self._values[places]
         return found
 
-    def _learn(self, keys: npt.NDArray[np.int64], strings: Strings) -> None:
-        results = [
-            self._function(strings.text(key >> 32), strings.text(key & 0xFFFFFFFF), strings) for key in keys.tolist()
-        ]
+    def _learn(self, keys: npt.NDArray[np.int64], strings: FrameStrings) -> None:
+        results = [self._function(strings.text(key >> 32), strings.text(key & 0xFFFFFFFF)) for key in keys.tolist()]
         merged = np.concatenate((self._keys, keys))
         order = np.argsort(merged, kind="stable")
         self._keys = merged[order]
@@ -118,20 +133,12 @@ class PairLookup:
 class Tables:
     """Everything that is remembered for one interner."""
 
-    __slots__ = ("__weakref__", "_codes", "_kept", "generation")
+    __slots__ = ("__weakref__", "_kept", "generation")
 
     def __init__(self, generation: int = 0) -> None:
         self.generation = generation
         """That of the interner: codes of another one mean something else."""
-        self._codes: dict[str, int] = {}
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
-
-    def code(self, text: str, strings: Strings) -> int:
-        """Return the code of a constant."""
-        code = self._codes.get(text)
-        if code is None:
-            code = self._codes[text] = strings.code(text)
-        return code
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the table of a function and its constants; those unused for longest are dropped."""
@@ -146,19 +153,24 @@ class Tables:
 
 
 class Members:
-    """Which codes belong to a list of constants; strings that come later never do."""
+    """Which codes belong to a list of constants."""
 
-    def __init__(self, codes: list[int]) -> None:
-        self._codes = codes
-        self._size = 0
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._codes: list[int] = []
         self._mask = np.zeros(0, np.bool_)
 
-    def take(self, codes: Codes, strings: Strings) -> Mask:
+    def take(self, codes: Codes, strings: FrameStrings) -> Mask:
         """Return where a column is in the list. Shapes: (R,) -> (R,)."""
-        if self._size <= len(strings):
-            self._size = 2 * len(strings) + 1
-            self._mask = np.zeros(self._size, np.bool_)
-            self._mask[self._codes] = True
+        if strings.own(codes) is not None:
+            return np.isin(codes, [code for text in self._texts if (code := strings.find(text)) >= 0])
+        base = strings.base
+        known = [code for text in self._texts if (code := base.find(text)) >= 0]
+        if self._codes != known or self._mask.size <= len(base):
+            # A missing string has code -1, which reads the last cell: one that no code has.
+            self._mask = np.zeros(2 * len(base) + 1, np.bool_)
+            self._mask[known] = True
+            self._codes = known
         found: Mask = self._mask[codes]
         return found
 

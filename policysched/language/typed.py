@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-from policysched.language.types import Type
+from policysched.language.lengths import Length, either, joined, of_constant, of_input
+from policysched.language.types import Kind, Type
 
 
 class Op(enum.Enum):
@@ -118,12 +119,13 @@ class Typed:
         tallies: Whether a tally is in it, at any depth.
         normalizes: Whether `normalize` is in it; it never is in what is evaluated on other rows.
         nesting: How many aggregates stand in each other.
+        length: How long a string can be.
         high: A power of two that no value reaches in magnitude.
         low: The negative power of two that no magnitude but 0 goes under.
         answers: What was found in it, by who looked; see `per_graph`.
     """
 
-    __slots__ = ("__weakref__", "answers", "args", "data", "high", "inner", "inputs", "local", "low", "nesting",
+    __slots__ = ("__weakref__", "answers", "args", "data", "high", "inner", "inputs", "length", "local", "low", "nesting",
                  "normalizes", "op", "tallies", "type")  # fmt: skip
 
     def __init__(
@@ -142,6 +144,7 @@ class Typed:
         self.local: bool = not self.normalizes and not self.nesting
         self.high, self.low = _magnitude(op, parts, data)
         self.answers: dict[object, Any] = {}
+        self.length: Length = _length(op, args, data) if result.kind is Kind.STRING else _NO_STRING
 
     def __repr__(self) -> str:
         # Not the arguments: a graph may hold one of them exponentially often.
@@ -215,10 +218,26 @@ _OWN_INPUTS: Final[Mapping[Op, tuple[Input, ...]]] = {
 
 def _inputs(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> tuple[Input, ...]:
     own = (data,) if isinstance(data, Input) else _OWN_INPUTS.get(op, ())
-    if len(args) == 1 and not own:
-        return args[0].inputs
+    reading = [arg for arg in args if arg.inputs]
+    if len(reading) <= 1 and not own:
+        return reading[0].inputs if reading else ()
     found = dict.fromkeys(item for arg in args for item in arg.inputs)
     return tuple(dict.fromkeys((*found, *own)))
+
+
+_NO_STRING: Final = Length()
+_DAY: Final = Length(3, 3)
+
+
+def _length(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> Length:
+    if isinstance(data, Input):
+        return of_input(data.path[0])
+    if op is Op.CONSTANT:
+        return of_constant(str(data))
+    if op is Op.WEEKDAY:
+        return _DAY
+    strings = [arg.length for arg in args if arg.type.kind is Kind.STRING]
+    return joined(strings) if op is Op.CONCAT else either(strings)
 
 
 # Inputs and converted strings stay within these powers of two; results above LIMIT_BITS are cut there.

@@ -1,6 +1,7 @@
 """From a SchedulingPolicy's texts to programs, one field at a time.
 
-`compiling` is a generator so that a large policy never holds up decisions: it pauses after each field. Either every
+`compiling` is a generator so that a large policy never holds up decisions: it pauses after each field, and after each
+case of a score. How much there is to compile is counted, and bounded, before any of it is. Either every
 field compiles and there is a policy, or there are diagnostics that name the fields; nothing in between.
 
 Source: docs/language.md#the-object.
@@ -8,11 +9,11 @@ Source: docs/language.md#the-object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from policysched.language.cases import compile_cases
+from policysched.language.cases import compiling_cases
 from policysched.language.compile import Compiled, Want, compile_expression
 from policysched.language.costs import Cost
 from policysched.language.diagnostics import Diagnostic, diagnose
@@ -28,6 +29,9 @@ from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledS
 from policysched.rules.metrics import declare, finding
 
 MAX_RULES = 64
+MAX_LETS = 256
+MAX_CHARACTERS = 65536
+"""How long all expressions of a policy may be together."""
 _OPERATORS = "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"
 
 
@@ -83,6 +87,8 @@ class _Compilation:
 
     def run(self) -> Pausing:
         spec = self._spec
+        if self._is_too_large():
+            return Result(None, tuple(self._found), Cost())
         pods = self._selector("podSelector", spec.pod_selector)
         namespaces = self._selector("namespaceSelector", spec.namespace_selector)
         self._names()
@@ -119,12 +125,27 @@ class _Compilation:
         if not self._spec.filters and not self._spec.scores:
             self._report("spec", diagnose("W0710", "", Span(0, 0)))
 
-    def _each(self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Any]) -> Generator[None, None, list[Any]]:
+    def _each(
+        self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Generator[None, None, Any]]
+    ) -> Generator[None, None, list[Any]]:
         made = []
         for index, rule in enumerate(rules):
-            made.append(compile_rule(index, rule))
+            made.append((yield from compile_rule(index, rule)))
             yield
         return made
+
+    def _is_too_large(self) -> bool:
+        """Report what there is too much of; nothing is compiled then."""
+        spec = self._spec
+        counts = (
+            ("rules", len(spec.filters) + len(spec.scores), MAX_RULES),
+            ("lines of `let`", len(spec.let), MAX_LETS),
+            ("characters in its expressions", sum(map(len, _texts(spec))), MAX_CHARACTERS),
+        )
+        over = [one for one in counts if one[1] > one[2]]
+        for kind, number, limit in over:
+            self._report("spec", diagnose("E0601", "", Span(0, 0), "size", number=number, kind=kind, limit=limit))
+        return bool(over)
 
     def _define_lets(self) -> Generator[None, None, None]:
         texts = [(let.name, str(let.value)) for let in self._spec.let]
@@ -136,9 +157,6 @@ class _Compilation:
 
     def _names(self) -> None:
         spec = self._spec
-        if len(spec.filters) + len(spec.scores) > MAX_RULES:
-            count = len(spec.filters) + len(spec.scores)
-            self._report("spec", finding("E0601", f"the policy has {count} rules; at most {MAX_RULES} are allowed"))
         if self._policy.name and not is_label_name(self._policy.name):
             self._report("metadata.name", _misnamed("policies", self._policy.name))
         self._unique("filters", [rule.name for rule in spec.filters])
@@ -152,30 +170,32 @@ class _Compilation:
             elif name in names[:index]:
                 self._report(place, finding("E0208", f'"{name}" names two {kind}', len(name)))
 
-    def _filter(self, index: int, rule: FilterRule) -> CompiledFilter | None:
+    def _filter(self, index: int, rule: FilterRule) -> Generator[None, None, CompiledFilter | None]:
         field = f"filters[{index}]"
         when = self._condition(rule.when, f"{field}.when", "pod")
+        yield
         require = self._condition(rule.require, f"{field}.require", "filter")
         return None if require is None else compiled_filter(rule.name, when, require, rule.message)
 
-    def _score(self, index: int, rule: ScoreRule) -> CompiledScore | None:
+    def _score(self, index: int, rule: ScoreRule) -> Generator[None, None, CompiledScore | None]:
         field = f"scores[{index}]"
         when = self._condition(rule.when, f"{field}.when", "pod")
+        yield
         takes_maximum = rule.normalize == "Max"
-        value = self._value(rule, field, replace(self._lets, phase="score", normalized=takes_maximum))
+        value = yield from self._value(rule, field, replace(self._lets, phase="score", normalized=takes_maximum))
         if value is None:
             return None
         missing = 0.0 if value.missing_arm is None else value.missing_arm
         return CompiledScore(rule.name, rule.weight, when, value, takes_maximum, missing, value.missing_arm is not None)
 
-    def _value(self, rule: ScoreRule, field: str, environment: Environment) -> Program | None:
+    def _value(self, rule: ScoreRule, field: str, environment: Environment) -> Generator[None, None, Program | None]:
         if bool(rule.cases) == (rule.value is not None):
             text = "a score needs either cases or a value" + (", not both" if rule.cases else "")
             self._report(f"spec.{field}", finding("E0501", text))
             return None
         if rule.value is not None:
             return self._take(f"spec.{field}.value", compile_expression(str(rule.value), environment, Want.NUMBER))
-        compiled = compile_cases(rule.cases, environment)
+        compiled = yield from compiling_cases(rule.cases, environment)
         for one in compiled.diagnostics:
             self._report(f"spec.{field}.cases" + (f"[{one.case}]" if one.case is not None else ""), one)
         return self._bind(compiled.program)
@@ -205,6 +225,17 @@ class _Compilation:
 
     def _report(self, field: str, *diagnostics: Diagnostic) -> None:
         self._found += [replace(one, field=field) for one in diagnostics]
+
+
+def _texts(spec: PolicySpec) -> Iterator[str]:
+    """Give all expressions of a policy."""
+    yield spec.applies_to or ""
+    for let in spec.let:
+        yield str(let.value)
+    for rule in spec.filters:
+        yield from (rule.when or "", rule.require)
+    for score in spec.scores:
+        yield from (score.when or "", "" if score.value is None else str(score.value), *score.cases)
 
 
 def _misnamed(kind: str, name: str) -> Diagnostic:

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Mask, Rows
+from policysched.language.frame_strings import FrameStrings
 from policysched.language.program import Program, Truth
 from policysched.language.typed import Input, Typed
 from policysched.rules.node_inputs import node_column
 from policysched.rules.pod_inputs import Scalar
 from policysched.rules.subject import Subject
 from policysched.state.cluster import Cluster
-from policysched.state.interner import Strings
 
 
 class Others(Protocol):
@@ -43,7 +43,7 @@ class RuleFrame:
         self._subject = subject
         self._others = others
         self._selected = rows
-        self.strings: Strings = cluster.strings
+        self.strings = FrameStrings(cluster.strings)
         self.rows: int = count_rows(cluster, rows)
         self.feasible = feasible
         self.memo: dict[Any, Any] = dict(subject.scalars)

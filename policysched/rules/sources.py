@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from policysched.framework import NO_ROWS, RowNumbers, Rows
 from policysched.language.program import evaluate_columns, why_missing
 from policysched.language.typed import TIME, Typed, per_graph
-from policysched.language.types import Shape
+from policysched.language.types import Kind, Shape
 from policysched.rules.frame import RuleFrame
 from policysched.rules.frames import Frames
 from policysched.rules.reads import Version
@@ -197,8 +197,11 @@ def _told_apart(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
         value = value[0]
     elif isinstance(value, str):
         value = frame.strings.code(value)
-    column = np.asarray(MISSING if value is None else value)
-    column = column.view(np.int64) if column.dtype == np.float64 else column.astype(np.int64)
+    if node.type.kind in {Kind.STRING, Kind.VERSION}:
+        column = frame.strings.lasting(np.asarray(MISSING if value is None else value, np.int32))
+    else:
+        column = np.asarray(MISSING if value is None else value)
+        column = column.view(np.int64) if column.dtype == np.float64 else column.astype(np.int64)
     why = why_missing(node, frame)
     return column if isinstance(why, int) else np.where(why, why, column)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import RowNumbers, Rows
+from policysched.language.frame_strings import FrameStrings
 from policysched.language.interpret import weigh
 from policysched.language.reductions import Depends, depends, tally_over
 from policysched.language.typed import Input, Op, Typed, steps
@@ -23,7 +24,7 @@ from policysched.rules.node_inputs import node_column
 from policysched.rules.pod_inputs import BEYOND_KIND, Scalar, peer_value
 from policysched.rules.subject import Subject
 from policysched.state.cluster import Cluster
-from policysched.state.interner import MISSING, Strings
+from policysched.state.interner import MISSING
 from policysched.state.pods import PlacedPod
 from policysched.state.tallies import Tally
 
@@ -60,7 +61,7 @@ def counted(node: Typed, subject: Subject, cluster: Cluster, others: Others, row
         slots = np.flatnonzero(cluster.pods.rows >= 0)
     else:
         slots = np.array([one.slot for row in np.unique(places) for one in cluster.pods.on_row(int(row))], np.int64)
-    frame = PeerFrame(slots, subject, cluster, others, named=any(item.path[0] == "name" for item in _peers(node)))
+    frame = PeerFrame(slots, subject, cluster, others)
     return tally_over(node, frame, frame.places, cluster.nodes.columns.capacity)[places]
 
 
@@ -91,16 +92,12 @@ class Peer:
 class PeerFrame:
     """What `language.Frame` asks for, over placed pods."""
 
-    def __init__(
-        self, slots: NDArray[np.int64], subject: Subject, cluster: Cluster, others: Others, *, named: bool
-    ) -> None:
+    def __init__(self, slots: NDArray[np.int64], subject: Subject, cluster: Cluster, others: Others) -> None:
         self._slots = slots
         self._subject = subject
         self._cluster = cluster
         self._others = others
-        self._foreign = named
-        # Names of pods would fill the interner of a process that runs for long.
-        self.strings: Strings = Strings() if named else cluster.strings
+        self.strings = FrameStrings(cluster.strings)
         self.places: RowNumbers = cluster.pods.rows[slots].astype(np.intp)
         self.rows = slots.size
         self.feasible = None
@@ -114,7 +111,7 @@ class PeerFrame:
     def column(self, item: Input, /) -> NDArray[Any]:
         """Give a peer's values, or those of each pod's node."""
         if item.root != "peer":
-            return self._own(node_column(self._cluster, self._subject, item, self.places))
+            return node_column(self._cluster, self._subject, item, self.places)
         if item.path[0] in BEYOND_KIND:
             by_slot = {one.slot: one for one in self._cluster.pods.by_id.values()}
             return self._values(item, [by_slot[slot] for slot in self._slots.tolist()])
@@ -139,14 +136,6 @@ class PeerFrame:
     def tally(self, node: Typed, /) -> NDArray[np.float64]:
         """Never asked for: tallies do not stand in each other."""
         raise AssertionError(node)
-
-    def _own(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Give a column with the codes of this frame's strings."""
-        if not self._foreign or column.dtype != np.int32:
-            return column
-        codes, places = np.unique(column, return_inverse=True)
-        texts = (self._cluster.strings.value(code) if code >= 0 else None for code in codes.tolist())
-        return np.array([MISSING if text is None else self.strings.code(text) for text in texts], np.int32)[places]
 
 
 def _peers(node: Typed) -> list[Input]:

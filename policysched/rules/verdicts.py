@@ -9,14 +9,14 @@ DETAILS, plus its detail; so the smallest code but 0 is that of the first rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from policysched.framework import Codes, Mask, Rows, Status, unresolvable, unschedulable
 from policysched.language.program import evaluate_columns
-from policysched.language.typed import Input
+from policysched.language.typed import ANY_KEY, Input
 from policysched.rules.compiled import CompiledFilter
 from policysched.rules.frame import RuleFrame, condition
 from policysched.rules.reach import Reach
@@ -30,6 +30,8 @@ FALSE = 1
 UNKNOWN = 2
 FIRST_MISSING = 3
 LONGEST_TEXT = 80
+MOST_MISSING = 1024
+"""How many inputs a policy tells apart that were missing; those with keys made of pods may be any number."""
 FINE = 2**31 - 1
 """Stands for 0 where the smallest of several rules' codes is looked for."""
 Lack = tuple[Input, bool]
@@ -82,10 +84,18 @@ def rule_codes(place: int, rule: CompiledFilter, frame: RuleFrame, missing: Inte
     codes[lacking & stated] = place * DETAILS + UNKNOWN
     for item, rows in rule.require.missing_inputs(frame, lacking):
         first = place * DETAILS + FIRST_MISSING
-        codes[rows & stated] = first + missing.code((item, False))
+        codes[rows & stated] = first + _number((item, False), missing)
         if rule.stated is not None:
-            codes[rows & ~stated] = first + missing.code((item, True))
+            codes[rows & ~stated] = first + _number((item, True), missing)
     return codes
+
+
+def _number(lack: Lack, missing: Interner[Lack]) -> int:
+    """Number what was missing; of too many with a key, only what they are keys of is told."""
+    item, stated = lack
+    if item.key is not None and len(missing) >= MOST_MISSING and missing.find(lack) < 0:
+        lack = (replace(item, key=ANY_KEY), stated)
+    return missing.code(lack)
 
 
 def done(codes: Codes) -> Codes:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from policysched.language import FIELDS, Gap, Input, Kind, Shape, Type, Typed, Unit, aggregate_over, tally_over
+from policysched.language.frame_strings import FrameStrings
 
 METRIC = Type(Kind.QUANTITY, Unit.NUMBER, Shape.NODES, Gap.INPUT)
 DEFAULTS = {Kind.STRING: "", Kind.QUANTITY: 0.0, Kind.BOOL: False}
@@ -57,7 +58,7 @@ def value_of(values: Mapping[str, Any], item: Input) -> Any:
     return float(value) if declared.kind is Kind.QUANTITY else value
 
 
-def column_of(table: Sequence[Mapping[str, Any]], item: Input, strings: Interner) -> Any:
+def column_of(table: Sequence[Mapping[str, Any]], item: Input, strings: Any) -> Any:
     values = [value_of(row, item) for row in table]
     match type_of(item).kind:
         case Kind.STRING:
@@ -77,7 +78,7 @@ class TableFrame:
 
     table: Sequence[Mapping[str, Any]]
     scalars: Mapping[str, Any] = field(default_factory=dict)
-    strings: Interner = field(default_factory=Interner)
+    strings: FrameStrings = field(default_factory=lambda: FrameStrings(Interner()))
     feasible: Any = None
     memo: dict[Any, Any] = field(default_factory=dict)
     reads: list[Input] = field(default_factory=list)
@@ -93,7 +94,7 @@ class TableFrame:
     def column(self, item: Input) -> Any:
         assert item.root in {"node", "metrics"}
         self.reads.append(item)
-        return column_of(self.table, item, self.strings)
+        return column_of(self.table, item, self.strings.base)
 
     def scalar(self, item: Input) -> Any:
         assert item.root in {"pod", "cluster"}

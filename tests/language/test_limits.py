@@ -119,7 +119,7 @@ def test_no_number_is_an_error_at_run_time(text: str, value: Any) -> None:
 
 
 def test_long_texts_of_labels_are_matched_soon() -> None:
-    long = "a" * 200_000
+    long = "a" * 4096
     frame = TableFrame([{'node.annotations["x"]': long}])
     for pattern in ("*a" * 1000 + "b", "*" + "?" * 3000 + "b", "a*" * 1500 + "c*a", "?" * 4000):
         program = compile_soon(f'glob(node.annotations["x"], "{pattern}")').program

@@ -275,6 +275,8 @@ def test_messages_are_these(code: str) -> None:
         shown = [
             render(item, "", "policy") for item in (check_cost(Cost(0, 300, 0)), check_cost(Cost(0, 0, 25))) if item
         ]
+        size = diagnose(code, "", Span(0, 0), "size", number=65, kind="rules", limit=64)
+        shown.append(render(size, "", "policy"))
     if code == "W0705":
         values = {"input": "node.zone", "value": "a", "node": "n1"}
         texts = [diagnose(code, "node.zone", Span(0, 9), variant, **values) for variant in ("", "value", "number")]

@@ -13,13 +13,15 @@ from policysched.app.shape import CODE as SHAPE_CODE
 from policysched.language import FIELDS, Gap, code_table
 from policysched.language.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
 from policysched.language.functions import AGGREGATES, FUNCTIONS
+from policysched.language.lengths import MAX_PARTS, MAX_TEXT
 from policysched.language.limits import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
 from policysched.language.literals import FACTORS, SECONDS
 from policysched.language.mistakes import OPERATORS, TERMINALS
 from policysched.language.names import Field
 from policysched.language.reduction_rules import MAX_NESTING
 from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus
-from policysched.rules.compile import MAX_RULES
+from policysched.rules.compile import MAX_CHARACTERS as MAX_TOGETHER
+from policysched.rules.compile import MAX_LETS, MAX_RULES
 from policysched.rules.status import MAX_DIAGNOSTICS
 from tests.meta.markdown import LANGUAGE, ROOT, codes, section, table
 
@@ -113,15 +115,20 @@ def test_limits_are_those_of_the_code_and_of_the_resource() -> None:
         "words and signs of an expression": MAX_TOKENS,
         "levels of nesting": MAX_DEPTH,
         "aggregates in each other": MAX_NESTING,
+        "characters of all expressions of a policy": MAX_TOGETHER,
         "filters and scores of a policy": MAX_RULES,
-        "lines of `let`": SPEC["let"]["maxItems"],
+        "lines of `let`": MAX_LETS,
         "cases of a score": SCORE["cases"]["maxItems"],
         "operations once a node": MAX_NODE_OPERATIONS,
         "operations once a placed pod": MAX_POD_OPERATIONS,
         "characters of a message": FILTER["message"]["maxLength"],
         "characters of a name": FILTER["name"]["maxLength"],
         "diagnostics in the status": MAX_DIAGNOSTICS,
+        "characters of a string that `concat` makes": MAX_TEXT,
+        "characters of a string that `glob`, `number` and `version` read": MAX_TEXT,
+        "parts of a string that `split` divides": MAX_PARTS,
     }
+    assert SPEC["let"]["maxItems"] == MAX_LETS
 
 
 def _camel(name: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from policysched.rules.compile import MAX_RULES, compile_policy, compiling
+from policysched.rules.compile import MAX_CHARACTERS, MAX_LETS, MAX_RULES, _texts, compile_policy, compiling
 from tests.rules.build import Spec, compiled, filtering, policy, scoring
 
 CHEAP = filtering("node.ready", "cheap")
@@ -116,7 +116,29 @@ def test_a_policy_has_at_most_64_rules(filters: int, scores: int, allowed: bool)
     assert found(**spec) == ([] if allowed else [("E0601", "spec")])
     if not allowed:
         message = compile_policy(policy(**spec)).diagnostics[0].message
-        assert message == f"the policy has {filters + scores} rules; at most {MAX_RULES} are allowed"
+        assert message == f"the policy has {filters + scores} rules, more than {MAX_RULES}"
+
+
+@pytest.mark.parametrize(("lets", "allowed"), [(MAX_LETS, True), (MAX_LETS + 1, False)])
+def test_a_policy_has_a_bounded_number_of_lets(lets: int, allowed: bool) -> None:
+    spec = {"let": [{"name": f"a{number}", "value": number} for number in range(lets)], "filters": CHEAP}
+    assert found(**spec) == ([] if allowed else [("E0601", "spec")])
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_the_expressions_of_a_policy_have_a_bounded_length_together(over: int) -> None:
+    text, case = "node.ready".ljust(4096), "node.ready → 1".ljust(1024)
+    spec: dict[str, Any] = {
+        "appliesTo": "pod.priority > 1".ljust(4096),
+        "let": [{"name": "a", "value": "1".ljust(4096)}],
+        "filters": filtering(text, when="pod.priority > 1".ljust(4096 + over)),
+        "scores": scoring([case, *[f"node.free.cpu > {n} → 1".ljust(1024) for n in range(47)]]),
+    }
+    assert sum(map(len, _texts(policy(**spec).spec))) == MAX_CHARACTERS + over
+    codes = [code for code, _ in found(**spec)]
+    assert codes == (["E0601"] if over else [])
+    # nothing of a policy that is too large is looked at
+    assert len(list(compiling(policy(**spec)))) == (0 if over else 1 + 1 + 2 + 50)
 
 
 def expensive(operations: int) -> list[Spec]:

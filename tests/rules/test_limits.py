@@ -1,4 +1,4 @@
-"""A policy of 64 rules, everything in it as large as it may be: an answer, and no field takes long."""
+"""Policies with everything in them as large as it may be: an answer, and no step of it takes long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from policysched.language import load_grammar
 from policysched.language.limits import MAX_CHARACTERS
-from policysched.rules.compile import MAX_RULES, compiling
+from policysched.rules.compile import MAX_CHARACTERS as MOST_TOGETHER
+from policysched.rules.compile import compiling
 from policysched.rules.status import MAX_DIAGNOSTICS
 from tests.rules.build import filtering, policy, scoring
 
@@ -18,6 +19,7 @@ LONGEST = 0.2
 """Units: seconds of the processor."""
 DEEPEST = 29
 WORDS = 235
+LONG_RULES = MOST_TOGETHER // MAX_CHARACTERS
 load_grammar()
 
 
@@ -46,10 +48,8 @@ def _result(**spec: Any) -> Any:
 
 
 def test_a_policy_at_every_limit_is_told_its_cost() -> None:
-    half = MAX_RULES // 2
-    filters = [
-        rule for n in range(half) for rule in filtering(_padded(_condition(n)), f"f{n}", when="pod.priority > 1")
-    ]
+    half = LONG_RULES // 2
+    filters = [rule for n in range(half) for rule in filtering(_padded(_condition(n)), f"f{n}")]
     scores = [rule for n in range(half) for rule in scoring(_padded(f"if({_condition(n)}, 1, 20)"), f"s{n}")]
     result = _result(filters=filters, scores=scores)
     assert [(one.code, one.field) for one in result.diagnostics] == [("E0601", "spec")]
@@ -59,9 +59,9 @@ def test_a_policy_at_every_limit_is_told_its_cost() -> None:
     "text", ["(" * MAX_CHARACTERS, "not " * 1000 + "true", '"\0\u202e' * 1000, "“a” " * 1000, "- " * 512]
 )
 def test_every_rule_that_makes_no_sense_gets_one_error(text: str) -> None:
-    filters = [rule for n in range(MAX_RULES) for rule in filtering(text, f"f{n}")]
+    filters = [rule for n in range(LONG_RULES) for rule in filtering(text, f"f{n}")]
     result = _result(filters=filters)
-    assert [one.field for one in result.diagnostics] == [f"spec.filters[{n}].require" for n in range(MAX_RULES)]
+    assert [one.field for one in result.diagnostics] == [f"spec.filters[{n}].require" for n in range(LONG_RULES)]
     assert {one.severity for one in result.diagnostics} == {"error"}
 
 
