@@ -26,7 +26,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Strings(Protocol):
-    """An interner, only read here. It is hashed by identity and can be referred to weakly; codes stay for a generation."""
+    """An interner, only read here: hashed by identity, weakly referred to; its codes stay for a generation."""
 
     @property
     def generation(self) -> int:

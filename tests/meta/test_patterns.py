@@ -34,7 +34,7 @@ SPOILERS = ("", "!", "\0", "\n", "é", '"')
 
 @dataclass(frozen=True)
 class Found:
-    """A pattern in the source, and how it is used: where nothing calls it by name (YAML does), at the start of a text."""
+    """A pattern in the source and how it is used: at the start of a text where nothing calls it by name, as YAML does."""
 
     place: str
     pattern: str
