@@ -34,7 +34,7 @@ SPOILERS = ("", "!", "\0", "\n", "é", '"')
 
 @dataclass(frozen=True)
 class Found:
-    """A pattern in the source and how it is used: at the start of a text where nothing calls it by name, as YAML does."""
+    """A pattern in the source and how it is used: at the start of a text where nothing calls it by name."""
 
     place: str
     pattern: str
