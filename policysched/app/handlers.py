@@ -94,11 +94,11 @@ class PolicyHandler:
         self._reloader = reloader
         self._listed: dict[str, Policy] | None = {}
 
-    def start(self) -> None:
-        """Put what was listed in force."""
+    async def start(self) -> None:
+        """Put what was listed in force; what changes meanwhile waits for the reloader's turn."""
         if self._listed is not None:
-            self._reloader.start(self._listed.values())
-            self._listed = None
+            listed, self._listed = self._listed, None
+            await self._reloader.start(listed.values())
 
     def replace(self, changed: Sequence[Policy], gone: Sequence[Policy]) -> None:
         """Take what a list says."""

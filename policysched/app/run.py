@@ -119,7 +119,7 @@ class Process:
                     tasks.create_task(reflector.run())
                 for reflector in self.reflectors:
                     await reflector.synced.wait()
-                self._policies.start()
+                await self._policies.start()
                 tasks.create_task(self.feed.run())
                 await self.feed.first_answers()
                 tasks.create_task(self.reloader.run())

@@ -7,7 +7,7 @@ stays. Nothing that an object holds is an exception here: what of it can be read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -45,6 +45,8 @@ class _Peek(msgspec.Struct):
     metadata: _Identity = msgspec.field(default_factory=_Identity)
 
 
+PORTION = 100
+"""How many objects are taken in before the loop gets its turn."""
 _PEEK = msgspec.json.Decoder(_Peek)
 
 
@@ -59,8 +61,10 @@ class Items(Generic[T]):
         """The UIDs of the known objects, of kinds that the state tells apart by them."""
         self._broken: dict[Key, str] = {}
 
-    def replace(self, raws: Iterable[msgspec.Raw], *, anew: bool = False) -> tuple[list[T], list[T]]:
-        """Take a whole list; give what is new or changed in it, and what is gone.
+    def replacing(
+        self, raws: Iterable[msgspec.Raw], *, anew: bool = False
+    ) -> Generator[None, None, tuple[list[T], list[T]]]:
+        """Take a whole list, pausing now and then; returns what is new or changed in it, and what is gone.
 
         Args:
             raws: The objects.
@@ -69,7 +73,9 @@ class Items(Generic[T]):
         gone, self._known, self._uids = self._known, {}, set()
         reported, self._broken = self._broken, {}
         changed: list[T] = []
-        for raw in raws:
+        for number, raw in enumerate(raws, 1):
+            if number % PORTION == 0:
+                yield
             obj = self._decode(raw, gone, reported)
             if obj is None:
                 continue
@@ -83,11 +89,14 @@ class Items(Generic[T]):
                 del gone[key]
             if old is None or anew or old.metadata.resource_version != obj.metadata.resource_version:
                 changed.append(obj)
+        self._keep_nameless(gone)
+        return changed, list(gone.values())
+
+    def _keep_nameless(self, gone: dict[Key, T]) -> None:
+        """Keep what the list does not have where something in it does not say its name: it may be that."""
         if _NOBODY in self._broken and not self._watched.malformed_is_gone:
             for key in gone.keys() - self._known.keys():
-                # It may be the one that does not say its name.
                 self._keep(key, gone.pop(key))
-        return changed, list(gone.values())
 
     def take(self, raw: msgspec.Raw, *, deleted: bool) -> tuple[T | None, T | None, str]:
         """Take an object from a watch; give the one that is gone, the one that came or changed, and the version.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
 from typing import Generic, Protocol, TypeVar
@@ -25,7 +25,7 @@ import msgspec
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.discovery import is_served
-from policysched.kube.items import HasMetadata, Items, OnBroken, identify
+from policysched.kube.items import PORTION, HasMetadata, Items, OnBroken, identify
 from policysched.kube.listing import is_older, read_list
 from policysched.kube.resources import Watched
 from policysched.kube.retry import Pacing, Retry
@@ -122,7 +122,7 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         version, raws = await read_list(self._transport, self._watched.path, self._watched.kind)
         restored = self._is_restored(version)
-        self._replace(raws, restored=restored)
+        await self._replace(raws, restored=restored)
         self._version = self._newest = version
         self.absent = False
         self._well()
@@ -145,9 +145,20 @@ class Reflector(Generic[T]):
         self._older = 0
         return True
 
-    def _replace(self, raws: Iterable[msgspec.Raw], *, restored: bool = False) -> None:
-        changed, gone = self._items.replace(raws, anew=restored)
-        self._handler.replace(changed, gone)
+    async def _replace(self, raws: Iterable[msgspec.Raw], *, restored: bool = False) -> None:
+        """Take a whole list, a portion at a time: between two of them the loop gets its turn."""
+        reading = self._items.replacing(raws, anew=restored)
+        while True:
+            try:
+                next(reading)
+            except StopIteration as end:
+                changed, gone = end.value
+                break
+            await asyncio.sleep(0)
+        for number, (some_changed, some_gone) in enumerate(_portions(changed, gone)):
+            if number:
+                await asyncio.sleep(0)
+            self._handler.replace(some_changed, some_gone)
         if not self.synced.is_set():
             log.info("listed %s count=%d", self._watched.name, len(self._items))
             self.synced.set()
@@ -239,7 +250,7 @@ class Reflector(Generic[T]):
         if not self.absent:
             log.warning("going on without %s: %s", self._watched.name, error)
             self.absent = True
-            self._replace(())
+            await self._replace(())
         self._well()
         self._retry.reset()
         await self._retry.pause(ABSENT)
@@ -253,6 +264,17 @@ class Reflector(Generic[T]):
         if self.problem:
             log.info("%s: up to date again", self._watched.name)
         self.problem = ""
+
+
+def _portions(changed: Sequence[T], gone: Sequence[T]) -> Iterator[tuple[Sequence[T], Sequence[T]]]:
+    """Divide what a list says into portions, first what is gone: names may be used again."""
+    if len(changed) + len(gone) <= PORTION:
+        yield changed, gone
+        return
+    for start in range(0, len(gone), PORTION):
+        yield (), gone[start : start + PORTION]
+    for start in range(0, len(changed), PORTION):
+        yield changed[start : start + PORTION], ()
 
 
 def _read_line(line: bytes) -> _Line:

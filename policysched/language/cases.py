@@ -8,7 +8,7 @@ since it is applied after normalising.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -26,6 +26,7 @@ from policysched.language.environment import Environment
 from policysched.language.format import format_tree
 from policysched.language.interpret import constant_value
 from policysched.language.parse import parse
+from policysched.language.pausing import Pausing, finished
 from policysched.language.program import Program
 from policysched.language.ranges import is_never_true
 from policysched.language.syntax import Case, Keyword, Span
@@ -57,16 +58,10 @@ class _Line:
 
 def compile_cases(lines: Sequence[str], environment: Environment) -> Compiled:
     """Compile the lines of a score's cases; a diagnostic's `case` is the index of its line."""
-    steps = compiling_cases(lines, environment)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            compiled: Compiled = end.value
-            return compiled
+    return finished(compiling_cases(lines, environment))
 
 
-def compiling_cases(lines: Sequence[str], environment: Environment) -> Generator[None, None, Compiled]:
+def compiling_cases(lines: Sequence[str], environment: Environment) -> Pausing[Compiled]:
     """Compile the lines of a score's cases, pausing after each; returns what `compile_cases` does."""
     if not lines:
         return Compiled(None, (diagnose("E0100", "", Span(0, 0), "empty"),))

@@ -46,8 +46,6 @@ _WORKLOADS: Final[Mapping[str, tuple[str, type[Workload]]]] = {
     "StatefulSet": ("apps/v1", StatefulSet),
 }
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
-_PROBLEM: Final = re.compile(r"(?P<what>.*?) - at (?:`key` in )?`\$\.?(?P<field>.*)`", re.DOTALL)
-_TYPES: Final = re.compile(r"Expected `(?P<expected>.*)`, got `(?P<got>.*)`")
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -178,9 +176,7 @@ def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -
     try:
         return msgspec.convert(plain, shape)
     except msgspec.ValidationError as error:
-        what, field = str(error), ""
-        if match := _PROBLEM.fullmatch(what):
-            what, field = match["what"], match["field"]
+        what, field = _problem(str(error))
         raise ObjectError(kind, _key(plain), _reason(what), field) from error
 
 
@@ -195,14 +191,22 @@ def _plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
         raise ObjectError(kind, _key(raw), "nested too deeply") from error
 
 
+def _problem(text: str) -> tuple[str, str]:
+    """Divide a decoder's message into what is wrong and the field that it is wrong with."""
+    what, at, place = text.rpartition(" - at ")
+    if not at or not place.endswith("`"):
+        return text, ""
+    return what, place.removeprefix("`key` in ").strip("`").removeprefix("$").removeprefix(".")
+
+
 def _reason(what: str) -> str:
-    match = _TYPES.fullmatch(what)
-    if match is None:
+    expected, mismatch, got = what.removeprefix("Expected `").removesuffix("`").rpartition("`, got `")
+    if not mismatch:
         return what[:1].lower() + what[1:]
-    expected = match["expected"].split(" | ")
-    if "str" in expected and "float" not in expected:
-        return f"expected text, got {match['got']}: quote it"
-    return f"expected {match['expected']}, got {match['got']}"
+    kinds = expected.split(" | ")
+    if "str" in kinds and "float" not in kinds:
+        return f"expected text, got {got}: quote it"
+    return f"expected {expected}, got {got}"
 
 
 def _key(plain: Any) -> str:

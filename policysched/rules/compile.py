@@ -9,7 +9,7 @@ Source: docs/language.md#the-object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from policysched.language.compile import Compiled, Want, compile_expression
 from policysched.language.costs import Cost
 from policysched.language.diagnostics import Diagnostic, diagnose
 from policysched.language.environment import Environment
+from policysched.language.pausing import Pausing, finished
 from policysched.language.policies import check_cost, each_let, policy_cost
 from policysched.language.program import Program
 from policysched.language.syntax import Span
@@ -49,9 +50,6 @@ class Result:
         return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
 
-Pausing = Generator[None, None, Result]
-
-
 def compile_policy(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> Result:
     """Compile a policy in one go.
 
@@ -60,16 +58,10 @@ def compile_policy(policy: Policy, spec: PolicySpec | None = None, generation: i
         spec: Another spec to compile under its name: the last good one.
         generation: That spec's generation.
     """
-    steps = compiling(policy, spec, generation)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
+    return finished(compiling(policy, spec, generation))
 
 
-def compiling(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> Pausing:
+def compiling(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> Pausing[Result]:
     """Compile a policy, pausing after each field; returns the Result."""
     return (yield from _Compilation(policy, spec, generation).run())
 
@@ -85,7 +77,7 @@ class _Compilation:
         self._metrics = declare(self._spec.metrics, lambda field, problem: self._report(f"spec.{field}", problem))
         self._lets = Environment(metrics=self._metrics.units)
 
-    def run(self) -> Pausing:
+    def run(self) -> Pausing[Result]:
         spec = self._spec
         if self._is_too_large():
             return Result(None, tuple(self._found), Cost())
@@ -125,9 +117,7 @@ class _Compilation:
         if not self._spec.filters and not self._spec.scores:
             self._report("spec", diagnose("W0710", "", Span(0, 0)))
 
-    def _each(
-        self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Generator[None, None, Any]]
-    ) -> Generator[None, None, list[Any]]:
+    def _each(self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Pausing[Any]]) -> Pausing[list[Any]]:
         made = []
         for index, rule in enumerate(rules):
             made.append((yield from compile_rule(index, rule)))
@@ -147,7 +137,7 @@ class _Compilation:
             self._report("spec", diagnose("E0601", "", Span(0, 0), "size", number=number, kind=kind, limit=limit))
         return bool(over)
 
-    def _define_lets(self) -> Generator[None, None, None]:
+    def _define_lets(self) -> Pausing[None]:
         texts = [(let.name, str(let.value)) for let in self._spec.let]
         for index, (let, known) in enumerate(each_let(texts, self._lets)):
             self._report(f"spec.let[{index}].name", *let.name_diagnostics)
@@ -170,14 +160,14 @@ class _Compilation:
             elif name in names[:index]:
                 self._report(place, finding("E0208", f'"{name}" names two {kind}', len(name)))
 
-    def _filter(self, index: int, rule: FilterRule) -> Generator[None, None, CompiledFilter | None]:
+    def _filter(self, index: int, rule: FilterRule) -> Pausing[CompiledFilter | None]:
         field = f"filters[{index}]"
         when = self._condition(rule.when, f"{field}.when", "pod")
         yield
         require = self._condition(rule.require, f"{field}.require", "filter")
         return None if require is None else compiled_filter(rule.name, when, require, rule.message)
 
-    def _score(self, index: int, rule: ScoreRule) -> Generator[None, None, CompiledScore | None]:
+    def _score(self, index: int, rule: ScoreRule) -> Pausing[CompiledScore | None]:
         field = f"scores[{index}]"
         when = self._condition(rule.when, f"{field}.when", "pod")
         yield
@@ -188,7 +178,7 @@ class _Compilation:
         missing = 0.0 if value.missing_arm is None else value.missing_arm
         return CompiledScore(rule.name, rule.weight, when, value, takes_maximum, missing, value.missing_arm is not None)
 
-    def _value(self, rule: ScoreRule, field: str, environment: Environment) -> Generator[None, None, Program | None]:
+    def _value(self, rule: ScoreRule, field: str, environment: Environment) -> Pausing[Program | None]:
         if bool(rule.cases) == (rule.value is not None):
             text = "a score needs either cases or a value" + (", not both" if rule.cases else "")
             self._report(f"spec.{field}", finding("E0501", text))

@@ -14,6 +14,7 @@ import numpy as np
 from policysched.framework import Cluster, Mask
 from policysched.language.diagnostics import Diagnostic, diagnose
 from policysched.language.meanings import STRICT
+from policysched.language.pausing import Pausing, finished
 from policysched.language.suggest import did_you_mean, shown
 from policysched.language.typed import ANY_KEY, Input, Op
 from policysched.model.objects import Node
@@ -21,7 +22,7 @@ from policysched.model.requests import allocatable
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.metrics import MetricInput
 from policysched.rules.node_inputs import RESOURCE_NAMES, WELL_KNOWN_LABELS
-from policysched.rules.sites import KEYED, Site, sites
+from policysched.rules.sites import KEYED, Site, sites_by_text
 
 MOST_INPUTS = 100
 """How many inputs of a policy a status tells."""
@@ -58,21 +59,37 @@ class Survey:
 def survey(policy: CompiledPolicy, cluster: Cluster) -> Survey:
     """Count a policy's inputs on a cluster.
 
-    Cost: O(nodes) for each input; texts are parsed only where something is absent.
+    Cost: O(nodes) for each input and for each place in a text that names one.
     """
-    counted = tuple(_count(item, cluster) for item in policy.inputs if _may_be_absent(item))[:MOST_INPUTS]
-    return Survey(counted, absent(policy, cluster))
+    return finished(surveying(policy, cluster))
+
+
+def surveying(policy: CompiledPolicy, cluster: Cluster) -> Pausing[Survey]:
+    """Count a policy's inputs on a cluster, pausing after each of them and after each text; returns the Survey."""
+    counted: list[Presence] = []
+    for item in policy.inputs:
+        if len(counted) < MOST_INPUTS and _may_be_absent(item):
+            counted.append(_count(item, cluster))
+            yield
+    return Survey(tuple(counted), (yield from _absences(policy, cluster)))
 
 
 def absent(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
     """Warn of inputs and values that no node has (W0705); a cluster without nodes says nothing of them."""
+    return finished(_absences(policy, cluster))
+
+
+def _absences(policy: CompiledPolicy, cluster: Cluster) -> Pausing[tuple[Diagnostic, ...]]:
     if not cluster.nodes.count:
         return ()
     bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
-    found = (
-        one for site in sites(policy.spec) for one in _warnings(site, bound.get(site.item.path, site.item), cluster)
-    )
-    return tuple(dict.fromkeys(found))
+    found: dict[Diagnostic, None] = {}
+    for in_text in sites_by_text(policy.spec):
+        yield
+        for site in in_text:
+            found.update(dict.fromkeys(_warnings(site, bound.get(site.item.path, site.item), cluster)))
+            yield
+    return tuple(found)
 
 
 def _warnings(site: Site, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:

@@ -55,7 +55,12 @@ class Site:
 
 def sites(spec: PolicySpec) -> tuple[Site, ...]:
     """Find the sites of a spec that compiles, in the order of its fields."""
-    return tuple(site for field, text, start in _texts(spec) for site in _in_text(field, text, start))
+    return tuple(site for in_text in sites_by_text(spec) for site in in_text)
+
+
+def sites_by_text(spec: PolicySpec) -> Iterator[tuple[Site, ...]]:
+    """Find the sites of a spec that compiles, one text at a time."""
+    return (tuple(_in_text(field, text, start)) for field, text, start in _texts(spec))
 
 
 def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:

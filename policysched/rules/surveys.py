@@ -7,8 +7,9 @@ changes, or where the policy does. So what was told is kept, and a restart takes
 from __future__ import annotations
 
 from policysched.framework import Cluster
+from policysched.language.pausing import Pausing, finished
 from policysched.model.policy import Policy
-from policysched.rules.presence import Presence, Survey, survey
+from policysched.rules.presence import Presence, Survey, surveying
 from policysched.rules.store import Entry
 
 NOTHING = Survey()
@@ -28,10 +29,14 @@ class Surveys:
 
     def take(self, entry: Entry) -> bool:
         """Look at the cluster again; tell whether a status has to say something else now."""
+        return finished(self.taking(entry))
+
+    def taking(self, entry: Entry) -> Pausing[bool]:
+        """Do what `take` does, pausing now and then."""
         name = entry.policy.name
         if entry.active is None:
             return self._told.pop(name, None) is not None
-        found = survey(entry.active, self._cluster)
+        found = yield from surveying(entry.active, self._cluster)
         before = self._told.get(name)
         if before is None:
             before = Survey(_written(entry.policy, self._instance), found.warnings)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _TERM = re.compile(
     r"\s*(?:(?P<absent>!)\s*(?P<no>[^\s=!,()<>]+)"
-    r"|(?P<key>[^\s=!,()<>]+)\s*(?:(?P<op>==|=|!=|<|>)\s*(?P<value>[^\s,]*)"
-    r"|(?:\s(?P<set>in|notin)\s*\((?P<values>[^)]*)\)))?)\s*(?:,|$)"
+    r"|(?P<key>[^\s=!,()<>]++)(?:\s*+(?P<op>==|=|!=|<|>)\s*+(?P<value>[^\s,]*+)"
+    r"|\s++(?P<set>in|notin)\s*+\((?P<values>[^)]*+)\))?)\s*+(?:,|$)"
 )
 _SELECTABLE = {
     "pods": (

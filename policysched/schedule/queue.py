@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, Resource, Watching
+from policysched.language.pausing import Pausing, finished
 from policysched.model.objects import Pod
 from policysched.schedule.alarms import Alarms
 from policysched.schedule.backoff import WINDOW, Backoff
@@ -26,6 +27,8 @@ from policysched.schedule.queued import NO_PLUGINS, Place, QueuedPod
 from policysched.state.differences import pod_difference
 from policysched.state.pods import pod_id
 
+PORTION = 100
+"""How many pods are moved before others get their turn."""
 SWEEP = 30.0
 """How often pods that have waited too long are looked for. Units: seconds."""
 
@@ -198,6 +201,10 @@ class Queue:
 
     def move_rejected_by(self, plugins: frozenset[str]) -> int:
         """Requeue the pods that these plugins had rejected, because the plugins changed; count them."""
+        return finished(self.moving_rejected_by(plugins))
+
+    def moving_rejected_by(self, plugins: frozenset[str]) -> Pausing[int]:
+        """Do what `move_rejected_by` does, pausing now and then: pods that are elsewhere by then stay there."""
         self._in_flight.record(Occurrence(plugins=plugins))
         concerned = {
             queued.identity: queued
@@ -205,9 +212,13 @@ class Queue:
             for plugin in plugins
             for queued in self._places.waiting.held_by(profile, plugin)
         }
-        return sum(
-            self._places.requeue(queued, Verdict.BACKOFF, "SchedulingPolicyUpdate") for queued in concerned.values()
-        )
+        moved = 0
+        for number, queued in enumerate(concerned.values(), 1):
+            if queued.place is Place.WAITING and not plugins.isdisjoint(queued.rejectors | queued.pending):
+                moved += self._places.requeue(queued, Verdict.BACKOFF, "SchedulingPolicyUpdate")
+            if number % PORTION == 0:
+                yield
+        return moved
 
     def activate(self, identities: Iterable[str]) -> None:
         """Make pods ready at once, without backoff; one in flight is tried again if it is rejected."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import msgspec
 
 from policysched.framework import ApiError, Client, Clock
+from policysched.language.pausing import Pausing
 from policysched.model.policy import LAST_GOOD, Policy, last_good_text
 from policysched.rules.policyset import PolicySet
 from policysched.rules.status import differs, make_status, replacing
@@ -22,6 +24,9 @@ from policysched.rules.surveys import Surveys
 from policysched.schedule.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
+TURN = 0.002
+"""How long work on policies may take before the loop gets its turn. Units: seconds."""
 RETRY_AFTER = 1.0
 MAX_RETRIES = 5
 SURVEY_EVERY = 60.0
@@ -57,13 +62,13 @@ class Reloader:
         self.on_failure: Callable[[Policy, Exception], None] = _log_failure
         """Who hears of a policy at which the scheduler itself fails."""
 
-    def start(self, policies: Iterable[Policy]) -> None:
-        """Put the policies of the first list in force at once."""
+    async def start(self, policies: Iterable[Policy]) -> None:
+        """Put the policies of the first list in force, all together once they are compiled."""
         for policy in policies:
-            _exhaust(self.store.applying(policy))
+            await self._work_through(self.store.applying(policy))
             self._unwritten[policy.name] = 0
             self._say_errors(policy.name)
-        self._swap(frozenset())
+        await self._swap(frozenset())
 
     def upsert(self, policy: Policy) -> None:
         """Take a policy as it is now, soon."""
@@ -80,14 +85,14 @@ class Reloader:
     async def run(self) -> None:
         """Work through changes and, beside that, write statuses until cancelled."""
         for name in self.store.names():
-            self._look(name)
+            await self._look(name)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_for_ever())
             tasks.create_task(self._survey_for_ever())
             while True:
                 work = await self._work.get()
                 if isinstance(work, str):
-                    self._remove(work)
+                    await self._remove(work)
                     continue
                 try:
                     await self._apply(work)
@@ -106,32 +111,39 @@ class Reloader:
 
     async def _apply(self, policy: Policy) -> None:
         before = self.store.get(policy.name)
-        steps = self.store.applying(policy)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                changed = bool(end.value)
-                break
-            await asyncio.sleep(0)
-        if changed:
-            self._swap(frozenset({plugin_name(policy.name)}), before)
+        if await self._work_through(self.store.applying(policy)):
+            await self._swap(frozenset({plugin_name(policy.name)}), before)
             log.info("policy=%s generation=%d is in force", policy.name, self._generation(policy.name))
         if policy.status.observed_generation != policy.metadata.generation:
             self._say_errors(policy.name)
-        self._report(policy.name)
+        await self._report(policy.name)
 
-    def _report(self, name: str) -> None:
+    async def _work_through(self, work: Pausing[T]) -> T:
+        """Do work that pauses, giving the loop its turn when it has taken one."""
+        turn_ends = self._clock.monotonic() + TURN
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                outcome: T = end.value
+                return outcome
+            if self._clock.monotonic() >= turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = self._clock.monotonic() + TURN
+
+    async def _report(self, name: str) -> None:
         """Have a policy's status written where it differs."""
-        self._look(name)
+        await self._look(name)
         self._unwritten[name] = 0
         self._due.set()
 
-    def _look(self, name: str) -> bool:
+    async def _look(self, name: str) -> bool:
         """Tell whether there is news about nodes for a policy's status."""
         entry = self.store.get(name)
-        news = entry is not None and self._surveys.take(entry)
-        if news:
+        news = entry is not None and await self._work_through(self._surveys.taking(entry))
+        if self.store.get(name) is None:
+            self._surveys.forget(name)
+        elif news:
             self._news.add(name)
         return news
 
@@ -144,7 +156,7 @@ class Reloader:
                     await asyncio.sleep(NEWS_GATHER)
             self._early.clear()
             for name in sorted(self.store.names()):
-                if self._look(name) or name in self._unkept:
+                if await self._look(name) or name in self._unkept:
                     self._unwritten[name] = 0
                     self._due.set()
                 await asyncio.sleep(0)
@@ -173,26 +185,26 @@ class Reloader:
             first.message,
         )
 
-    def _remove(self, name: str) -> None:
+    async def _remove(self, name: str) -> None:
         self._unwritten.pop(name, None)
         self._superseded.pop(name, None)
         self._unkept.pop(name, None)
         self._news.discard(name)
         self._surveys.forget(name)
         if self.store.remove(name):
-            self._swap(frozenset({plugin_name(name)}))
+            await self._swap(frozenset({plugin_name(name)}))
             log.info("policy=%s is gone", name)
 
-    def _swap(self, changed: frozenset[str], before: Entry | None = None) -> None:
+    async def _swap(self, changed: frozenset[str], before: Entry | None = None) -> None:
         """Put in force what the store says; a policy that cannot act gives way to what was in force before it."""
         try:
             policies = self.store.policy_set()
-            self._scheduler.use_policies(policies, changed)
+            await self._work_through(self._scheduler.using_policies(policies, changed))
         except Exception:
             for name in sorted(self.store.names()):
                 self._try_alone(name, before)
             policies = self.store.policy_set()
-            self._scheduler.use_policies(policies, changed)
+            await self._work_through(self._scheduler.using_policies(policies, changed))
         self.on_swap(policies)
 
     def _try_alone(self, name: str, before: Entry | None) -> None:
@@ -283,11 +295,6 @@ class Reloader:
             return False
         self._news.discard(policy.name)
         return True
-
-
-def _exhaust(steps: Generator[None, None, bool]) -> None:
-    for _ in steps:
-        pass
 
 
 def _log_failure(policy: Policy, error: Exception) -> None:

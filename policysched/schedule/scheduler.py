@@ -17,6 +17,7 @@ from typing import Any
 
 from policysched.framework import Action, Change, Client, Clock, Event, MetricAnswer, Reservation, Resource, Watching
 from policysched.framework.profile import Profile
+from policysched.language.pausing import Pausing, finished
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
 from policysched.rules.policyset import PolicySet
 from policysched.schedule.binding import Binder, undo
@@ -66,11 +67,15 @@ class Scheduler:
         Returns:
             How many pods were requeued.
         """
+        return finished(self.using_policies(policies, changed))
+
+    def using_policies(self, policies: PolicySet, changed: frozenset[str]) -> Pausing[int]:
+        """Do what `use_policies` does: swap at once, then move pods, pausing now and then."""
         active = {name: policies.join(profile) for name, profile in self._profiles.items()}
         for name, profile in active.items():
             self._engines[name].use(profile)
         self.queue.profiles = _interests(active)
-        return self.queue.move_rejected_by(changed)
+        return (yield from self.queue.moving_rejected_by(changed))
 
     def set_node(self, node: Node) -> None:
         """Take a node as it is now."""

@@ -61,7 +61,7 @@ async def test_news_that_is_none_is_not_written(monkeypatch: pytest.MonkeyPatch)
 
 async def test_the_first_status_knows_what_came_before_it() -> None:
     stand = Stand()
-    stand.reloader.start([policy("p", **READING)])
+    await stand.reloader.start([policy("p", **READING)])
     stand.scheduler.set_metric(MetricAnswer(LOAD, None, "down"))
     task = asyncio.create_task(stand.reloader.run())
     await stand.settled()

@@ -1,0 +1,19 @@
+"""Work that pauses: a generator, so that its caller can do something else meanwhile; it returns the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+Pausing: TypeAlias = Generator[None, None, T]
+
+
+def finished(work: Pausing[T]) -> T:
+    """Do work in one go and return its outcome."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            outcome: T = end.value
+            return outcome

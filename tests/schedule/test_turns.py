@@ -1,0 +1,122 @@
+"""Work on policies, lists and waiting pods gives the loop its turn: no step of it is more than a part of the whole.
+
+The longest step is compared with the whole, in time of the processor, so that no machine is too slow for the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from policysched.app.profiles import default_profile
+from policysched.language import load_grammar
+from policysched.language.pausing import finished
+from policysched.schedule.queue import PORTION
+from policysched.schedule.reload import TURN, Reloader
+from policysched.schedule.scheduler import Scheduler
+from tests.build import node, pod
+from tests.rules.build import filtering, policy, policy_set, scoring
+from tests.schedule.parts import FakeClient
+from tests.schedule.queue_parts import StandingClock
+
+pytestmark = pytest.mark.usefixtures("others_apart")
+load_grammar()
+
+
+class WorkClock(StandingClock):
+    """Time goes on with the work of the process."""
+
+    def monotonic(self) -> float:
+        return time.process_time()
+
+
+class CallClock(StandingClock):
+    """Time goes on by a turn each time somebody asks for it."""
+
+    def monotonic(self) -> float:
+        self.at += TURN
+        return self.at
+
+
+def stand(clock: StandingClock, nodes: int = 1) -> tuple[Scheduler, Reloader]:
+    client = FakeClient()
+    scheduler = Scheduler({"me": default_profile("me")}, client, clock, random.Random(0))
+    for number in range(nodes):
+        scheduler.set_node(node(f"n{number}", labels={"zone": f"z{number % 9}", "app": str(number)}))
+    return scheduler, Reloader(scheduler, client, clock, "ns/me")
+
+
+async def steps_of(work: Coroutine[Any, Any, Any]) -> list[float]:
+    """How long each step of some work takes, between two turns of the loop. Units: seconds of the processor."""
+    task = asyncio.ensure_future(work)
+    steps: list[float] = []
+    while not task.done():
+        begin = time.process_time()
+        await asyncio.sleep(0)
+        steps.append(time.process_time() - begin)
+    await task
+    return steps
+
+
+LETS, FILTERS, CASES = 15, 10, 40
+LARGE = {
+    "let": [{"name": f"a{n}", "value": f'number(node.labels["x{n}"]) ?? {n}'} for n in range(LETS)],
+    "filters": [
+        rule
+        for n in range(FILTERS)
+        for rule in filtering(f"a{n} >= 0 and node.ready".ljust(200), f"f{n}", when="pod.priority < 9")
+    ],
+    "scores": scoring(
+        [*[f'node.labels["k{n}"] == "v{n}" and a{n % LETS} >= 0 → {n}' for n in range(CASES - 1)], "else → 1"]
+    ),
+}
+
+
+async def test_no_step_of_a_large_policy_is_more_than_a_part_of_it() -> None:
+    for _ in range(3):
+        _, reloader = stand(WorkClock(), nodes=200)
+        steps = await steps_of(reloader.start([policy(**LARGE)]))
+        steps += await steps_of(reloader._report("p"))
+        assert reloader.store.policy_set().plugins
+        if max(steps) < sum(steps) / 8:
+            return
+    raise AssertionError((max(steps), sum(steps)))
+
+
+async def test_every_field_and_every_case_of_a_score_is_a_step() -> None:
+    _, reloader = stand(CallClock())
+    steps = await steps_of(reloader.start([policy(**LARGE)]))
+    assert len(steps) > LETS + 2 * FILTERS + CASES
+
+
+async def test_what_nodes_have_is_looked_at_in_steps() -> None:
+    _, reloader = stand(CallClock(), nodes=50)
+    await reloader.start([policy(**LARGE)])
+    assert len(await steps_of(reloader._report("p"))) > LETS + FILTERS + CASES
+
+
+def test_pods_that_a_policy_rejected_are_moved_in_portions() -> None:
+    scheduler, _ = stand(StandingClock())
+    queue, count = scheduler.queue, 10 * PORTION
+    for number in range(count):
+        queue.add(pod(f"p{number}", scheduler_name="me"))
+    for _ in range(count):
+        queued = queue.pop()
+        assert queued is not None
+        queue.reject(queued, frozenset({"SchedulingPolicy/p"}))
+    assert queue.counts().unschedulable == count
+    moving = scheduler.using_policies(policy_set(), frozenset({"SchedulingPolicy/p"}))
+    next(moving)
+    assert count - PORTION <= queue.counts().unschedulable < count
+    # what happens to pods meanwhile stays: one is gone, one was rejected anew by somebody else
+    gone, other = f"default.p{count - 1}", f"default.p{count - 2}"
+    assert queue.delete(gone)
+    queue.activate([other])
+    finished(moving)
+    assert queue.counts().unschedulable == 0
+    assert queue.get(gone) is None
