@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from policysched.framework import PREFIX
 from policysched.language.costs import Cost
+from policysched.language.pausing import Pausing
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, Policy, decode_last_good
-from policysched.rules.compile import Pausing, Result, compiling
+from policysched.rules.compile import Result, compiling
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.metrics import finding
 from policysched.rules.policyset import PolicySet
@@ -76,7 +77,7 @@ class PolicyStore:
         self._on_failure(policy, error)
         self._entries[name] = Entry(policy, failed(error), before.active if before is not None else None)
 
-    def _compiling(self, policy: Policy) -> Pausing:
+    def _compiling(self, policy: Policy) -> Pausing[Result]:
         """Compile a policy; one at which the compiler itself fails is a policy with an error."""
         try:
             return (yield from compiling(policy))
