@@ -293,7 +293,7 @@ async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
         stand.reloader.on_failure = lambda policy, error: failures.append(f"{policy.name} {error!r}")
         bad = policy(generation=2, **OPEN)
         if at_start:
-            stand.reloader.start([bad])
+            await stand.reloader.start([bad])
         else:
             await stand.settled(bad)
         assert stand.in_force == ({"q": 1} if at_start else {"p": 1, "q": 1})
