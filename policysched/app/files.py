@@ -21,7 +21,7 @@ from yaml.nodes import Node
 from policysched.app import places
 from policysched.app.json_nodes import compose_json
 from policysched.app.places import Place
-from policysched.app.yaml_nodes import LINE_END, read_yaml
+from policysched.app.yaml_nodes import LINE_END, LONG_NUMBER, read_yaml
 from policysched.errors import UsageError
 
 STDIN: Final = "-"
@@ -256,6 +256,8 @@ def _explain_json(text: str, file: str) -> None:
         raise UsageError(f"{file}:{error.lineno}:{error.colno}: not valid JSON: {problem}") from error
     except RecursionError as error:
         raise UsageError(f"{file}: nested too deep") from error
+    except ValueError as error:
+        raise UsageError(f"{file}: not valid JSON: {LONG_NUMBER}") from error
 
 
 def _skip(text: str, offset: int) -> int:

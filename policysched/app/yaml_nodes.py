@@ -17,8 +17,9 @@ from policysched.errors import UsageError
 
 LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 MAX_DEPTH: Final = 200
-MAX_VALUES: Final = 20_000_000
-"""How many values a document may have once its aliases are followed: no small text fills the memory."""
+MAX_REPEATED: Final = 500_000
+"""How many values aliases may add to those that are written: no small text takes long or fills the memory."""
+LONG_NUMBER: Final = "a number has more than 4300 digits"
 TRAP_HELP: Final = 'a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'
 FLOW_HELP: Final = "a text with brackets or commas inside { } has to be quoted"
 QUESTION: Final = "kubectl reads no text with ? inside { } or [ ]: it has to be quoted"
@@ -67,7 +68,8 @@ def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
         reason = getattr(error, "reason", "cannot be read")
         raise UsageError(f"{file}: not a text file: {reason}") from error
     except ValueError as error:
-        raise UsageError(f"{file}: not valid YAML: {error}") from error
+        problem = LONG_NUMBER if "digits" in str(error) else error
+        raise UsageError(f"{file}: not valid YAML: {problem}") from error
 
 
 def reads_as(written: str, *, flow: bool) -> str | None:
@@ -144,9 +146,9 @@ class _Inspection:
         self._above.add(id(node))
         size = 1 + sum(self.size(child) for child in self._children(node))
         self._above.discard(id(node))
-        if size > MAX_VALUES:
-            raise _refusal(node, self._file, f"aliases make more than {MAX_VALUES} values of it")
         self._sizes[id(node)] = size
+        if size > len(self._sizes) + MAX_REPEATED:
+            raise _refusal(node, self._file, f"aliases add more than {MAX_REPEATED} values to it")
         return size
 
     def _children(self, node: Node) -> Iterator[Node]:

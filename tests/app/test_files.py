@@ -124,8 +124,18 @@ def test_read_says_where_a_text_is_wrong(text: str, message: str) -> None:
 
 def test_read_refuses_aliases_that_explode() -> None:
     levels = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10))
-    with pytest.raises(UsageError, match=r"^f.yaml:\d+:5: aliases make more than 20000000 values of it$"):
-        read(f"a0: &a0 [{', '.join('x' * 10)}]\n{levels}", "f.yaml")
+    for lines in (6, 7, 9):
+        text = f"a0: &a0 [{', '.join('x' * 10)}]\n" + "".join(levels.splitlines(keepends=True)[:lines])
+        with pytest.raises(UsageError, match=r"^f.yaml:\d+:5: aliases add more than 500000 values to it$"):
+            read(text, "f.yaml")
+
+
+@pytest.mark.parametrize("name", ["f.yaml", "f.json"])
+def test_read_refuses_numbers_that_python_does_not_read(name: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"^f\.(yaml|json): not valid (YAML|JSON): a number has more than 4300 digits$"
+    ):
+        read('{"kind": "Node", "x": ' + "9" * 1_000_000 + "}", name)
 
 
 @pytest.mark.parametrize(
