@@ -125,8 +125,8 @@ class Typed:
         answers: What was found in it, by who looked; see `per_graph`.
     """
 
-    __slots__ = ("__weakref__", "answers", "args", "data", "high", "inner", "inputs", "length", "local", "low", "nesting",
-                 "normalizes", "op", "tallies", "type")  # fmt: skip
+    __slots__ = ("__weakref__", "answers", "args", "data", "high", "inner", "inputs", "length", "local", "low",
+                 "nesting", "normalizes", "op", "tallies", "type")  # fmt: skip
 
     def __init__(
         self, op: Op, args: tuple[Typed, ...], inner: tuple[Typed, ...], data: Constant | Input, result: Type
