@@ -6,7 +6,7 @@ hides those of other fields: a misshapen policy is mended as far as that goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from policysched.app import shape
@@ -53,6 +53,23 @@ def check_documents(documents: Iterable[Document], cluster: Cluster | None = Non
         if shape.is_meant(document.object)
         for found in findings(document.object, document, cluster)
     ]
+
+
+def twins(documents: Iterable[Document], apart: Callable[[Document], Hashable] = lambda _: ()) -> Iterator[UsageError]:
+    """Find policies that have the name of one before them: only one of a name can be in force.
+
+    Args:
+        documents: Objects of any kind.
+        apart: Tells documents from each other that are not used together.
+    """
+    first: dict[Hashable, Document] = {}
+    for one in documents:
+        name = policy_name(one.object)
+        if not name or not shape.is_meant(one.object):
+            continue
+        before = first.setdefault((apart(one), name), one)
+        if before is not one:
+            yield UsageError(f'{one.where}: there is another policy "{name}" at {before.where}')
 
 
 def findings(policy: Object, document: Document | None = None, cluster: Cluster | None = None) -> Iterator[Finding]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysched.app.check import check_documents
+from policysched.app.check import check_documents, twins
 from policysched.app.files import Document, as_text, expand, read, read_bytes, shown
 from policysched.app.findings import Finding
 from policysched.app.shape import is_meant
@@ -27,7 +28,9 @@ class Checked:
     policies: int = 0
     findings: list[Finding] = field(default_factory=list)
     problems: list[UsageError] = field(default_factory=list)
-    """Files that cannot be read."""
+    """Files that cannot be read, and policies of one name in a folder."""
+    documents: list[Document] = field(default_factory=list)
+    """The policies."""
 
     @property
     def errors(self) -> int:
@@ -57,6 +60,8 @@ def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient
             continue
         for file in files:
             _check(file, cluster, made, lenient=lenient)
+    # Policies of one name in several folders may be for several clusters.
+    made.problems += twins(made.documents, lambda one: Path(one.file).parent)
     return made
 
 
@@ -67,6 +72,7 @@ def _check(file: str, cluster: Cluster | None, made: Checked, *, lenient: bool) 
         made.problems.append(error)
         return
     made.policies += len(policies)
+    made.documents += policies
     made.findings += check_documents(policies, cluster)
 
 

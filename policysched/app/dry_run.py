@@ -19,6 +19,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.in_force import in_force
 from policysched.app.measure import Measure, Numbers, measure
 from policysched.app.not_applied import not_applied, not_compiled
+from policysched.app.placed_pod import as_new
 from policysched.app.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
@@ -33,7 +34,7 @@ from policysched.model.decode import (
 from policysched.model.decode_storage import SHAPES, decode_stored
 from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
 from policysched.model.objects import Metadata, Namespace, Pod
-from policysched.model.policy import KIND, decode_policy
+from policysched.model.policy import KIND, Policy, decode_policy
 from policysched.rules.compile import compile_policy
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.policyset import PolicySet
@@ -54,6 +55,8 @@ class Report:
     """Errors and warnings of the policies that took part; one with errors does nothing."""
     metric_problems: tuple[str, ...] = ()
     """What is wrong with metrics that the policies read, one line each."""
+    notes: tuple[str, ...] = ()
+    """What was taken otherwise than it is written, one line each."""
 
     def to_dict(self) -> Record:
         """Give the decision record of docs/dry-run.md."""
@@ -71,7 +74,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     policies: Iterable[Object] = (),
     *,
     config: str | Object | None = None,
-    now: datetime | None = None,
+    now: datetime | str | None = None,
     seed: int | None = None,
     metrics: Numbers | Measure | None = None,
 ) -> Report:
@@ -84,7 +87,8 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
         pod: The pod to place.
         policies: SchedulingPolicy objects; one replaces an object of its name.
         config: A KubeSchedulerConfiguration as text or dict; absent, the default plugins.
-        now: The time that rules see, UTC where it has no zone; absent, the present.
+        now: The time that rules see, a datetime or a text as `2026-01-05T23:00:00+01:00`, UTC where it has no zone;
+            absent, the present.
         seed: What draws among equally good nodes.
         metrics: For each metric, by its name or its query, a number for each node, as in a metrics file; a node that
             is not named has no value. Or a function that measures.
@@ -97,12 +101,13 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
             raise UsageError(f"{name} are a list: write `{name}=[{name[0]}]` where there is one object `{name[0]}`")
     given = list(_unlisted(objects))
     classes = priority_classes(given)
-    wanted = decode_pod(fill_pod(_of_kind(pod, "Pod"), classes))
+    pod, notes = as_new(_of_kind(pod, "Pod"))
+    wanted = decode_pod(fill_pod(pod, classes))
     profile, wanted = _choose_profile(wanted, pod, config)
     cluster = _cluster(given, classes, wanted)
     cluster.moment.move(_seconds(now or SystemClock().now()))
     standing = [in_force(one) for one in given if one["kind"] == KIND]
-    compiled, diagnostics, silent = _compile([*standing, *(_of_kind(one, KIND) for one in policies)])
+    compiled, diagnostics, silent = _compile(_named(standing) | _named(_of_kind(one, KIND) for one in policies))
     policy_set = PolicySet.of(compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
     rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
@@ -110,10 +115,17 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     decision = _in_name_order(engine.decide(wanted), rng)
     record = make_record(decision, policy_set.acting(profile))
     silent |= not_applied(compiled, wanted, cluster, profile)
-    return Report(record, diagnostics, problems).with_silent(silent)
+    return Report(record, diagnostics, problems, notes).with_silent(silent)
 
 
-def _seconds(now: datetime) -> float:
+def _seconds(now: datetime | str) -> float:
+    if isinstance(now, str):
+        try:
+            now = datetime.fromisoformat(now)
+        except ValueError as error:
+            raise UsageError(f'now: expected a time such as 2026-01-05T23:00:00+01:00, got "{now:.40}"') from error
+    if not isinstance(now, datetime):
+        raise UsageError(f"now: expected a datetime or a text, got {type(now).__name__}")
     return (now if now.tzinfo is not None else now.replace(tzinfo=UTC)).timestamp()
 
 
@@ -127,6 +139,8 @@ def _in_name_order(decision: Decision, rng: random.Random) -> Decision:
 
 def _choose_profile(wanted: Pod, raw: Object, config: str | Object | None) -> tuple[Profile, Pod]:
     stated = (raw.get("spec") or {}).get("schedulerName")
+    if isinstance(stated, str) and not stated.strip():
+        raise UsageError(f'pod "{wanted.key}": spec.schedulerName: a name is needed; without the field a default holds')
     if config is None:
         return _under(default_profile(stated or DEFAULT_NAME), wanted)
     profiles = configured_profiles(config)
@@ -208,12 +222,25 @@ def _put(cluster: Cluster, raw: Object, classes: PriorityClasses) -> None:
             cluster.set_stored(decode_stored(kind, fill(raw, classes)))
 
 
+def _named(objects: Iterable[Object]) -> dict[str, Policy]:
+    """Decode policies.
+
+    Raises:
+        UsageError: one is malformed, or two have the same name.
+    """
+    named: dict[str, Policy] = {}
+    for policy in map(decode_policy, objects):
+        if policy.name in named:
+            raise UsageError(f'there are two policies "{policy.name}": only one of a name can be in force')
+        named[policy.name] = policy
+    return named
+
+
 def _compile(
-    objects: Iterable[Object],
+    policies: Mapping[str, Policy],
 ) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...], dict[str, str]]:
-    """Compile policies; the last of a name counts. Those that do not compile are named, with the reason."""
-    named = {policy.name: policy for policy in map(decode_policy, objects)}
-    results = {name: compile_policy(policy) for name, policy in named.items()}
+    """Compile policies. Those that do not compile are named, with the reason."""
+    results = {name: compile_policy(policy) for name, policy in policies.items()}
     compiled = [result.policy for result in results.values() if result.policy is not None]
     failed = {name: not_compiled(result.diagnostics) for name, result in results.items() if result.policy is None}
     return compiled, tuple(diagnostic for result in results.values() for diagnostic in result.diagnostics), failed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from policysched.app.check import findings
+from policysched.app.check import findings, twins
 from policysched.app.cluster_files import load_cluster
 from policysched.app.controlled import controlled
 from policysched.app.dry_run import Report, dry_run
@@ -98,6 +98,9 @@ async def gather(
     documents = load_cluster(one for one in cluster if one != LIVE)
     wanted = pod_of(load([pod]), pod)
     tried = load(policies)
+    for several in (documents, tried):
+        for twin in twins(one for one in several if one.object["kind"] == KIND):
+            raise twin
     for one in tried:
         if one.object["kind"] != KIND:
             raise UsageError(f"{one.where}: expected a {KIND}, got a {one.object['kind']}")

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from policysched.app.clock import SystemClock
+from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.discovery import is_served
@@ -60,8 +61,7 @@ async def read_cluster(
         kinds: Which kinds: each with its version and path.
 
     Raises:
-        ConnectionProblemError: there is no way to the API server.
-        ApiError: it refused a list.
+        ConnectionProblemError: the API server cannot be reached, or refuses the credentials or a list.
     """
     connection = await Connection.open(
         SystemClock(), kubeconfig=str(kubeconfig) if kubeconfig else None, context=context
@@ -73,8 +73,19 @@ async def read_cluster(
             for kind, api_version, path in kinds
             for item in await _items(transport, kind, path)
         ]
+    except ApiError as error:
+        raise ConnectionProblemError(_refusal(connection.url, error)) from error
     finally:
         await connection.close()
+
+
+def _refusal(url: str, error: ApiError) -> str:
+    match error.status:
+        case 0:
+            return str(error)
+        case HTTPStatus.UNAUTHORIZED:
+            return f"{url} does not accept the credentials: {error}"
+    return f"{url} refuses a list: {error}"
 
 
 async def _items(transport: Transport, kind: str, path: str) -> list[Object]:

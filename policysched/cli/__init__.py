@@ -1,7 +1,8 @@
 """The `policysched` command: one file a subcommand, and here what they share at the edge.
 
-Errors of ours become one line on stderr and an exit code: 2 for what the user gave, 1 for the rest. Nobody who uses
-the command sees a traceback; an exception that is none of ours is a bug and may show one.
+Errors of ours become one line on stderr and an exit code: 2 for what the user gave, be it a server that does not
+answer, 1 for the rest. Nobody who uses the command sees a traceback; an exception that is none of ours is a bug and may
+show one.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from policysched.cli.dry_run import dry_run
 from policysched.cli.explain import explain
 from policysched.cli.fmt import fmt
 from policysched.cli.logs import show_every_record
+from policysched.cli.once import OnceCommand
 from policysched.cli.output import say_error
 from policysched.cli.run import run
 from policysched.cli.sandbox import sandbox
 from policysched.cli.version import version
-from policysched.errors import PolicyschedError, UsageError
+from policysched.errors import ConnectionProblemError, PolicyschedError, UsageError
 
 app = typer.Typer(
     name="policysched",
@@ -33,14 +35,14 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(run)
-app.command("dry-run")(dry_run)
-app.command()(check)
-app.command()(fmt)
-app.command()(explain)
-app.command()(sandbox)
-app.command()(demo)
-app.command()(version)
+app.command(cls=OnceCommand)(run)
+app.command("dry-run", cls=OnceCommand)(dry_run)
+app.command(cls=OnceCommand)(check)
+app.command(cls=OnceCommand)(fmt)
+app.command(cls=OnceCommand)(explain)
+app.command(cls=OnceCommand)(sandbox)
+app.command(cls=OnceCommand)(demo)
+app.command(cls=OnceCommand)(version)
 
 INTERRUPTED = 130
 
@@ -59,7 +61,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _call(given)
-    except UsageError as error:
+    except (UsageError, ConnectionProblemError) as error:
         return _fail(str(error), 2)
     except PolicyschedError as error:
         return _fail(str(error), 1)

@@ -56,7 +56,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     found = inputs.findings()
     report = replace(inputs, metrics=measured).evaluate(found, seed)
     record = report.to_dict()
-    for note in (inputs.wanted.note, *(f"note: {one}" for one in report.metric_problems)):
+    for note in (inputs.wanted.note, *(f"note: {one}" for one in (*report.notes, *report.metric_problems))):
         if note:
             say(note, stderr=True)
     for one in found:

@@ -10,6 +10,7 @@ import typer
 from policysched.cli.logs import log_to_stderr
 from policysched.cli.options import Context, Kubeconfig, MetricsFile, PrometheusCa, PrometheusToken, PrometheusUrl
 from policysched.cli.stopping import stop_on_signals
+from policysched.errors import UsageError
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -35,6 +36,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     log_to_stderr(verbosity)
     names = tuple(dict.fromkeys(scheduler_name or [DEFAULT_NAME]))
+    if not all(name.strip() for name in names):
+        raise UsageError("--scheduler-name: a name is needed")
     interval = read_interval(metrics_interval)
     metrics = MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file, interval)
     options = RunOptions(kubeconfig=kubeconfig, context=context, scheduler_names=names, metrics=metrics)

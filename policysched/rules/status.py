@@ -45,7 +45,7 @@ def make_status(entry: Entry, instance: str, now: datetime, found: Survey = NOTH
         "observedGeneration": generation,
         "rules": 0 if active is None else len(active.filters) + len(active.scores),
         "conditions": [
-            _condition(policy, "Compiled", *_compiled(entry), now=now),
+            _condition(policy, "Compiled", *_compiled(entry, len(warnings)), now=now),
             _condition(policy, "Active", *_active(entry), now=now),
         ],
         "diagnostics": [_diagnostic(one) for one in (*result.diagnostics, *warnings)[:MAX_DIAGNOSTICS]],
@@ -84,6 +84,9 @@ def _comparable(status: Status, about_nodes: bool) -> Status:
     for condition in told.get("conditions", ()):
         condition.pop("lastTransitionTime", None)
         condition.pop("observedGeneration", None)
+        if not about_nodes and condition.get("type") == "Compiled":
+            # warnings about nodes are counted there
+            condition["message"] = condition.get("message", "").partition(",")[0]
     said = [one for one in told.pop("diagnostics", ()) if about_nodes or one.get("code") != ABOUT_NODES]
     return told | {"diagnostics": said}
 
@@ -96,9 +99,9 @@ def _without_empty(value: Any) -> Any:
     return [_without_empty(item) for item in value] if isinstance(value, list) else value
 
 
-def _compiled(entry: Entry) -> tuple[bool, str, str]:
+def _compiled(entry: Entry, about_nodes: int) -> tuple[bool, str, str]:
     errors = entry.result.errors
-    warnings = len(entry.result.diagnostics) - errors
+    warnings = len(entry.result.diagnostics) - errors + about_nodes
     message = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
     if not errors:
         return True, "Compiled", message
@@ -115,7 +118,8 @@ def _active(entry: Entry) -> tuple[bool, str, str]:
     if active.spec.mode == "Disabled":
         return False, "Disabled", "mode is Disabled"
     if entry.result.policy is None:
-        return True, "LastGoodGeneration", f"generation {active.generation} stays in force"
+        which = f"generation {active.generation}" if active.generation else "an earlier generation"
+        return True, "LastGoodGeneration", f"{which} stays in force"
     return True, active.spec.mode, f"generation {active.generation} is in force"
 
 

@@ -140,3 +140,24 @@ def test_policies_that_the_profile_disables_say_so() -> None:
     api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     made = record([node()], pod(), policy(**requiring("true")), config=api | {"profiles": [{"plugins": plugins}]})
     assert made["notApplied"] == {"p": "the profile disables SchedulingPolicy"}
+
+
+def test_two_policies_of_one_name_are_refused() -> None:
+    twice = policy(**requiring("true"))
+    with pytest.raises(UsageError, match='there are two policies "p": only one of a name can be in force'):
+        record([node()], pod(), twice, twice)
+    with pytest.raises(UsageError, match='two policies "p"'):
+        record([node(), twice, twice], pod())
+
+
+@pytest.mark.parametrize("now", ["2026-01-05T23:00:00+01:00", "2026-01-05T22:00:00Z", "2026-01-05T22:00:00"])
+def test_the_time_may_be_a_text(now: str) -> None:
+    late = policy(**requiring('clock("21:30", "22:30")'))
+    assert record([node()], pod(), late, now=now)["result"] == "Scheduled"
+    assert record([node()], pod(), late, now="2026-01-05T23:00:00Z")["result"] == "Unschedulable"
+
+
+@pytest.mark.parametrize(("now", "said"), [("tomorrow", 'got "tomorrow"'), (5, "got int")])
+def test_a_time_that_is_none_is_refused(now: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=f"now: expected .*{said}"):
+        record([node()], pod(), now=now)

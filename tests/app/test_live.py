@@ -72,10 +72,31 @@ async def test_live_cluster_without_our_resource_is_read(sandbox: Sandbox, kubec
     assert {one["kind"] for one in await read_cluster(kubeconfig)} == {"Node", "Namespace", "PriorityClass", "Service"}
 
 
-async def test_live_cluster_that_is_away_is_an_api_error(sandbox: Sandbox, kubeconfig: Path) -> None:
+async def test_live_cluster_that_is_away_is_said_in_words(sandbox: Sandbox, kubeconfig: Path) -> None:
     await sandbox.stop()
-    with pytest.raises(ApiError, match="cannot be reached"):
+    with pytest.raises(ConnectionProblemError, match="cannot be reached: connection refused by "):
         await read_cluster(kubeconfig)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (401, " does not accept the credentials: no"),
+        (403, " refuses a list: no"),
+        (500, " refuses a list: no"),
+        (0, "no"),
+    ],
+)
+async def test_live_cluster_that_refuses_is_said_in_words(
+    kubeconfig: Path, status: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object, **__: object) -> bytes:
+        raise ApiError(status, "No", "no")
+
+    monkeypatch.setattr(Transport, "request", refused)
+    with pytest.raises(ConnectionProblemError) as caught:
+        await read_cluster(kubeconfig)
+    assert str(caught.value).endswith(said)
 
 
 async def test_live_cluster_of_an_unknown_context_is_refused(kubeconfig: Path) -> None:

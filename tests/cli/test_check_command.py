@@ -12,9 +12,9 @@ from tests.cli.conftest import Command, Write
 from tests.cli.processes import on_a_terminal
 
 HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  filters:\n"
-GOOD = HEAD + '  - {name: a, require: node.zone == "a"}\n'
+GOOD = HEAD.replace("{name: p}", "{name: good}") + '  - {name: a, require: node.zone == "a"}\n'
 BAD = HEAD + "  - name: a\n    require: node.zone = 5\n"
-WARNED = HEAD + '  - name: a\n    require: number(node.labels["x"]) > 5\n'
+WARNED = HEAD.replace("{name: p}", "{name: warned}") + '  - name: a\n    require: number(node.labels["x"]) > 5\n'
 NODE = (
     "apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\n  labels: {gpu-model: A100}\n"
     "status: {allocatable: {cpu: '4'}}\n"
@@ -161,9 +161,9 @@ def test_findings_are_coloured_on_a_terminal(tmp_path: Path) -> None:
 
 MODELS = HEAD + '  - {name: a, require: \'node.labels["gpu_model"] == "A100"\'}\n'
 VALUES = HEAD + '  - {name: a, require: \'node.labels["gpu-model"] == "A10"\'}\n'
-METRICS = HEAD.replace("  filters", "  metrics: [{name: load, query: q}]\n  filters") + (
-    "  - {name: a, require: '(metrics.load < 1) ?? true'}\n"
-)
+METRICS = HEAD.replace("{name: p}", "{name: loads}").replace(
+    "  filters", "  metrics: [{name: load, query: q}]\n  filters"
+) + ("  - {name: a, require: '(metrics.load < 1) ?? true'}\n")
 
 
 @pytest.mark.parametrize(

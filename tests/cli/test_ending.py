@@ -13,7 +13,7 @@ from policysched.errors import ConnectionProblemError, PolicyschedError, UsageEr
     [
         (UsageError("wrong file"), 2, "error: wrong file\n"),
         (PolicyschedError("no luck"), 1, "error: no luck\n"),
-        (ConnectionProblemError("two\n  lines"), 1, "error: two lines\n"),
+        (ConnectionProblemError("two\n  lines"), 2, "error: two lines\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )

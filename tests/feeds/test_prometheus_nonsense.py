@@ -96,7 +96,7 @@ async def test_a_server_that_is_down_is_told() -> None:
         pass
     found = await answers(prometheus(fake, counted))
     assert found.values() is None
-    assert found.problem() == f"{fake.url} cannot be reached: Connect call failed ('127.0.0.1', {fake.url[17:]})"
+    assert found.problem() == f"{fake.url} cannot be reached: connection refused by {fake.url[7:]}"
     assert counted.outcomes() == {"unreachable": 1}
 
 

@@ -1,0 +1,53 @@
+"""What conditions say of warnings about nodes, and of a last good generation without a number."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from policysched.language.diagnostics import Diagnostic
+from policysched.model.policy import decode_policy
+from policysched.rules.compile import compile_policy
+from policysched.rules.presence import Survey
+from policysched.rules.status import ABOUT_NODES, differs, make_status
+from policysched.rules.store import Entry
+from tests.rules.build import filtering, policy
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ABSENT = Survey(warnings=(Diagnostic("warning", ABOUT_NODES, "on no node", 1, 1, 2, None, "spec.filters[0].require"),))
+
+
+def _entry(generation: int = 1, broken: bool = False) -> Entry:
+    good = policy(filters=filtering("node.ready"), generation=generation)
+    compiled = compile_policy(good)
+    newest = policy(filters=filtering("nod.ready"), generation=2) if broken else good
+    return Entry(newest, compile_policy(newest) if broken else compiled, compiled.policy)
+
+
+def _messages(status: dict[str, Any]) -> list[str]:
+    return [one["message"] for one in status["conditions"]]
+
+
+def test_warnings_about_nodes_are_counted() -> None:
+    assert _messages(make_status(_entry(), "a", NOW, ABSENT))[0] == "0 errors, 1 warning"
+    assert _messages(make_status(_entry(), "a", NOW))[0] == "0 errors, 0 warnings"
+
+
+def test_a_count_of_warnings_about_nodes_alone_is_not_worth_writing() -> None:
+    entry = _entry()
+    written = make_status(entry, "a", NOW, ABSENT)
+    raw = {
+        "metadata": {"name": "p", "generation": 1},
+        "spec": msgspec.to_builtins(entry.policy.spec),
+        "status": written,
+    }
+    again = Entry(decode_policy(raw), entry.result, entry.active)
+    assert not differs(again.policy, make_status(again, "a", NOW))
+    assert differs(again.policy, make_status(again, "a", NOW), about_nodes=True)
+
+
+def test_an_earlier_generation_without_a_number_is_not_called_generation_0() -> None:
+    assert _messages(make_status(_entry(7, broken=True), "a", NOW))[1] == "generation 7 stays in force"
+    assert _messages(make_status(_entry(0, broken=True), "a", NOW))[1] == "an earlier generation stays in force"
