@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -83,6 +83,38 @@ def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, data: bytes, file
         yield Document(_object(item, implied), _source(data, file, start, end))
 
 
+class Saved(Mapping[str, Any]):
+    """A node or a pod as it was saved: its fields are read anew whenever they are asked for, and not kept.
+
+    The cluster's columns hold what is needed of it, and the fields of fifty thousand pods take more than their text.
+    """
+
+    __slots__ = ("_head", "_item", "_shape")
+
+    def __init__(self, head: Object, item: msgspec.Raw, shape: msgspec.json.Decoder[Any]) -> None:
+        self._head, self._item, self._shape = head, item, shape
+
+    def __getitem__(self, key: str) -> Any:
+        return self._head[key] if key in self._head else self.whole()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.whole())
+
+    def __len__(self) -> int:
+        return len(self.whole())
+
+    def items(self) -> ItemsView[str, Any]:
+        """Give the fields, read once for all of them."""
+        return self.whole().items()
+
+    def whole(self) -> dict[str, Any]:
+        """Read the fields."""
+        # One that does not fit, with a null in it, say, is read whole: what is wrong is said where it is used.
+        with contextlib.suppress(msgspec.ValidationError):
+            return {**self._head, **msgspec.to_builtins(self._shape.decode(self._item))}
+        return {**self._head, **msgspec.json.decode(self._item)}
+
+
 def _object(item: msgspec.Raw, implied: _Head) -> Object:
     """Read an item.
 
@@ -93,14 +125,10 @@ def _object(item: msgspec.Raw, implied: _Head) -> Object:
     kind, version = head.kind or implied.kind, head.api_version or implied.api_version
     if not kind or kind.endswith("List"):
         raise ValueError
-    said: Object = {"apiVersion": version, "kind": kind} if version else {"kind": kind}
-    shape = _SHAPES.get(kind)
-    if shape is not None:
-        # One that does not fit, with a null in it say, is read whole: what is wrong is said where it is used.
-        with contextlib.suppress(msgspec.ValidationError):
-            pruned: Object = msgspec.to_builtins(shape.decode(item))
-            return said | pruned
-    read_whole: Object = json.loads(bytes(item), object_pairs_hook=without_repeats)
+    said = {"apiVersion": version, "kind": kind} if version else {"kind": kind}
+    if kind in _SHAPES:
+        return Saved(said, item, _SHAPES[kind])
+    read_whole: dict[str, Any] = json.loads(bytes(item), object_pairs_hook=without_repeats)
     return said | read_whole
 
 

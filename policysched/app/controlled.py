@@ -49,7 +49,7 @@ class Controlled:
     """What they make with it: its ReplicaSet, its claims."""
 
 
-def controlled(workload: Object, pod: Object, objects: Iterable[Object]) -> Controlled:
+def controlled(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Controlled:
     """Give a pod what the controllers of its workload would give it.
 
     Args:
@@ -68,25 +68,25 @@ def template_hash(template: object) -> str:
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:10])
 
 
-def _deployment(workload: Object, pod: Object, objects: Iterable[Object]) -> Controlled:
+def _deployment(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Controlled:
     replica_set = _current(workload, pod, objects) or _new_replica_set(workload, pod)
     labels = _mapping(replica_set["metadata"].get("labels"))
     made = _owned(pod, replica_set, {HASH: labels[HASH]} if HASH in labels else {})
     return Controlled(made, (replica_set,))
 
 
-def _current(workload: Object, pod: Object, objects: Iterable[Object]) -> Object | None:
+def _current(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Object | None:
     """Find the ReplicaSet that the Deployment has for this template already."""
     for one in objects:
         if one["kind"] != "ReplicaSet" or not _controls(workload, one, pod["metadata"]["namespace"]):
             continue
         template = _mapping(_mapping(one.get("spec")).get("template"))
         if _is_part(_spec(workload).get("template"), template):
-            return one
+            return dict(one)
     return None
 
 
-def _controls(workload: Object, replica_set: Object, namespace: str) -> bool:
+def _controls(workload: Object, replica_set: Mapping[str, Any], namespace: str) -> bool:
     metadata = _mapping(replica_set.get("metadata"))
     owners = map(_mapping, metadata.get("ownerReferences") or ())
     wanted = ("Deployment", workload["metadata"].get("name"))
@@ -118,11 +118,11 @@ def _new_replica_set(workload: Object, pod: Object) -> Object:
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {"selector": chosen}}
 
 
-def _replicated(workload: Object, pod: Object, _: Iterable[Object]) -> Controlled:
+def _replicated(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
     return Controlled(_owned(pod, workload), (_placed(workload, pod),))
 
 
-def _stateful_set(workload: Object, pod: Object, objects: Iterable[Object]) -> Controlled:
+def _stateful_set(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Controlled:
     """Make the first pod that the set does not have yet, with its claims."""
     spec, name, namespace = _spec(workload), _name(workload, pod), pod["metadata"]["namespace"]
     there = {_mapping(one.get("metadata")).get("name") for one in objects if _is_pod_in(one, namespace)}
@@ -160,7 +160,7 @@ def _mounted(spec: Any, volumes: Mapping[str, str]) -> Any:
     return {**_mapping(spec), "volumes": [*others, *own]}
 
 
-def _daemon_set(workload: Object, pod: Object, _: Iterable[Object]) -> Controlled:
+def _daemon_set(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
     made = _owned(pod, workload, {REVISION: template_hash(_spec(workload).get("template"))})
     spec = _mapping(made.get("spec"))
     tolerated = (*_TOLERATED, _NETWORK) if spec.get("hostNetwork") else _TOLERATED
@@ -169,11 +169,11 @@ def _daemon_set(workload: Object, pod: Object, _: Iterable[Object]) -> Controlle
     return Controlled(made)
 
 
-def _job(workload: Object, pod: Object, _: Iterable[Object]) -> Controlled:
+def _job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
     return Controlled(_owned(pod, workload, _job_labels(_name(workload, pod))))
 
 
-def _cron_job(workload: Object, pod: Object, _: Iterable[Object]) -> Controlled:
+def _cron_job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
     """Make a pod of the job that the next date makes; its name ends with a number that is left open."""
     name = _name(workload, pod)
     job = {"kind": "Job", "metadata": {"name": name}}
@@ -202,7 +202,7 @@ def _name(owner: Object, pod: Object) -> str:
     return str(owner["metadata"].get("name") or pod["metadata"]["name"])
 
 
-def _is_pod_in(one: Object, namespace: str) -> bool:
+def _is_pod_in(one: Mapping[str, Any], namespace: str) -> bool:
     return one["kind"] == "Pod" and (_mapping(one.get("metadata")).get("namespace") or "default") == namespace
 
 
@@ -214,7 +214,7 @@ def _mapping(value: Any) -> Object:
     return value if isinstance(value, dict) else {}
 
 
-_MAKERS: Final[Mapping[str, Callable[[Object, Object, Iterable[Object]], Controlled]]] = {
+_MAKERS: Final[Mapping[str, Callable[[Object, Object, Iterable[Mapping[str, Any]]], Controlled]]] = {
     "Deployment": _deployment,
     "ReplicaSet": _replicated,
     "ReplicationController": _replicated,

@@ -171,7 +171,7 @@ def _of_kind(raw: Object, kind: str) -> Object:
     return raw
 
 
-def _unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[dict[str, Any]]:
+def _unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
     """Give each object; what a list holds stands for itself.
 
     Raises:
@@ -180,7 +180,7 @@ def _unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[dict[str, A
     for raw in objects:
         if not isinstance(raw, Mapping) or not isinstance(raw.get("kind", kind or None), str):
             raise UsageError(f"expected an object with a kind, got {raw!r:.80}")
-        whole = {"kind": kind, **raw}
+        whole = raw if "kind" in raw else {"kind": kind, **raw}
         if whole["kind"].endswith("List"):
             yield from _unlisted(whole.get("items") or (), whole["kind"].removesuffix("List"))
         else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from policysched.errors import UsageError
 STDIN: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
-Object = dict[str, Any]
+Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ async def gather(
     configuration = _config(config)
     live = await read_cluster(kubeconfig, context) if LIVE in cluster else []
     objects = [*live, *(one.object for one in documents)]
-    made = controlled(wanted.document.object, wanted.object, objects)
+    made = controlled(dict(wanted.document.object), dict(wanted.object), objects)
     wanted = replace(wanted, object=made.pod)
     return Inputs((*made.beside, *objects), tuple(documents), wanted, tuple(tried), configuration)
 

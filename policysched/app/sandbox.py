@@ -65,7 +65,7 @@ def fill(sandbox: Sandbox, documents: Sequence[Document]) -> None:
         if one.object["kind"] == _ORDER[0] and isinstance(metadata, dict) and metadata.get("name") == own:
             continue
         try:
-            sandbox.load([one.object])
+            sandbox.load([dict(one.object)])
         except (ApiError, KeyError, TypeError, AttributeError) as error:
             reason = error.args[0] if isinstance(error, ApiError | KeyError) else "the object is malformed"
             raise UsageError(f"{one.where}: {reason}") from error

@@ -17,7 +17,7 @@ from policysched.cli.options import (
     TableFormat,
 )
 from policysched.cli.output import print_finding, print_parts, say, say_json
-from policysched.cli.waiting import wait_for
+from policysched.cli.waiting import uncollected, wait_for
 
 
 def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -52,9 +52,10 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.tables import decision_parts  # noqa: PLC0415
 
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
-    inputs = wait_for(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
-    found = inputs.findings()
-    report = replace(inputs, metrics=measured).evaluate(found, seed)
+    with uncollected():
+        inputs = wait_for(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
+        found = inputs.findings()
+        report = replace(inputs, metrics=measured).evaluate(found, seed)
     record = report.to_dict()
     for note in (inputs.wanted.note, *(f"note: {one}" for one in (*report.notes, *report.metric_problems))):
         if note:

@@ -1,9 +1,11 @@
-"""Running a coroutine to its end, for commands that only read."""
+"""Running to an end, for commands that read much and then are done."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import gc
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -22,3 +24,15 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
     asyncio.run(run())
     return made[0]
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Look for no garbage meanwhile: a cluster of many objects has none, and each look goes through all of them."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()

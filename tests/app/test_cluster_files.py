@@ -105,6 +105,12 @@ def test_a_broken_file_is_refused_as_any_other(tmp_path: Path, text: str) -> Non
     assert str(fast.value) == str(slow.value)
 
 
+def test_a_saved_object_is_read_as_a_mapping(tmp_path: Path) -> None:
+    saved = load_cluster([write(tmp_path, [POD])])[0].object
+    assert dict(saved) == {key: saved[key] for key in saved} == dict(saved.items())
+    assert (len(saved), saved.get("nothing"), "status" in saved) == (4, None, False)
+
+
 def test_a_malformed_object_is_said_at_its_place(tmp_path: Path) -> None:
     bad = {**POD, "spec": {"containers": [{"name": 5}]}}
     document = load_cluster([write(tmp_path, [NODE, NODE, bad], indent=4)])[2]

@@ -1,7 +1,11 @@
 """Running a coroutine for a command."""
 
+import gc
+
+import pytest
+
 from policysched.app.files import read
-from policysched.cli.waiting import wait_for
+from policysched.cli.waiting import uncollected, wait_for
 
 
 class _Large:
@@ -25,3 +29,10 @@ def test_a_documents_text_is_no_part_of_how_it_is_shown() -> None:
     """Each of many objects holds the text of the whole file: what shows them may not repeat it."""
     [document] = read("kind: Node\nmetadata: {name: n1, annotations: {note: long-long-text}}", "f.yaml")
     assert "long-long-text" not in repr(document.source)
+
+
+def test_collecting_goes_on_afterwards() -> None:
+    with pytest.raises(KeyError), uncollected():
+        assert not gc.isenabled()
+        raise KeyError
+    assert gc.isenabled()
