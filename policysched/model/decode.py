@@ -213,7 +213,8 @@ def _key(plain: Any) -> str:
     metadata = plain.get("metadata") if isinstance(plain, dict) else None
     if not isinstance(metadata, dict):
         return ""
-    return "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+    parts = (metadata.get(part) for part in ("namespace", "name"))
+    return "/".join(part for part in parts if part and isinstance(part, str))
 
 
 def _check_quantities(kind: str, key: str, lists: Lists) -> None:
