@@ -53,16 +53,17 @@ class VolumePool:
             self._add(new)
 
     def _add(self, volume: PersistentVolume) -> None:
-        name = volume.metadata.name
-        reached_from = affinity_key(volume.spec.node_affinity)
+        name, of_class, claim = volume.metadata.name, class_of(volume), _claim(volume)
+        reached_from, sized = affinity_key(volume.spec.node_affinity), _sized(volume)
         self._volumes[name], self._affinities[name] = volume, reached_from
-        claim = _claim(volume)
         if claim is not None:
-            self._meant.setdefault((class_of(volume), claim), set()).add(name)
+            self._meant.setdefault((of_class, claim), set()).add(name)
         elif _is_free(volume):
-            insort(self._free.setdefault(class_of(volume), []), _sized(volume))
+            insort(self._free.setdefault(of_class, []), sized)
 
     def _remove(self, volume: PersistentVolume) -> None:
+        if volume.metadata.name not in self._volumes:
+            return
         del self._volumes[volume.metadata.name], self._affinities[volume.metadata.name]
         claim, of_class = _claim(volume), class_of(volume)
         if claim is not None:

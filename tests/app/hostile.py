@@ -164,7 +164,7 @@ MAKERS: dict[str, Callable[[str], Json]] = {
     "placed": placed_pod,
     "namespaces": lambda name: {"metadata": _metadata(name)},
     "schedulingpolicies": policy,
-    "deviceclasses": lambda name: {"metadata": _metadata(name), "spec": {"extendedResourceName": "x.io/gpu"}},
+    "deviceclasses": lambda name: {"metadata": _metadata(name), "spec": {"extendedResourceName": "x.io/other"}},
     "services": _workload({"app": "m"}),
     "replicationcontrollers": _workload({"app": "m"}),
     "replicasets": _workload(SELECTOR),

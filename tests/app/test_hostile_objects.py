@@ -36,7 +36,7 @@ from tests.app import hostile
 from tests.schedule.parts import FakeClient
 from tests.schedule.side import Side
 
-OBJECTS = int(os.environ.get("POLICYSCHED_FUZZ") or 3000)
+OBJECTS = int(os.environ.get("POLICYSCHED_FUZZ") or 2000)
 SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 SLOTS = 12
 """How many objects of a kind there are at a time."""
@@ -299,11 +299,16 @@ def _node(cluster: Cluster, row: int) -> Any:
         "amounts": {name: one for name, one in held.items() if any(one)},
         "pods": sorted(f"{one.pod.key} {one.pod.metadata.uid}" for one in cluster.pods.on_row(row)),
         "numbers": [int(column.data[row]) for column in (nodes.pods_allowed, nodes.pods_count)],
-        "flags": [bool(column.data[row]) for column in (nodes.present, nodes.unschedulable, nodes.ready)],
-        "taints": nodes.taint_sets.value(int(nodes.taints.data[row])) if nodes.present.data[row] else None,
+        "own": _own(cluster, row) if nodes.present.data[row] else None,
         "texts": (dict(nodes._labels[row]), dict(nodes._annotations[row])),
         "ports": ports,
     }
+
+
+def _own(cluster: Cluster, row: int) -> Any:
+    nodes = cluster.nodes
+    taints = nodes.taint_sets.value(int(nodes.taints.data[row]))
+    return taints, [bool(column.data[row]) for column in (nodes.unschedulable, nodes.ready)]
 
 
 @asynccontextmanager
