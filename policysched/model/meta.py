@@ -15,7 +15,7 @@ import msgspec
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """The API's whole numbers: an object with one out of range is malformed, and columns can hold the others."""
-Amount = str | int | float
+Amount = str | Int64 | float
 ResourceList = dict[str, Amount]
 
 

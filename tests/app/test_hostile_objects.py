@@ -30,7 +30,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.resources import Watched
 from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
-from policysched.model.outline import identity
+from policysched.model.outline import identity, shallow
 from policysched.schedule.scheduler import Scheduler
 from tests.app import hostile
 from tests.schedule.parts import FakeClient
@@ -87,12 +87,12 @@ class Server:
             of = identity(raw)
             if (of.namespace, of.name) == (namespace, name):
                 try:
-                    plain = msgspec.json.decode(raw)
+                    plain = msgspec.json.decode(shallow(raw))
                     plain["spec"]["nodeName"] = on
                     plain = self.numbered(plain, "")
                 except (msgspec.MsgspecError, UnicodeError, RecursionError):
                     return
-                self.put("pods", slot, plain)
+                self.put("pods", slot, msgspec.json.encode(plain))
                 return
 
     def put(self, resource: str, slot: str, value: Any) -> None:
@@ -190,6 +190,10 @@ class Trial:
         fresh = self._fresh()
         told, expected = fingerprint(live.cluster), fingerprint(fresh.cluster)
         for part, found in told.items():
+            if isinstance(found, dict):
+                keys = found.keys() | expected[part].keys()
+                differing = {key: (found.get(key), expected[part].get(key)) for key in keys}
+                assert {key: one for key, one in differing.items() if one[0] != one[1]} == {}, part
             assert found == expected[part], part
         policies = [one.policy for one in self.process.reloader.store.policy_set().plugins]
         sides = [Side(of.cluster, ("ImageLocality",)).use(policies) for of in (live, fresh)]

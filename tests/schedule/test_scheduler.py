@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -179,4 +180,32 @@ async def test_a_plugin_that_answers_an_error_fails_the_pod() -> None:
         await stand.settled(pod())
         assert stand.notes == ['running PreFilter plugin "F": broken']
         assert [condition["reason"] for _, condition in stand.client.conditions] == ["SchedulerError"]
+        assert stand.scheduler.queue.counts().backoff == 1
+
+
+async def test_a_placed_pod_that_loses_its_node_is_pending_again() -> None:
+    async with running() as stand:
+        await stand.settled(pod(on="n1"), pod())
+        assert (stand.scheduler.queue.counts().backoff, len(stand.scheduler.cluster.pods)) == (1, 0)
+
+
+async def test_a_pod_that_becomes_anothers_is_no_longer_tried() -> None:
+    async with running() as stand:
+        await stand.settled(pod(), pod(scheduler_name="another"))
+        assert sum(stand.scheduler.queue.counts()) == 0
+
+
+async def test_an_assumption_that_fails_fails_the_pod_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    assume = Cluster.assume
+
+    def failing(cluster: Cluster, of: Pod, *rest: Any) -> None:
+        if of.metadata.name == "bad":
+            raise MemoryError
+        assume(cluster, of, *rest)
+
+    monkeypatch.setattr(Cluster, "assume", failing)
+    async with running(node("n1")) as stand:
+        await stand.settled(pod("bad"), pod("good"))
+        assert stand.bound == {"good": "n1"}
+        assert stand.notes == ["the scheduling cycle failed: MemoryError()"]
         assert stand.scheduler.queue.counts().backoff == 1
