@@ -101,12 +101,15 @@ class Scheduler:
             if pod.metadata.deletion_timestamp is not None:
                 self._changed(self.cluster.forget(identity))
         else:
-            if identity in self.cluster.pods.by_id:  # it had a node, which no pod loses as long as it lives
-                self._changed(self.cluster.remove_pod(identity))
-            if pod.spec.scheduler_name in self._profiles:
-                self.queue.add(pod)
-            else:
-                self.queue.delete(identity)
+            self._set_pending(pod, identity)
+
+    def _set_pending(self, pod: Pod, identity: str) -> None:
+        if identity in self.cluster.pods.by_id:  # it had a node, which no pod loses as long as it lives
+            self._changed(self.cluster.remove_pod(identity))
+        if pod.spec.scheduler_name in self._profiles:
+            self.queue.add(pod)
+        else:
+            self.queue.delete(identity)
 
     def remove_pod(self, identity: str) -> None:
         """Take note that a pod is gone."""
