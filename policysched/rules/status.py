@@ -19,6 +19,8 @@ from policysched.rules.store import Entry
 from policysched.visible import visible
 
 MAX_DIAGNOSTICS = 50
+DEEPEST = 16
+"""How deep a status of ours is nested at most, its spec included."""
 _REASONS = {"E01": "SyntaxError", "E02": "NameError", "E03": "TypeError", "E04": "ScopeError", "E05": "RuleError"}
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -91,12 +93,14 @@ def _comparable(status: Status, about_nodes: bool) -> Status:
     return told | {"diagnostics": said}
 
 
-def _without_empty(value: Any) -> Any:
-    """Leave out what a struct leaves out, at every depth, so that absent and empty are the same."""
+def _without_empty(value: Any, depth: int = DEEPEST) -> Any:
+    """Leave out what a struct leaves out, as deep as statuses go, so that absent and empty are the same."""
+    if not depth:
+        return value
     if isinstance(value, dict):
-        items = {key: _without_empty(item) for key, item in value.items()}
+        items = {key: _without_empty(item, depth - 1) for key, item in value.items()}
         return {key: item for key, item in items.items() if item not in (None, "", 0, [], {})}
-    return [_without_empty(item) for item in value] if isinstance(value, list) else value
+    return [_without_empty(item, depth - 1) for item in value] if isinstance(value, list) else value
 
 
 def _compiled(entry: Entry, about_nodes: int) -> tuple[bool, str, str]:

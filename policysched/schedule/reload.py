@@ -285,7 +285,8 @@ class Reloader:
 
     async def _write(self, policy: Policy, version: str, status: dict[str, object]) -> bool:
         """Write a status; tell whether that is settled: on a conflict the newer object brings its own turn."""
-        patch = replacing(msgspec.to_builtins(policy.status), status)
+        absent = dict.fromkeys(("activeGeneration", "activeSpec"))  # also where the status could not be read
+        patch = absent | replacing(msgspec.to_builtins(policy.status), status)
         try:
             await self._client.set_policy_status(policy.name, version, patch)
         except ApiError as error:

@@ -110,5 +110,7 @@ def is_another_kind(old: Pod, new: Pod) -> bool:
         or before.owner_references != after.owner_references
         or old.spec.affinity != new.spec.affinity
         or old.spec.priority != new.spec.priority
+        or old.spec.priority_class_name != new.spec.priority_class_name
+        or old.spec.service_account_name != new.spec.service_account_name
         or old.status.qos_class != new.status.qos_class
     )

@@ -33,10 +33,11 @@ from policysched.model.objects import Pod
 from policysched.model.outline import identity, shallow
 from policysched.schedule.scheduler import Scheduler
 from tests.app import hostile
+from tests.kube.fake_server import Pauses
 from tests.schedule.parts import FakeClient
 from tests.schedule.side import Side
 
-OBJECTS = int(os.environ.get("POLICYSCHED_FUZZ") or 2000)
+OBJECTS = int(os.environ.get("POLICYSCHED_FUZZ") or 1500)
 SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 SLOTS = 12
 """How many objects of a kind there are at a time."""
@@ -133,10 +134,12 @@ class Trial:
 
     async def quiet(self) -> None:
         """Wait until everything that was told is taken in."""
-        for _ in range(2000):
-            await asyncio.sleep(0)
+        for turn in range(2000):
+            await asyncio.sleep(0 if turn < 500 else 0.001)
             if not any(news.qsize() for news in self.server.news.values()) and not self._busy():
                 break
+        else:
+            raise AssertionError("it never comes to rest")
         for _ in range(10):
             await asyncio.sleep(0)
 
@@ -289,7 +292,7 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
         "kinds": Counter(
             key for key, one in zip(cluster.kinds._keys, cluster.kinds.present, strict=True) if one is not None
         ),
-        "statements": {one: len(kinds) for one, kinds in cluster.statements._kinds.items()},
+        "statements": {one: len(kinds) for one, kinds in cluster.statements._kinds.values()},
         "errors": {nodes.names[row]: text for row, text in cluster.attachments.errors.items()},
     }
 
@@ -319,6 +322,7 @@ def _own(cluster: Cluster, row: int) -> Any:
 async def under_fire(seed: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Trial]:
     server = Server()
     monkeypatch.setattr(run, "Transport", lambda _: server)
+    monkeypatch.setattr(run, "Pacing", lambda _: Pauses().pacing)
     connection = Connection("http://nowhere", SystemClock())
     server.held["nodes"]["good"] = hostile.encode(server.numbered(good_node(), "good"))
     server.held["schedulingpolicies"]["good"] = hostile.encode(server.numbered(good_policy(), "good"))
