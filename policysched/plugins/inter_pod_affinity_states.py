@@ -18,7 +18,6 @@ from policysched.model.pod_affinity import Sort, Statement
 from policysched.plugins.bases import row_count
 from policysched.plugins.inter_pod_affinity_sums import DomainSums, Part, SummedTallies, renewed
 from policysched.plugins.inter_pod_affinity_terms import (
-    BYTES_PER_TERM,
     FEW,
     Meant,
     Namespaces,
@@ -29,6 +28,7 @@ from policysched.plugins.inter_pod_affinity_terms import (
     apart,
     openness,
     sizes,
+    terms_nbytes,
 )
 from policysched.state.cluster import Cluster
 from policysched.state.pods import PlacedPod
@@ -202,7 +202,7 @@ class Demands:
 
     __slots__ = (
         *("_away", "_away_terms", "_concerning", "_epoch", "_first", "_judged", "_may_be_first", "_near"),
-        *("_near_terms", "_nowhere", "_position", "_repelling", "_shared"),
+        *("_near_terms", "_nowhere", "_own_nbytes", "_position", "_repelling", "_shared"),
     )
 
     def __init__(
@@ -216,6 +216,7 @@ class Demands:
     ) -> None:
         self._shared = shared
         self._near_terms, self._away_terms = near, away
+        self._own_nbytes = terms_nbytes((*near, *away))
         self._near: list[DomainSums] = []
         self._away: list[DomainSums] = []
         self._nowhere = False
@@ -259,8 +260,7 @@ class Demands:
     @property
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
-        terms = BYTES_PER_TERM * (len(self._near_terms) + len(self._away_terms))
-        return terms + self._concerning.nbytes + _nbytes(*self._near, *self._away, *self._repelling)
+        return self._own_nbytes + self._concerning.nbytes + _nbytes(*self._near, *self._away, *self._repelling)
 
     def judge(self, rows: Rows) -> Codes:
         """Give the reason codes of rows, of several the one that kube-scheduler names."""
@@ -285,11 +285,22 @@ class Wishes:
         shared: what all states share.
     """
 
-    __slots__ = ("_concerning", "_epoch", "_own", "_position", "_shared", "_sums", "_terms", "shared_sums")
+    __slots__ = (
+        "_concerning",
+        "_epoch",
+        "_own",
+        "_own_nbytes",
+        "_position",
+        "_shared",
+        "_sums",
+        "_terms",
+        "shared_sums",
+    )
 
     def __init__(self, terms: Sequence[Weighted[Meant]], concerning: Concerning, shared: Surroundings) -> None:
         self._shared = shared
         self._terms = terms
+        self._own_nbytes = terms_nbytes(terms)
         self._own: list[KeyedPart] = []
         self._concerning = concerning
         self._sums: list[DomainSums] = []
@@ -329,7 +340,7 @@ class Wishes:
     @property
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
-        return BYTES_PER_TERM * len(self._terms) + self._concerning.nbytes + _nbytes(*self._sums)
+        return self._own_nbytes + self._concerning.nbytes + _nbytes(*self._sums)
 
     @property
     def idle(self) -> bool:

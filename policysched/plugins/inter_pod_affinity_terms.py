@@ -21,8 +21,8 @@ from policysched.state.statements import Statements
 T = TypeVar("T")
 FEW: Final = 8
 """Up to how many terms of one topology key are counted each by itself."""
-BYTES_PER_TERM: Final = 1 << 10
-"""The memory that a compiled term takes. Units: bytes."""
+BYTES_PER_TERM, BYTES_PER_LABEL, BYTES_PER_NAME = 1 << 10, 256, 96
+"""The memory that a compiled term takes, each label in it and each name of a namespace or value. Units: bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,22 @@ class Meant:
     def anchors(self) -> list[Anchor]:
         """What a pod that is meant has one of."""
         return anchors_of_selector(self.pods, self.namespaces)
+
+
+def terms_nbytes(terms: Iterable[Weighted[Meant]]) -> int:
+    """Estimate the memory of terms.
+
+    Units: bytes.
+    """
+    return sum(BYTES_PER_TERM + _selector_nbytes(one.said.pods) + _names_nbytes(one.said) for one in terms)
+
+
+def _selector_nbytes(selector: LabelMatcher) -> int:
+    return sum(BYTES_PER_LABEL + BYTES_PER_NAME * len(one.values) for one in selector.requirements or ())
+
+
+def _names_nbytes(meant: Meant) -> int:
+    return BYTES_PER_NAME * len(meant.namespaces or ())
 
 
 def openness(anchors: Iterable[Anchor]) -> int:

@@ -78,11 +78,8 @@ class Wishes:
 
     nodes: NodeTable
     weighted: tuple[WeightedTerm, ...]
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that the terms take. Units: bytes."""
-        return terms_nbytes(one.term for one in self.weighted)
+    nbytes: int
+    """The memory that the terms take. Units: bytes."""
 
 
 class NodeAffinity(OwnRowOnly):
@@ -141,7 +138,7 @@ class NodeAffinity(OwnRowOnly):
             wishes = (*self._added_wishes, *preferred_nodes(pod))
         except SelectorError as error:
             return Status(Code.ERROR, (str(error),))
-        return Wishes(cluster.nodes, wishes)
+        return Wishes(cluster.nodes, wishes, terms_nbytes(one.term for one in wishes))
 
     score_alone = prepare_score
 

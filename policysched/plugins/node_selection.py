@@ -27,8 +27,8 @@ Held = bool | Mask
 Shapes: (R,).
 """
 Numbers = tuple[NDArray[np.int64], Mask]
-BYTES_PER_TERM = 512
-"""The memory that a term of few requirements takes. Units: bytes."""
+BYTES_PER_TERM, BYTES_PER_LABEL, BYTES_PER_VALUE = 512, 192, 64
+"""The memory that a term and each requirement in it, a label with its value, and a further value take. Units: bytes."""
 
 
 class SelectorTest:
@@ -44,8 +44,8 @@ class SelectorTest:
     def __init__(self, selector: NodeSelectorMatcher, nodes: NodeTable) -> None:
         self._selector = selector
         self._nodes = nodes
-        self.nbytes = terms_nbytes(selector.terms or ())
-        """The memory that the terms take; the labels are the pod's own. Units: bytes."""
+        self.nbytes = BYTES_PER_LABEL * len(selector.labels) + terms_nbytes(selector.terms or ())
+        """The memory that the selector takes. Units: bytes."""
 
     def __call__(self, rows: Rows) -> Mask:
         """Give the rows that match.
@@ -181,7 +181,7 @@ def terms_nbytes(terms: Iterable[NodeTerm]) -> int:
 
 
 def _values_nbytes(requirements: Iterable[LabelRequirement]) -> int:
-    return sum(64 * len(one.values) for one in requirements)
+    return sum(BYTES_PER_VALUE * len(one.values) for one in requirements)
 
 
 def _all(answers: Iterator[Held]) -> Held:

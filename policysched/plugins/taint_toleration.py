@@ -28,13 +28,14 @@ from policysched.framework import (
     default_normalize,
     unresolvable,
 )
-from policysched.model.objects import Pod, Taint
+from policysched.model.objects import Pod, Taint, Toleration
 from policysched.model.taints import count_intolerable, preferring_tolerations, tolerates_all
 from policysched.plugins.bases import OwnRowOnly, ScoresInRange
 from policysched.plugins.hints import nodes_of, updates_itself
 from policysched.plugins.verdicts import Verdicts
 from policysched.state.nodes import NodeTable
 
+BYTES_PER_TOLERATION = 256
 REASON = "node(s) had untolerated taint(s)"
 
 
@@ -44,6 +45,12 @@ class Judged:
 
     nodes: NodeTable
     verdicts: Verdicts[tuple[Taint, ...]]
+    tolerations: Sequence[Toleration]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return BYTES_PER_TOLERATION * len(self.tolerations) + self.verdicts.nbytes
 
     @property
     def nbytes(self) -> int:
@@ -63,7 +70,8 @@ class TaintToleration(OwnRowOnly, ScoresInRange):
         """Judge sets of taints by whether one of them repels the pod."""
         tolerations = pod.spec.tolerations
         nodes = cluster.nodes
-        return Judged(nodes, Verdicts(nodes.taint_sets, lambda taints: not tolerates_all(tolerations, taints)))
+        verdicts = Verdicts(nodes.taint_sets, lambda taints: not tolerates_all(tolerations, taints))
+        return Judged(nodes, verdicts, tolerations)
 
     def filter(self, state: Judged, rows: Rows) -> Codes:
         """Reject rows with a taint that repels the pod."""
@@ -77,7 +85,8 @@ class TaintToleration(OwnRowOnly, ScoresInRange):
         """Judge sets of taints by how many of them the pod would rather avoid."""
         tolerations = preferring_tolerations(pod.spec.tolerations)
         nodes = cluster.nodes
-        return Judged(nodes, Verdicts(nodes.taint_sets, lambda taints: count_intolerable(tolerations, taints)))
+        verdicts = Verdicts(nodes.taint_sets, lambda taints: count_intolerable(tolerations, taints))
+        return Judged(nodes, verdicts, tolerations)
 
     def score(self, state: Judged, rows: Rows) -> Scores:
         """Count the taints that the pod would rather avoid."""

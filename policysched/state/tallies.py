@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Collection, Hashable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ BYTES_PER_TALLY = 2048
 """What a tally takes beside its column and its kinds: who knows it, and by what. Units: bytes."""
 BYTES_PER_KIND = 256
 """What each kind that counts in a tally takes there and beside it. Units: bytes."""
+T = TypeVar("T")
 Weigh = Callable[[PlacedPod], float]
 """A weight for a pod of a kind; it may read nothing that pods of one kind differ in."""
 
@@ -144,16 +145,18 @@ class Tallies:
         """Weigh a new kind in every tally that it may count in; its statements are known already."""
         metadata = placed.pod.metadata
         anchors = anchors_met(metadata.namespace, metadata.labels, self._by_facet)
-        counting = self._by_kind[kind] = {}  # now, so that all can be forgotten if a weight cannot be told
+        counting: dict[Hashable, weakref.ref[Tally]] = {}
         held_by: dict[Hashable, weakref.ref[Tally]] = {}
         for facet in (None, *anchors, *self._statements.of_kind(kind)):
             held_by |= self._by_facet.get(facet, {})
-        for key, held in held_by.items():
-            tally = held()
-            if tally is not None and tally.weigh(kind, placed):
-                counting[key] = held
-        if not counting:
-            del self._by_kind[kind]
+        try:
+            for key, held in held_by.items():
+                tally = held()
+                if tally is not None and tally.weigh(kind, placed):
+                    counting[key] = held
+        finally:  # so that all can be forgotten if a weight cannot be told
+            if counting:
+                self._by_kind[kind] = counting
 
     def vanish(self, kind: int) -> None:
         """Forget the weights of a kind that has no pods any more."""
@@ -219,6 +222,12 @@ class Tallies:
         ):
             if counting.get(key) is held:
                 del counting[key]
-        for facet in facets:
-            if facet in self._by_facet and not self._by_facet[facet]:
-                del self._by_facet[facet]
+        _without_empty(self._by_facet, facets)
+        _without_empty(self._by_kind, tuple(weights))
+
+
+def _without_empty(held: dict[T, dict[Hashable, weakref.ref[Tally]]], keys: Iterable[T]) -> None:
+    """Forget those of some keys under which nothing is held."""
+    for key in keys:
+        if key in held and not held[key]:
+            del held[key]

@@ -1,0 +1,54 @@
+"""Answers about parts of pods: shared by siblings, and bounded by what they take."""
+
+from __future__ import annotations
+
+from policysched.model.objects import Pod
+from policysched.model.remembered import BYTES_PER_BYTE, KEPT_BYTES, Remembered
+from tests.build import pod
+
+
+class Asked:
+    """Answers with the labels of a pod, and remembers who asked."""
+
+    def __init__(self) -> None:
+        self.pods: list[str] = []
+        self.remembered = Remembered(self._answer, lambda one: one.metadata.labels or None, None)
+
+    def _answer(self, one: Pod) -> object:
+        self.pods.append(one.metadata.name)
+        return dict(one.metadata.labels)
+
+    def __call__(self, name: str, **labels: str) -> object:
+        return self.remembered(pod(name, labels=labels))
+
+
+def test_pods_with_an_equal_part_share_the_answer() -> None:
+    asked = Asked()
+    assert asked("a", x="1", y="2") is asked("b", y="2", x="1")
+    assert asked("c", x="2") == {"x": "2"}
+    assert asked.pods == ["a", "c"]
+
+
+def test_a_pod_without_the_part_is_answered_at_once() -> None:
+    asked = Asked()
+    assert asked("a") is None
+    assert (asked.pods, asked.remembered.nbytes) == ([], 0)
+
+
+def test_all_answers_together_take_no_more_than_allowed() -> None:
+    asked, long = Asked(), "x" * (KEPT_BYTES // BYTES_PER_BYTE // 10)
+    for number in range(30):
+        asked(str(number), x=f"{number}{long}")
+        assert 0 < asked.remembered.nbytes <= KEPT_BYTES
+    asked("29", x=f"29{long}")
+    asked("again", x=f"0{long}")
+    assert asked.pods == [*map(str, range(30)), "again"]
+
+
+def test_an_answer_that_takes_more_than_allowed_is_not_kept() -> None:
+    asked, long = Asked(), "x" * (KEPT_BYTES // BYTES_PER_BYTE)
+    asked("small", x="1")
+    before = asked.remembered.nbytes
+    assert asked("a", x=long) == asked("b", x=long) == {"x": long}
+    assert asked.pods == ["small", "a", "b"]
+    assert asked.remembered.nbytes == before

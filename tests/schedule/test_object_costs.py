@@ -1,0 +1,184 @@
+"""What a pod costs that states very many of one thing: it grows with what is stated, not with nodes, and does not stay.
+
+Work is counted as calls of functions and as memory taken meanwhile, which are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bench.hostile_shapes import REQUIRED, SHAPES, hostile
+from bench.workloads import HOST, ZONE, node, pod
+from policysched.app.profiles import default_profile
+from policysched.framework import Action, Change, Resource
+from policysched.model.decode import decode_node
+from policysched.model.objects import Metadata, Namespace, Pod
+from policysched.model.pod_affinity import pod_terms
+from policysched.plugins.inter_pod_affinity import InterPodAffinity
+from policysched.schedule.engine import Engine
+from policysched.state.cluster import Cluster
+from tests.holdings import holdings
+
+MANY = 300
+FEW_NODES, MANY_NODES = 40, 500
+PER_ROW = 1 << 9
+"""How much more memory a decision may take for each row, whatever a pod states. Units: bytes."""
+PER_STATED, PER_NODE = 30, 10
+"""How many more functions may be called for each thing that a pod states, and for each node."""
+SMALL = 1 << 17
+"""What a class takes of its own. Units: bytes."""
+
+
+def engine(nodes: int) -> Engine:
+    cluster = Cluster()
+    for index in range(nodes):
+        cluster.set_node(decode_node(node(index, 3)))
+    made = Engine(cluster, default_profile(), random.Random(0))
+    for identity in range(1, 4):
+        cluster.assume(ordinary(identity), made.decide(ordinary(identity)).row)
+    return made
+
+
+def ordinary(identity: int) -> Pod:
+    return pod(identity, "default", {"app": "plain"})
+
+
+def stating(shape: str, count: int) -> Pod:
+    return hostile(SHAPES[shape].spec(count))
+
+
+def place(cluster: Cluster, one: Pod) -> None:
+    cluster.set_pod(replace(one, spec=replace(one.spec, node_name="node-0")))
+
+
+def calls(action: Callable[[], object]) -> int:
+    """How many functions are called, those of NumPy and other libraries included."""
+    counted = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return counted
+
+
+def taken(action: Callable[[], object]) -> tuple[int, int]:
+    """How much memory is taken at most while something runs, and how much of it stays. Units: bytes."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        action()
+        most = tracemalloc.get_traced_memory()[1]
+        gc.collect()
+        return most, tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def held(made: Engine) -> Counter[str]:
+    """What a cluster holds while no class is remembered."""
+    made.use(made.profile)
+    gc.collect()
+    return holdings([made.cluster])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_work_grows_no_faster_than_what_a_pod_states(shape: str) -> None:
+    made = engine(FEW_NODES)
+    made.decide(stating(shape, 3))
+    less, more = (stating(shape, count) for count in (MANY, 4 * MANY))
+    assert calls(lambda: made.decide(more)) < 4.4 * calls(lambda: made.decide(less))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_pod_states_takes_nothing_for_each_node(shape: str) -> None:
+    few, many, one = engine(FEW_NODES), engine(MANY_NODES), stating(shape, MANY)
+    most = [taken(lambda made=made: made.decide(one))[0] for made in (few, many)]
+    assert most[1] - most[0] < PER_ROW * many.cluster.nodes.columns.capacity
+    for made in (few, many):
+        made.use(made.profile)
+    called = [calls(lambda made=made: made.decide(one)) for made in (few, many)]
+    assert called[1] - called[0] < PER_STATED * MANY + PER_NODE * MANY_NODES
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_placed_pod_costs_the_decisions_of_others_nothing(shape: str) -> None:
+    made = engine(FEW_NODES)
+    made.decide(ordinary(10))
+    alone = calls(lambda: made.decide(ordinary(11)))
+    place(made.cluster, stating(shape, MANY))
+    made.decide(ordinary(12))
+    assert calls(lambda: made.decide(ordinary(13))) < alone + MANY // 10
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_pod_stated_is_given_back_when_it_is_gone(shape: str) -> None:
+    made, one = engine(FEW_NODES), stating(shape, MANY)
+    for small in (ordinary(10), stating("labels", 1)):
+        made.decide(small)
+        place(made.cluster, small)
+        made.cluster.remove_pod(small.metadata.uid)
+    for key in (HOST, ZONE):
+        made.cluster.nodes.labels(key)  # a column for each label that nodes have, and that was read once
+    before = held(made)
+    made.decide(one)
+    place(made.cluster, one)
+    made.decide(ordinary(10))
+    made.decide(one)
+    made.cluster.remove_pod("p-0")
+    made.decide(ordinary(11))
+    assert held(made) == before
+
+
+@pytest.mark.parametrize("shape", set(SHAPES) - {"containers with images", "owners", "volumes", "labels"})
+def test_states_say_how_much_memory_they_take(shape: str) -> None:
+    made, one = engine(MANY_NODES), stating(shape, MANY)
+    made.evaluate(one)  # what is remembered beside the class is there now
+    made.use(made.profile)
+    _, stays = taken(lambda: made.evaluate(one))
+    evaluation = made.evaluate(one)
+    states = [track.state for track in (*evaluation.filters, *evaluation.scores)]
+    arrays = [track.codes for track in evaluation.filters] + [track.values for track in evaluation.scores]
+    told = sum(getattr(state, "nbytes", 0) for state in states) + sum(array.nbytes for array in arrays)
+    assert told > 0.5 * (stays - SMALL)
+
+
+def test_selectors_of_namespaces_are_asked_of_namespaces_with_their_labels() -> None:
+    terms = [
+        {"topologyKey": HOST, "labelSelector": {}, "namespaceSelector": {"matchLabels": {f"l{number}": "v"}}}
+        for number in range(MANY)
+    ]
+    one = hostile({"affinity": {"podAntiAffinity": {REQUIRED: terms}}})
+    called = []
+    for count in (2, 200):
+        made = engine(3)
+        for number in range(count):
+            metadata = Metadata(name=f"n{number}", labels={f"o{label}": "v" for label in range(50)} | {"l0": "v"})
+            made.cluster.set_namespace(Namespace(metadata=metadata))
+        called.append(calls(lambda made=made: made.decide(one)))
+    assert called[1] < 1.5 * called[0]
+
+
+def test_hints_look_up_what_was_compiled() -> None:
+    made, one = engine(3), stating("anti-affinity, zone", MANY)
+    other = replace(ordinary(1), spec=replace(ordinary(1).spec, node_name="node-0"))
+    change = Change(Resource.ASSIGNED_POD, Action.ADD, None, other)
+    helps = next(hint.helps for hint in InterPodAffinity().events() if hint.resource is Resource.ASSIGNED_POD)
+    assert helps is not None
+    pod_terms(one)
+    assert calls(lambda: helps(one, change, made.cluster)) < PER_STATED * MANY
