@@ -52,11 +52,6 @@ class Judged:
         """The memory that it takes. Units: bytes."""
         return BYTES_PER_TOLERATION * len(self.tolerations) + self.verdicts.nbytes
 
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-        return self.verdicts.nbytes
-
 
 class TaintToleration(OwnRowOnly, ScoresInRange):
     """The plugin."""
