@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policysched.cli.options import Context, Kubeconfig
-from policysched.cli.output import count, print_finding, say, say_error, say_json
+from policysched.cli.output import count, print_finding, say, say_error, say_json, working
 from policysched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def _nodes(names: list[str], kubeconfig: Path | None, context: str | None) -> Cl
     from policysched.app.check_nodes import read_nodes  # noqa: PLC0415 - as above
     from policysched.cli.waiting import wait_for  # noqa: PLC0415
 
-    return wait_for(read_nodes(names, kubeconfig, context))
+    with working("reading the nodes"):
+        return wait_for(read_nodes(names, kubeconfig, context))
 
 
 def _print(found: Checked, output: CheckFormat) -> None:

@@ -16,7 +16,7 @@ from policysched.cli.options import (
     PrometheusUrl,
     TableFormat,
 )
-from policysched.cli.output import print_finding, print_parts, say, say_json
+from policysched.cli.output import print_finding, print_parts, say, say_json, working
 from policysched.cli.waiting import uncollected, wait_for
 
 
@@ -52,7 +52,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.tables import decision_parts  # noqa: PLC0415
 
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
-    with uncollected():
+    with uncollected(), working("reading the cluster and deciding"):
         inputs = wait_for(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
         found = inputs.findings()
         report = replace(inputs, metrics=measured).evaluate(found, seed)

@@ -7,7 +7,8 @@ as it is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import typer
@@ -32,6 +33,17 @@ def console(*, stderr: bool = False) -> Console:
     """Make the console of stdout or stderr; Rich itself heeds NO_COLOR, TERM and COLUMNS."""
     stream = sys.stderr if stderr else sys.stdout
     return Console(stderr=stderr, width=None if stream.isatty() else WIDTH, highlight=False, markup=False, emoji=False)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show on stderr what is being done meanwhile, where that is a terminal; the line goes away again."""
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield
+        return
+    with out.status(Text(visible(text))):
+        yield
 
 
 def print_parts(parts: Iterable[RenderableType]) -> None:

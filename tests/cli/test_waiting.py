@@ -1,10 +1,12 @@
 """Running a coroutine for a command."""
 
 import gc
+import sys
 
 import pytest
 
 from policysched.app.files import read
+from policysched.cli.output import working
 from policysched.cli.waiting import uncollected, wait_for
 
 
@@ -36,3 +38,16 @@ def test_collecting_goes_on_afterwards() -> None:
         assert not gc.isenabled()
         raise KeyError
     assert gc.isenabled()
+
+
+def test_work_is_shown_on_a_terminal_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with working("reading"):
+        pass
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    with working("reading a\x1b[2Jb"):
+        pass
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "reading a\\x1b[2Jb" in shown.err
