@@ -71,8 +71,8 @@ async def test_kubectl_applies_the_example_and_shows_the_policy_at_work(example:
             assert "unchanged" in await _kubectl(kubeconfig, "apply", "-f", files[0])
             await _kubectl(kubeconfig, "wait", "spol", "--all", "--for=condition=Active", "--timeout=10s")
             rows = (await _kubectl(kubeconfig, "get", "spol")).splitlines()
-            assert rows[0].split() == ["NAME", "MODE", "WEIGHT", "ACTIVE", "AGE"]
+            assert rows[0].split() == ["NAME", "MODE", "WEIGHT", "RULES", "COMPILED", "ACTIVE", "AGE"]
             assert rows[1].split()[1] == "Enforce"
-            assert rows[1].split()[3] == "True"
+            assert rows[1].split()[4:6] == ["True", "True"]
             pods = json.loads(await _kubectl(kubeconfig, "get", "pods", "-o", "json"))["items"]
             assert {pod["spec"]["schedulerName"] for pod in pods} <= {PROFILES[example]}

@@ -144,7 +144,7 @@ async def test_kubectl_uses_a_custom_resource(cli: Kubectl) -> None:
     assert "unchanged" in await cli.apply(made)
     await cli.run("patch", "spol", "p", "--subresource=status", "--type=merge", "-p", _ACTIVE)
     lines = (await cli.run("get", "spol")).splitlines()
-    assert lines[0].split() == ["NAME", "MODE", "WEIGHT", "ACTIVE", "AGE"]
+    assert lines[0].split() == ["NAME", "MODE", "WEIGHT", "RULES", "COMPILED", "ACTIVE", "AGE"]
     assert lines[1].split()[:4] == ["p", "Enforce", "3", "True"]
     assert "Require:  node.labels" in await cli.run("describe", "spol", "p")
     assert "ENUM:" in await cli.run("explain", "spol.spec.mode")
