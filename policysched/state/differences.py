@@ -65,10 +65,11 @@ def pod_difference(old: Pod, new: Pod) -> Action:
 
 
 def weighs_differently(old: Pod, new: Pod) -> bool:
-    """Tell whether a placed pod may take something else on its node than before."""
+    """Tell whether a placed pod may take something else on its node than before, amounts or volumes."""
     return (
         _resources_differ(old, new)
         or old.spec.overhead != new.spec.overhead
+        or old.spec.volumes != new.spec.volumes
         or old.status.allocated_resources != new.status.allocated_resources
         or _pending_resizes(old) != _pending_resizes(new)
     )

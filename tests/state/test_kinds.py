@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.model.objects import OwnerReference, Pod, PodStatus
+from policysched.state.kinds import kind_key
 from tests.build import cluster, pod
 from tests.state.kinds_build import REPELLING, WEB, kind
 
@@ -69,6 +70,8 @@ def test_a_kind_goes_with_its_last_pod_and_its_number_is_used_again() -> None:
         pod("a", on="n1", labels=WEB),
         pod("a", on="n1", affinity=REPELLING),
         pod("a", on="n1", requests={"cpu": "1"}),
+        pod("a", on="n1", service_account_name="robot"),
+        pod("a", on="n1", priority_class_name="high"),
     ],
 )
 def test_an_update_can_change_a_pods_kind(later: Pod) -> None:
@@ -79,3 +82,4 @@ def test_an_update_can_change_a_pods_kind(later: Pod) -> None:
     assert cluster(later).kinds.present[0] == placed.__class__(later, placed.row, placed.footprint, assumed=False,
                                                                kind=0, slot=placed.slot)  # fmt: skip
     assert made.pods.kinds[placed.slot] == placed.kind
+    assert made.kinds._keys[placed.kind] == kind_key(placed)

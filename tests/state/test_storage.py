@@ -178,6 +178,12 @@ def test_the_pods_that_use_a_claim_are_known_while_they_are_placed() -> None:
     assert set(users("default/d")) == set()
 
 
+def test_the_claims_of_a_placed_pod_are_those_of_its_newest_version() -> None:
+    made = cluster(node("n1"), using("a", "c"))
+    made.set_pod(using("a", "d"))
+    assert [set(made.storage.users(f"default/{name}")) for name in ("c", "d")] == [set(), {"default.a"}]
+
+
 def test_pods_with_disks_of_their_own_are_known_and_others_are_not() -> None:
     made = cluster(
         node("n1"), using("a", aws_elastic_block_store=AWSDisk(volume_id="d")), using("b"), pod("c", on="n1")
