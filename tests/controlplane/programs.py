@@ -80,6 +80,11 @@ class Program:
         """Whether the process is there."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """The process id, -1 where there is no process."""
+        return self._process.pid if self._process is not None else -1
+
     def start(self) -> None:
         """Start the process, in a session of its own: the terminal's Ctrl-C is for the tests."""
         with self.log.open("ab") as log:

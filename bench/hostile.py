@@ -1,0 +1,226 @@
+"""Hostile objects side by side with kube-scheduler: how long an ordinary pod waits, and what memory stays.
+
+A real API server with real nodes; for each object kube-scheduler and policysched take turns, each in a fresh process.
+The object is created, then five ordinary pods, one after another: how long the slowest waits until it is bound. Then
+the object is deleted, and the process's resident memory is read once more.
+
+    python -m bench.hostile [--nodes 1000] [--only NAME …] [-o json]
+
+It needs the Kubernetes programs that `make test` builds. Units: milliseconds, MiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.hostile_objects import HOSTILE, Hostile, Object, node, ordinary
+from policysched.app.tables import plain_table
+from policysched.cli.output import print_parts
+from tests.controlplane.api import Api, RefusedError
+from tests.controlplane.build import binary
+from tests.controlplane.loading import until
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Program, Warden, free_port
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEDULERS = ("kube-scheduler", "policysched")
+CONTROLLERS = ("serviceaccount-controller", "namespace-controller", "node-lifecycle-controller")
+PODS = 5
+PATIENCE = 60.0
+"""How long an ordinary pod may wait until it counts as never bound. Units: seconds."""
+SETTLING = 3.0
+"""How long a process has to give memory back. Units: seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one scheduler made of one object.
+
+    Units: milliseconds; MiB. A wait of None: not bound within a minute, or the process ended.
+    """
+
+    hostile: str
+    scheduler: str
+    wait_ms: float | None
+    cpu_ms: float
+    grown_mib: float
+    kept_mib: float
+    ended: bool
+
+
+class Scheduler:
+    """One scheduler process, and what the system says of it."""
+
+    def __init__(self, name: str, plane: ControlPlane, warden: Warden) -> None:
+        kubeconfig = f"--kubeconfig={plane.kubeconfig()}"
+        if name == "kube-scheduler":
+            command = [str(binary(name)), kubeconfig, "--leader-elect=false", f"--secure-port={free_port()}"]
+            command += ["--bind-address=127.0.0.1", "--kube-api-qps=5000", "--kube-api-burst=5000"]
+        else:
+            start = "from policysched.cli import main; main()"
+            command = [sys.executable, "-c", start, "run", kubeconfig, "--scheduler-name", "default-scheduler"]
+        self._program = Program(name, command, plane.logs / f"{name}.log", warden)
+        self._program.environment["PYTHONPATH"] = str(ROOT)
+
+    def __enter__(self) -> Scheduler:
+        self._program.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._program.running:
+            self._program.stop()
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._program.running
+
+    def memory_mib(self) -> float:
+        """Return resident memory, 0 of a process that ended."""
+        with contextlib.suppress(OSError):
+            lines = Path(f"/proc/{self._program.pid}/status").read_text("utf-8").splitlines()
+            return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
+        return 0.0
+
+    def cpu_ms(self) -> float:
+        """Return the processor time used so far, 0 of a process that ended."""
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{self._program.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+        return 0.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it and print a table; exit code 1 where policysched ended or an ordinary pod never got its turn."""
+    parser = argparse.ArgumentParser(prog="python -m bench.hostile", description="Hostile objects, side by side.")
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--only", action="append", choices=[one.name for one in HOSTILE], help="just these objects")
+    parser.add_argument("--scheduler", choices=SCHEDULERS, help="just this one")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    given = parser.parse_args(arguments)
+    chosen = [one for one in HOSTILE if not given.only or one.name in given.only]
+    schedulers = [given.scheduler] if given.scheduler else SCHEDULERS
+    outcomes = list(measure(chosen, schedulers, given.nodes))
+    if given.output == "json":
+        print(json.dumps([asdict(one) for one in outcomes], indent=2))
+    else:
+        report(outcomes, given.nodes)
+    return int(any(one.scheduler == "policysched" and one.wait_ms is None for one in outcomes))
+
+
+def measure(chosen: Sequence[Hostile], schedulers: Sequence[str], nodes: int) -> Iterator[Outcome]:
+    """Try each object with each scheduler on one control plane."""
+    with ControlPlane(controllers=CONTROLLERS, kubelets=False) as plane:
+        api = plane.api
+        plane.load([json_file(ROOT / "crds" / "schedulingpolicies.yaml")])
+        with ThreadPoolExecutor(1) as pool:
+            list(pool.map(api.create, (node(number) for number in range(nodes))))
+        until(lambda: all(not one["spec"].get("taints") for one in api.objects("Node")), "nodes without taints", 300)
+        warden = Warden(plane.logs)
+        for hostile in chosen:
+            for name in schedulers:
+                if hostile.kind == "SchedulingPolicy" and name == "kube-scheduler":
+                    continue
+                print(f"{hostile.name}: {name}", file=sys.stderr, flush=True)
+                yield one_outcome(hostile, name, plane, warden)
+        warden.dismiss()
+
+
+def one_outcome(hostile: Hostile, name: str, plane: ControlPlane, warden: Warden) -> Outcome:
+    """Try one object with one scheduler."""
+    api = plane.api
+    with Scheduler(name, plane, warden) as scheduler:
+        bound(api, scheduler, "warm-up", 120.0)
+        time.sleep(1.0)
+        memory, cpu = scheduler.memory_mib(), scheduler.cpu_ms()
+        made = [created(api, one) for one in hostile.objects()]
+        waits = [bound(api, scheduler, f"ordinary-{number}", PATIENCE) for number in range(PODS)]
+        used, grown = scheduler.cpu_ms() - cpu, scheduler.memory_mib() - memory
+        for one in made:
+            removed(api, one)
+        time.sleep(SETTLING)
+        bound(api, scheduler, "after", PATIENCE)
+        kept = scheduler.memory_mib() - memory
+        ended = not scheduler.running
+    clear(api)
+    wait = None if None in waits else max(one for one in waits if one is not None)
+    return Outcome(hostile.name, name, wait, used, grown, kept, ended)
+
+
+def created(api: Api, obj: Object) -> Object:
+    """Create an object; what the server refuses is no attack, and ends the run."""
+    try:
+        return api.create(obj)
+    except RefusedError as error:
+        raise SystemExit(f"the API server refuses {obj['metadata']['name']}: {str(error)[:500]}") from error
+
+
+def bound(api: Api, scheduler: Scheduler, name: str, seconds: float) -> float | None:
+    """Create an ordinary pod and wait until it has a node; None if it never does. Units: milliseconds."""
+    began = time.perf_counter()
+    api.create(ordinary(name))
+    while time.perf_counter() - began < seconds and scheduler.running:
+        if api.get("Pod", name)["spec"].get("nodeName"):
+            return (time.perf_counter() - began) * 1000
+        time.sleep(0.002)
+    return None
+
+
+def removed(api: Api, obj: Object) -> None:
+    """Delete an object at once."""
+    api.delete(obj["kind"], obj["metadata"]["name"], gracePeriodSeconds=0)
+
+
+def clear(api: Api) -> None:
+    """Delete all pods."""
+    for pod in api.objects("Pod", "default"):
+        removed(api, pod | {"kind": "Pod"})
+    until(lambda: not api.objects("Pod", "default"), "no pods")
+
+
+def report(outcomes: Sequence[Outcome], nodes: int) -> None:
+    """Print one line an object."""
+    found = {(one.hostile, one.scheduler): one for one in outcomes}
+    rows: list[list[str]] = []
+    for name in dict.fromkeys(one.hostile for one in outcomes):
+        row = [name]
+        for show in (wait, lambda one: f"{one.cpu_ms:,.0f}", lambda one: f"{one.grown_mib:.0f} → {one.kept_mib:.0f}"):
+            row += [cell(found.get((name, scheduler)), show) for scheduler in SCHEDULERS]
+        rows.append(row)
+    heads = [f"{what} {who}" for what in ("wait ms", "CPU ms", "MiB") for who in ("kube-scheduler", "policysched")]
+    table = plain_table(None, ["object", *heads], rows, range(1, 7))
+    print_parts([table])
+    print(f"{nodes} nodes; the slowest of {PODS} ordinary pods; memory with the object and after its deletion")
+
+
+def cell(outcome: Outcome | None, show: Callable[[Outcome], str]) -> str:
+    """Show a figure, a dash where there is none."""
+    return "–" if outcome is None else show(outcome)
+
+
+def wait(one: Outcome) -> str:
+    """Say how long the slowest ordinary pod waited."""
+    if one.ended:
+        return "the process ended"
+    return "never bound" if one.wait_ms is None else f"{one.wait_ms:,.0f}"
+
+
+def json_file(path: Path) -> Any:
+    """Read one YAML file of ours."""
+    import yaml  # noqa: PLC0415 (nothing else here reads YAML)
+
+    return yaml.safe_load(path.read_text("utf-8"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""Objects that a real API server stores and that are hard on a scheduler.
+
+All but the policies need no more than the right to create pods. Sizes stay below the 1.5 MiB that etcd takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Object = dict[str, Any]
+INT64_MAX = 2**63 - 1
+DEPTH = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Hostile:
+    """One attack."""
+
+    name: str
+    make: Callable[[], list[Object]]
+    kind: str = "Pod"
+
+    def objects(self) -> list[Object]:
+        """Make the objects."""
+        return self.make()
+
+
+def node(number: int) -> Object:
+    """Make an ordinary node: 4 cores, 32 GiB, one of three zones."""
+    name = f"node-{number:05}"
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % 3}", "kubelet": "none"}
+    amounts = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
+
+
+def ordinary(name: str) -> Object:
+    """Make an ordinary pod."""
+    return pod(name, requests=[{"cpu": "100m", "memory": "100Mi"}])
+
+
+def pod(
+    name: str,
+    *,
+    requests: list[dict[str, str]] | None = None,
+    metadata: Object | None = None,
+    **spec: Any,
+) -> Object:
+    """Make a pod with a container for each of some requests."""
+    containers = [
+        {
+            "name": f"c{number}",
+            "image": "registry.k8s.io/pause:3.10",
+            "resources": {"requests": one, "limits": limits(one)},
+        }
+        for number, one in enumerate(requests or [{"cpu": "100m"}])
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "web"}, **(metadata or {})},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def limits(requests: dict[str, str]) -> dict[str, str]:
+    """Return what must be limited where it is requested: extended resources."""
+    return {name: amount for name, amount in requests.items() if "/" in name}
+
+
+def placed(one: Object) -> Object:
+    """Put a pod on a node, as its author may."""
+    one["spec"]["nodeName"] = "node-00000"
+    return one
+
+
+def affinity(kind: str, form: str, terms: list[Object]) -> Object:
+    """Make the affinity of a pod."""
+    return {kind: {f"{form}DuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def extended(count: int) -> dict[str, str]:
+    """Request many resources that no node has."""
+    return {f"example.com/r{number}": "1" for number in range(count)}
+
+
+def anti_terms(count: int) -> list[Object]:
+    """Repel pods that look like ordinary ones, by many topology keys."""
+    return [
+        {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": f"example.com/key-{number}"}
+        for number in range(count)
+    ]
+
+
+def spread(count: int, unsatisfiable: str) -> list[Object]:
+    """Spread by many topology keys."""
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": f"example.com/key-{number}",
+            "whenUnsatisfiable": unsatisfiable,
+            "labelSelector": {"matchLabels": {"app": "web"}},
+        }
+        for number in range(count)
+    ]
+
+
+def fields(count: int) -> Object:
+    """Name many nodes by their fields."""
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"absent-{number}"]}]}
+        for number in range(count)
+    ]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+def preferred_nodes(count: int) -> Object:
+    """Prefer nodes by many terms."""
+    terms = [
+        {"weight": 1, "preference": {"matchExpressions": [{"key": f"k{number}", "operator": "DoesNotExist"}]}}
+        for number in range(count)
+    ]
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def deep() -> Object:
+    """Nest the record of who owns which field."""
+    owned: Object = {"f:a": {}}
+    for _ in range(DEPTH):
+        owned = {"f:a": owned}
+    entry = {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": owned}
+    return {"managedFields": [entry]}
+
+
+def policy(spec: Object) -> list[Object]:
+    """Make a policy."""
+    head = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "hostile"}}
+    return [head | {"spec": spec}]
+
+
+def doubling() -> list[Object]:
+    """Double a text forty times."""
+    first = {"name": "a0", "value": 'concat(pod.name, "aaaaaaaa")'}
+    lets = [first] + [{"name": f"a{n + 1}", "value": f"concat(a{n}, a{n})"} for n in range(40)]
+    return policy({"let": lets, "filters": [{"name": "f", "require": 'a40 != "x"'}]})
+
+
+def many_cases() -> list[Object]:
+    """Write a score of many long cases."""
+    listed = ", ".join(f'"name-{number:04}"' for number in range(250))
+    cases = [f'node.name in [{listed}] and node.name != "n{number}" → 50' for number in range(256)]
+    return policy({"scores": [{"name": "s", "cases": cases}]})
+
+
+def several(count: int, make: Callable[[int], Object]) -> list[Object]:
+    """Make several pods."""
+    return [make(number) for number in range(count)]
+
+
+BIG = [{"memory": "4Ei"}, {"memory": "4Ei"}]
+MOST = [{"memory": str(INT64_MAX)}, {"memory": "1Gi", "cpu": "1"}]
+HOSTILE = (
+    Hostile("two containers of 4Ei", lambda: [placed(pod("big-0", requests=BIG)), pod("big-1", requests=BIG)]),
+    Hostile("int64 max and more", lambda: [placed(pod("most-0", requests=MOST)), pod("most-1", requests=MOST)]),
+    Hostile("memory: 1e400", lambda: [pod("huge", requests=[{"memory": "1e400"}])]),
+    Hostile(
+        "5,000 extended resources",
+        lambda: [placed(pod("many-0", requests=[extended(5000)])), pod("many-1", requests=[extended(5000)])],
+    ),
+    Hostile("20,000 selector keys", lambda: [pod("keys", nodeSelector={f"k{n}": "v" for n in range(20_000)})]),
+    Hostile(
+        "2,000 hard spread constraints", lambda: [pod("hard", topologySpreadConstraints=spread(2000, "DoNotSchedule"))]
+    ),
+    Hostile(
+        "2,000 soft spread constraints", lambda: [pod("soft", topologySpreadConstraints=spread(2000, "ScheduleAnyway"))]
+    ),
+    Hostile(
+        "3,000 anti-affinity terms, placed",
+        lambda: [placed(pod("anti", affinity=affinity("podAntiAffinity", "required", anti_terms(3000))))],
+    ),
+    Hostile(
+        "3,000 anti-affinity terms, pending",
+        lambda: [pod("anti", affinity=affinity("podAntiAffinity", "required", anti_terms(3000)))],
+    ),
+    Hostile(
+        "3,000 preferred affinity terms, placed",
+        lambda: [
+            placed(
+                pod(
+                    "likes",
+                    affinity=affinity(
+                        "podAffinity",
+                        "preferred",
+                        [{"weight": 1, "podAffinityTerm": term} for term in anti_terms(3000)],
+                    ),
+                )
+            )
+        ],
+    ),
+    Hostile("3,000 matchFields terms", lambda: [pod("fields", affinity=fields(3000))]),
+    Hostile("5,000 preferred node terms", lambda: [pod("prefers", affinity=preferred_nodes(5000))]),
+    Hostile(
+        "10,000 tolerations",
+        lambda: [pod("tolerant", tolerations=[{"key": f"k{n}", "operator": "Exists"} for n in range(10_000)])],
+    ),
+    Hostile("managedFields 900 deep", lambda: [pod("deep", metadata=deep())]),
+    Hostile("policy: a text doubled 40 times", doubling, "SchedulingPolicy"),
+    Hostile("policy: 256 cases of 3.8 KB", many_cases, "SchedulingPolicy"),
+)
