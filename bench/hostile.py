@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+import yaml
 
 from bench.hostile_objects import HOSTILE, Hostile, Object, node, ordinary
 from policysched.app.tables import plain_table
@@ -122,7 +123,7 @@ def measure(chosen: Sequence[Hostile], schedulers: Sequence[str], nodes: int) ->
     """Try each object with each scheduler on one control plane."""
     with ControlPlane(controllers=CONTROLLERS, kubelets=False) as plane:
         api = plane.api
-        plane.load([json_file(ROOT / "crds" / "schedulingpolicies.yaml")])
+        plane.load([yaml.safe_load((ROOT / "crds" / "schedulingpolicies.yaml").read_text("utf-8"))])
         with ThreadPoolExecutor(1) as pool:
             list(pool.map(api.create, (node(number) for number in range(nodes))))
         until(lambda: all(not one["spec"].get("taints") for one in api.objects("Node")), "nodes without taints", 300)
@@ -213,13 +214,6 @@ def wait(one: Outcome) -> str:
     if one.ended:
         return "the process ended"
     return "never bound" if one.wait_ms is None else f"{one.wait_ms:,.0f}"
-
-
-def json_file(path: Path) -> Any:
-    """Read one YAML file of ours."""
-    import yaml  # noqa: PLC0415 (nothing else here reads YAML)
-
-    return yaml.safe_load(path.read_text("utf-8"))
 
 
 if __name__ == "__main__":
