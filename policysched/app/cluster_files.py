@@ -15,15 +15,28 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+from yaml.nodes import Node as YamlNode
 
-from policysched.app.files import Document, Object, Source, as_text, expand, read, read_bytes, shown, without_repeats
+from policysched.app.files import (
+    Document,
+    Object,
+    Source,
+    as_text,
+    expand,
+    objects_of,
+    read,
+    read_bytes,
+    shown,
+    without_repeats,
+)
 from policysched.app.json_nodes import compose_json
+from policysched.app.yaml_events import NotPlainError, read_events
+from policysched.app.yaml_nodes import read_yaml
 from policysched.model.objects import Node, Pod
 
-_SHAPES: Final[dict[str, msgspec.json.Decoder[Any]]] = {
-    "Node": msgspec.json.Decoder(Node),
-    "Pod": msgspec.json.Decoder(Pod),
-}
+_TYPES: Final[dict[str, type[Any]]] = {"Node": Node, "Pod": Pod}
+_SHAPES: Final = {kind: msgspec.json.Decoder[Any](shape) for kind, shape in _TYPES.items()}
+_ENCODER: Final = msgspec.json.Encoder()
 
 
 class _List(msgspec.Struct, rename="camel", frozen=True):
@@ -56,7 +69,40 @@ def load_cluster(names: Iterable[str]) -> list[Document]:
 
 def _read(data: bytes, file: str) -> list[Document]:
     found = _listed(data, file)
-    return read(as_text(data, file).replace("\r\n", "\n"), file) if found is None else found
+    if found is not None:
+        return found
+    text = as_text(data, file).replace("\r\n", "\n")
+    if not text.lstrip().startswith(("{", "[")):
+        with contextlib.suppress(NotPlainError):
+            return _from_events(text, file)
+    return read(text, file)
+
+
+def _from_events(text: str, file: str) -> list[Document]:
+    """Read YAML without places; these are looked up by the reader that keeps them, where something has to be said."""
+    found: list[Document] = []
+    for index, value in enumerate(read_events(text, _shrunk)):
+        source = Source(file, lambda: text, partial(_root, text, file, index))
+        found += objects_of(value, source)
+    return found or read(text, file)
+
+
+def _root(text: str, file: str, index: int) -> YamlNode:
+    return read_yaml(text, file)[index][1]
+
+
+def _shrunk(item: dict[str, Any]) -> Object:
+    """Keep of a node or a pod what is read of it, as JSON; anything else stays as it is."""
+    shape = _TYPES.get(item.get("kind", "")) if isinstance(item.get("kind"), str) else None
+    head = {key: item[key] for key in ("apiVersion", "kind") if isinstance(item.get(key), str)}
+    if shape is None:
+        return item
+    try:
+        written = _ENCODER.encode(msgspec.convert(item, shape))
+    except (msgspec.ValidationError, OverflowError):
+        return item
+    # An infinite number is null in JSON.
+    return item if b"null" in written else Saved(head, msgspec.Raw(written), _SHAPES[head["kind"]])
 
 
 def _listed(data: bytes, file: str) -> list[Document] | None:

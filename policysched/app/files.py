@@ -120,7 +120,7 @@ def read(text: str, file: str) -> list[Document]:
     Raises:
         UsageError: it is not made of Kubernetes objects.
     """
-    documents = [item for value, source in _values(text, file) for item in _objects(value, source)]
+    documents = [item for value, source in _values(text, file) for item in objects_of(value, source)]
     if not documents:
         raise UsageError(f"{file}: holds no object")
     return documents
@@ -266,11 +266,16 @@ def _skip(text: str, offset: int) -> int:
     return offset
 
 
-def _objects(value: Any, source: Source, path: str = "", implied: Object | None = None) -> Iterator[Document]:
+def objects_of(value: Any, source: Source, path: str = "", implied: Object | None = None) -> Iterator[Document]:
+    """Give the objects of a document: itself, or the items of a list.
+
+    Raises:
+        UsageError: it is no Kubernetes object.
+    """
     found = Document(value, source, path)
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         raise UsageError(f"{found.where}: expected an object, got {_kind(value)}")
-    whole = {**(implied or {}), **value}
+    whole = {**implied, **value} if implied else value
     kind = whole.get("kind")
     if not isinstance(kind, str) or not kind:
         raise UsageError(f"{found.where}: the object has no kind")
@@ -282,7 +287,7 @@ def _objects(value: Any, source: Source, path: str = "", implied: Object | None 
         raise UsageError(f"{found.where}: items: expected a list, got {_kind(items)}")
     inner = {"kind": kind.removesuffix("List"), "apiVersion": whole.get("apiVersion", "v1")}
     for index, item in enumerate(items):
-        yield from _objects(item, source, f"{path}.items[{index}]".lstrip("."), inner if inner["kind"] else None)
+        yield from objects_of(item, source, f"{path}.items[{index}]".lstrip("."), inner if inner["kind"] else None)
 
 
 def _kind(value: object) -> str:

@@ -34,12 +34,13 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0
 _MERGE: Final = re.compile(r"<<\Z")
 
 
-class _Loader(yaml.CSafeLoader):
+class PlainLoader(yaml.CSafeLoader):
     """Composes and constructs; keys are the texts they were written as."""
 
     yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}  # type: ignore[misc]  # the stubs call it an instance's
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Make an object; its keys stay texts."""
         self.flatten_mapping(node)
         return {key.value: self.construct_object(value, deep=deep) for key, value in node.value}
 
@@ -51,7 +52,7 @@ for _tag, _pattern, _first in (
     ("float", _FLOAT, "-+0123456789."),
     ("merge", _MERGE, "<"),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list(_first))
+    PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list(_first))
 
 
 def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
@@ -82,7 +83,7 @@ def reads_as(written: str, *, flow: bool) -> str | None:
     try:
         around = f"[{written}]" if flow else f"- {written}"
         _check_events(around, "")
-        node = yaml.compose(around, Loader=_Loader)
+        node = yaml.compose(around, Loader=PlainLoader)
     except (yaml.YAMLError, UsageError):
         return None
     if not isinstance(node, SequenceNode) or len(node.value) != 1:
@@ -95,7 +96,7 @@ def reads_as(written: str, *, flow: bool) -> str | None:
 
 def _documents(text: str, file: str) -> Iterator[tuple[Any, Node]]:
     _check_events(text, file)
-    loader = _Loader(text)
+    loader = PlainLoader(text)
     try:
         while loader.check_node():
             node = loader.get_node()
@@ -111,7 +112,7 @@ def _documents(text: str, file: str) -> Iterator[tuple[Any, Node]]:
 def _check_events(text: str, file: str) -> None:
     """Refuse deep nesting before anything recursive, such as composing, meets it, and what only other readers take."""
     flows: list[bool] = []
-    for event in yaml.parse(text, Loader=_Loader):
+    for event in yaml.parse(text, Loader=PlainLoader):
         if isinstance(event, yaml.CollectionStartEvent):
             flows.append(bool(event.flow_style))
         elif isinstance(event, yaml.CollectionEndEvent):

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policysched.app.cluster_files import load_cluster
+from policysched.app.cluster_files import Saved, load_cluster
 from policysched.app.files import load
+from policysched.app.yaml_events import NotPlainError, read_events
+from policysched.app.yaml_nodes import read_yaml
 from policysched.errors import UsageError
-from policysched.model.decode import ObjectError, decode_pod
+from policysched.model.decode import ObjectError, decode_node, decode_pod
 from policysched.model.defaults import PriorityClasses, fill
 
 Json = dict[str, Any]
@@ -151,3 +153,110 @@ def meaning(raw: Any) -> Any:
         return decode_pod(filled(raw))
     except ObjectError as error:
         return str(error)
+
+
+YAML = """\
+apiVersion: v1
+items:
+- apiVersion: v1
+  kind: Node
+  metadata:
+    annotations: {a: "x", url: 'http://a?b'}
+    name: n1
+    managedFields: [{manager: x}]
+  status:
+    allocatable: {cpu: 4, memory: 0x10, pods: "110"}
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    creationTimestamp: null
+    name: p1
+    annotations:
+      text: |
+        two
+        lines
+      url: http://a?b
+      day: "2026-01-01"
+  spec: {containers: [], hostNetwork: yes, priority: 010}
+- kind: ConfigMap
+  metadata: {name: 22:00}
+- apiVersion: policysched.io/v1alpha1
+  kind: SchedulingPolicy
+  metadata: {name: p}
+  spec:
+    filters:
+    - {name: f, require: node.zone == "a"}
+kind: List
+---
+---
+kind: Node
+metadata: {name: n2}
+"""
+
+
+def test_yaml_gives_the_objects_and_places_of_any_file(tmp_path: Path) -> None:
+    name = write(tmp_path, YAML, "c.yaml")
+    fast, slow = load_cluster([name]), load([name])
+    assert [one.object["kind"] for one in fast] == ["Node", "Pod", "ConfigMap", "SchedulingPolicy", "Node"]
+    assert isinstance(fast[0].object, Saved)
+    assert "managedFields" not in fast[0].object["metadata"]
+    for one, other in zip(fast, slow, strict=True):
+        assert one.where == other.where
+        assert one.place("metadata.name") == other.place("metadata.name")
+        assert meaning_of(one.object) == meaning_of(other.object)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Node\nkind: Node\n",
+        "a: &a {kind: Node}\nb: *a\n",
+        "kind: List\nitems: [5]\n",
+        "kind: List\nitems:\n- {metadata: {}}\n",
+        "kind: !x Node\n",
+        "kind: Node\n\tx: 1\n",
+        "kind: Node\nspec: {a: b?c}\n",
+        "kind: Node\nspec: {a?: b}\n",
+        "? [a]\n: b\n",
+        "kind: Node\nx: " + "[" * 300 + "]" * 300,
+        "kind: List\nitems: []\n",
+        "text",
+        "---\n",
+        "<<: {kind: 5}\n",
+        "kind: Node\nx: 0b_\n",
+    ],
+)
+def test_broken_yaml_is_refused_as_any_other(tmp_path: Path, text: str) -> None:
+    name = write(tmp_path, text, "c.yaml")
+    with pytest.raises(UsageError) as slow:
+        load([name])
+    with pytest.raises(UsageError) as fast:
+        load_cluster([name])
+    assert str(fast.value) == str(slow.value)
+
+
+SCALARS = st.sampled_from(["yes", "no", "~", "", "null", "1", "010", "0o7", "1e3", "1_000", "0x1f", ".5", "-", "a",
+                           "22:00", "2026-01-01", "<", "+1", "-1.5e-3", "n", "On", "1.", "=", "'1'"])  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(st.recursive(SCALARS, lambda one: st.lists(one, max_size=3).map(lambda x: f"[{', '.join(x)}]") | st.dictionaries(
+    st.sampled_from(["a", "1", "yes", "'b'"]), one, max_size=3).map(
+        lambda x: "{" + ", ".join(f"{key}: {value}" for key, value in x.items()) + "}"), max_leaves=6))  # fmt: skip
+def test_values_are_those_of_the_reader_with_places(text: str) -> None:
+    """Whatever the fast reader takes it reads as the other one does."""
+    for written in (text, f"a: {text}\nb:\n- {text}\n"):
+        try:
+            fast = list(read_events(written, lambda item: item))
+        except NotPlainError:
+            continue
+        assert fast == [value for value, _ in read_yaml(written, "f")]
+
+
+def meaning_of(raw: Any) -> Any:
+    match raw["kind"]:
+        case "Pod":
+            return meaning(raw)
+        case "Node":
+            return decode_node(filled(raw))
+    return raw
