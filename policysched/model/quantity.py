@@ -80,6 +80,15 @@ class Quantity:
         low = min(self.exponent, other.exponent)
         return self._at(low) > other._at(low)
 
+    def largest(self, other: Quantity) -> Quantity:
+        """Give the larger of both, this one where they are equal.
+
+        Go makes the other one wide before it compares it with a wide one, and keeps it so.
+        """
+        if not other.exceeds(self):
+            return self
+        return Quantity(other.mantissa, other.exponent, wide=True) if self.wide else other
+
     def equals(self, other: Quantity) -> bool:
         """Tell whether both are the same number, whatever their form."""
         return not self.exceeds(other) and not other.exceeds(self)

@@ -224,8 +224,7 @@ def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:
 
 def _raise_to(total: Amounts, other: Mapping[str, Quantity]) -> None:
     for name, amount in other.items():
-        if name not in total or amount.exceeds(total[name]):
-            total[name] = amount
+        total[name] = total[name].largest(amount) if name in total else amount
 
 
 def _scaled(amounts: Amounts, resource: str) -> int:

@@ -77,7 +77,7 @@ def _rejected(decision: Decision) -> dict[str, Any]:
 
 def _scores(decision: Decision, feasible: Mask) -> Record:
     rows = np.flatnonzero(feasible).tolist()
-    if not rows or decision.evaluation.score_failure is not None:
+    if not rows or decision.evaluation.score_failure is not None or decision.evaluation.stray() is not None:
         return {}
     names = decision.cluster.nodes.names
     tracks = [track for track in decision.evaluation.scores if not track.left_out]

@@ -191,3 +191,11 @@ def test_a_sum_of_the_lowest_number_stays_narrow_as_in_go() -> None:
     assert lowest == Quantity(-(2**63))
     assert lowest.plus(lowest).wide
     assert lowest.scaled(-3) == lowest.scaled(-4) == 0
+
+
+def test_the_larger_number_is_as_wide_as_what_it_was_compared_with() -> None:
+    narrow, wide = parse("1e30"), parse("18446744073709551615")
+    assert wide.largest(narrow) == Quantity(1, 30, wide=True)
+    assert narrow.largest(wide) is narrow
+    assert (narrow.scaled(0), wide.largest(narrow).scaled(0)) == (0, -(2**63))
+    assert narrow.largest(parse("1e31")) == Quantity(1, 31)

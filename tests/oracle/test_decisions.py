@@ -1,8 +1,8 @@
 """Our decisions against kube-scheduler's own, on random cases with a fresh seed.
 
 POLICYSCHED_SEED repeats a run, POLICYSCHED_CASES sets how many decisions it makes about pods that look at each
-other; those about pods on their own are half as many. What differs is made small and written to files, together
-with the command that shows our side of it.
+other; those about pods on their own are half as many, those about extreme amounts a quarter. What differs is made small
+and written to files, together with the command that shows our side of it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 from .biting import Survey
 from .casefiles import write_case
 from .compare import differences
+from .extremes import extremes
 from .generate import singles
 from .judge import disagreement, ours, places
 from .shrink import shrink
@@ -61,6 +62,11 @@ def compare(oracle: Oracle, cases: Iterable[Case], folder: Path) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_decisions_about_pods_on_their_own(oracle: Oracle, part: int, tmp_path: Path) -> None:
     compare(oracle, singles(SEED, range(part, CASES // 2, PARTS), related=0.0), tmp_path)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_decisions_about_extreme_amounts(oracle: Oracle, part: int, tmp_path: Path) -> None:
+    compare(oracle, extremes(SEED, range(part, CASES // 4, PARTS)), tmp_path)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
