@@ -183,10 +183,13 @@ class LeavingOut(Protocol):
 
 @runtime_checkable
 class InRange(Protocol):
-    """A score plugin that knows for some states that every final score is one of 0 to 100; all others are checked."""
+    """A score plugin that knows when its final scores are 0 to 100; those of all others are checked."""
 
     def stays_in_range(self, state: Any) -> bool:
-        """Tell whether no final score of a state can be another."""
+        """Tell whether every final score that a state gave is one of 0 to 100.
+
+        Without normalisation it is asked after each answer; with it, the answer is that of a state as it was prepared.
+        """
 
 
 class Reservation(Protocol):

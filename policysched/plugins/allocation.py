@@ -12,18 +12,19 @@ Source: plugins/noderesources/resource_allocation.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Rows, Scores
 from policysched.model.names import is_scalar_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amount
 from policysched.plugins.kept import Kept, Shared
-from policysched.state.amounts import Amounts, AmountTables, at
+from policysched.state.amounts import WIDEST, Amounts, AmountTables, are_ordinary, at
 from policysched.state.int64_arrays import quotients
 
 
@@ -35,8 +36,6 @@ class ResourceWeight:
     weight: int = 1
 
 
-WIDEST = 2**56 - 1
-"""The largest ordinary amount: 64Pi bytes."""
 CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
 
@@ -73,7 +72,14 @@ class Wanted:
 
     def are_ordinary(self, capacity: Amounts, taken: Amounts) -> bool:
         """Tell whether these amounts are ordinary, and those that the pod wants."""
-        return self.ordinary and int((capacity | taken).view(np.uint64).max(initial=0)) <= WIDEST
+        if self.surely_ordinary:
+            return True
+        return self.ordinary and not np.count_nonzero((capacity | taken).view(np.uint64) > WIDEST)
+
+    @property
+    def surely_ordinary(self) -> bool:
+        """Whether all amounts are ordinary, whichever rows are looked at."""
+        return self.ordinary and not self.tables.odd
 
     @property
     def plain_amounts(self) -> list[int]:
@@ -87,14 +93,6 @@ class Wanted:
             return self.weight
         weights: Amounts = np.maximum(self.weights @ (counted != 0), 1)
         return weights
-
-
-def are_ordinary(amounts: Iterable[int]) -> bool:
-    """Tell whether amounts are at least 0 and at most the widest."""
-    together = 0
-    for amount in amounts:
-        together |= amount
-    return 0 <= together <= WIDEST
 
 
 Percentage = Callable[[Amounts, Amounts], Amounts]
@@ -154,9 +152,17 @@ class SharedScores:
 
     def _make(self, wanted: Wanted, cluster: Cluster) -> Kept:
         of_row = None if self._of_row is None or not wanted.ordinary else partial(_score_row, wanted, self._of_row)
-        return Kept(cluster, partial(self._of_rows, wanted), of_row, np.int16)
+        return Kept(cluster, partial(_score_rows, wanted, self._of_rows), of_row, np.int16)
+
+
+def _score_rows(wanted: Wanted, of_rows: Strategy, rows: Rows) -> NDArray[np.signedinteger]:
+    """Score rows, in 16 bits where no score can leave 0 to 100."""
+    scores = of_rows(wanted, rows)
+    return scores.astype(np.int16) if wanted.surely_ordinary else scores
 
 
 def _score_row(wanted: Wanted, of_row: OnRow, row: int) -> int | None:
     have, taken = wanted.on_row(row)
-    return of_row(wanted, have, taken) if are_ordinary(have) and are_ordinary(taken) else None
+    if wanted.tables.odd and not are_ordinary((*have, *taken)):
+        return None
+    return of_row(wanted, have, taken)

@@ -54,6 +54,10 @@ class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
 
     score_alone = prepare_score
 
+    def stays_in_range(self, state: Kept) -> bool:
+        """Tell whether all amounts that were looked at are ordinary."""
+        return state.narrow
+
     def score(self, state: Kept, rows: Rows) -> Scores:
         """Score rows by how much the pod improves their balance: 75 where it changes nothing."""
         return state.of(rows).astype(np.int64)

@@ -33,16 +33,15 @@ class Kept:
         cluster: The rows.
         of_rows: Answers for rows.
         of_row: Answers for one row, None where that takes arrays.
-        dtype: What holds an answer; those that it cannot hold are kept in 64 bits.
+        dtype: What holds an answer of one row; rows may be answered in wider numbers, and all are kept in those then.
     """
 
-    __slots__ = ("__weakref__", "_answers", "_cluster", "_dtype", "_of_row", "_of_rows", "_range", "_seen")
+    __slots__ = ("__weakref__", "_answers", "_cluster", "_dtype", "_of_row", "_of_rows", "_seen")
 
     def __init__(self, cluster: Cluster, of_rows: OfRows, of_row: OfRow | None, dtype: type[np.integer]) -> None:
         self._cluster = cluster
         self._of_rows, self._of_row = of_rows, of_row
-        self._dtype = dtype
-        self._range = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        self._dtype = np.dtype(dtype)
         self._answers: NDArray[Any] = np.zeros(0, dtype)
         self._seen = 0
 
@@ -50,6 +49,11 @@ class Kept:
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
         return self._answers.nbytes
+
+    @property
+    def narrow(self) -> bool:
+        """Whether no answer was given in wider numbers."""
+        return self._answers.dtype == self._dtype
 
     def distinct(self) -> list[int]:
         """List the answers that rows had when they were last asked for, each once."""
@@ -78,19 +82,15 @@ class Kept:
             self._put(changed[0], self._of_rows(changed[0]))
         else:
             for row in changed[0].tolist():
-                self._renew_row(row, self._of_row(row))
+                answer = self._of_row(row)
+                if answer is None:
+                    self._put(np.array([row]), self._of_rows(np.array([row])))
+                else:
+                    self._answers[row] = answer
 
-    def _renew_row(self, row: int, answer: int | None) -> None:
-        if answer is not None and self._range[0] <= answer <= self._range[1]:
-            self._answers[row] = answer
-        else:
-            self._put([row], self._of_rows(np.array([row])))
-
-    def _put(self, rows: Rows | list[int], answers: NDArray[Any]) -> None:
-        """Keep answers, in wider numbers from now on if one of them needs that."""
-        lowest, highest = self._range
-        if answers.size and not lowest <= answers.min() <= answers.max() <= highest:
-            self._answers = self._answers.astype(np.int64, copy=False)
+    def _put(self, rows: Rows, answers: NDArray[Any]) -> None:
+        if answers.dtype.itemsize > self._answers.dtype.itemsize:
+            self._answers = self._answers.astype(answers.dtype)
         self._answers[rows] = answers
 
 

@@ -115,6 +115,10 @@ class NodeResourcesFit(FinalScores):
 
     score_alone = prepare_score
 
+    def stays_in_range(self, state: Kept) -> bool:
+        """Tell whether all amounts that were looked at are ordinary."""
+        return state.narrow
+
     def score(self, state: Kept, rows: Rows) -> Scores:
         """Score rows by how full they would be."""
         return state.of(rows).astype(np.int64)

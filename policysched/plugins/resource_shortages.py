@@ -18,9 +18,8 @@ import numpy as np
 
 from policysched.framework import NO_ROWS, Cluster, Codes, Mask, RowNumbers, Rows
 from policysched.model.int64 import wrap
-from policysched.plugins.allocation import are_ordinary
 from policysched.plugins.kept import Kept
-from policysched.state.amounts import Amounts, at
+from policysched.state.amounts import Amounts, are_ordinary, at
 from policysched.state.nodes import NodeTable
 
 PODS, UNRESOLVABLE = 1, 1 << 30
@@ -90,8 +89,9 @@ class Requested:
             for position, missing in enumerate(short.astype(np.int32)):
                 codes |= missing << (position + 1)
             codes[(short & (self.amounts > allocatable)).any(axis=0)] |= UNRESOLVABLE
-        for index, row in self.owing(rows):
-            codes[index] = self._code_of(self.on_row(row))
+        if tables.owing:
+            for index, row in self.owing(rows):
+                codes[index] = self._code_of(self.on_row(row))
         return codes
 
     def code(self, row: int) -> int:
@@ -99,7 +99,7 @@ class Requested:
         nodes, tables = self.nodes, self.nodes.amounts
         places = tables.places(self.resources)
         have, taken = tables.allocatable[places, row].tolist(), tables.requested[places, row].tolist()
-        if row in tables.owing or not (are_ordinary(have) and are_ordinary(taken)):
+        if row in tables.owing or (tables.odd and not are_ordinary((*have, *taken))):
             return self._code_of(self.on_row(row))
         code = PODS if nodes.pods_count.data[row] >= nodes.pods_allowed.data[row] else 0
         for position, amount in enumerate(self._plain_amounts):
@@ -131,9 +131,8 @@ class Requested:
     def owing(self, rows: Rows) -> Iterator[tuple[int, int]]:
         """List the rows where less than nothing is requested of what no node has, with where they stand among these."""
         owing = self.nodes.amounts.owing
-        if owing:
-            numbers = np.arange(self.nodes.columns.capacity)[rows].tolist()
-            yield from ((index, row) for index, row in enumerate(numbers) if row in owing)
+        numbers = np.arange(self.nodes.columns.capacity)[rows].tolist() if owing else ()
+        return ((index, row) for index, row in enumerate(numbers) if row in owing)
 
     def _delegates(self, position: int, capacity: int) -> bool:
         """Tell whether a resource is left to its device class on a node that has so much of it."""

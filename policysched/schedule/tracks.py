@@ -41,8 +41,6 @@ from policysched.state.memory import part_of
 PRE_FILTER_RESULT = "PreFilterResult"
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
-FEW: Final = 16
-"""Up to how many scores are looked at faster as plain numbers."""
 BYTES = 512
 """What a track and a small state take. Units: bytes."""
 Reach = Callable[[Any, RowNumbers], Rows]
@@ -56,10 +54,12 @@ def _where(differs: Mask, rows: Rows) -> RowNumbers:
 
 def _leaves_range(scores: Scores) -> bool:
     """Tell whether one of the scores is none of 0 to 100."""
-    if scores.size > FEW:
-        return not 0 <= scores.min() <= scores.max() <= MAX_NODE_SCORE
-    numbers = scores.tolist()
-    return bool(numbers) and not 0 <= min(numbers) <= max(numbers) <= MAX_NODE_SCORE
+    return bool(np.count_nonzero(scores.view(np.uint64) > MAX_NODE_SCORE))
+
+
+def _unsure(state: object) -> bool:  # noqa: ARG001 - in the place of a plugin that knows
+    """Give False."""
+    return False
 
 
 class FilterTrack:
@@ -125,7 +125,7 @@ class ScoreTrack:
     """A score plugin's values: weighted final scores, or raw ones where the plugin normalises."""
 
     __slots__ = (
-        *("_capacity", "_reach", "checked", "flat", "normalizes", "plugin", "reads", "state", "strays", "values"),
+        *("_capacity", "_reach", "_stays", "flat", "normalizes", "plugin", "reads", "state", "strays", "values"),
         "weight",
     )
 
@@ -140,16 +140,15 @@ class ScoreTrack:
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
         """True while every value is 0."""
-        self.checked = not (isinstance(plugin, InRange) and plugin.stays_in_range(state))
+        self._stays: Callable[[Any], bool] = plugin.stays_in_range if isinstance(plugin, InRange) else _unsure
+        self.strays = self.normalizes and not self._stays(state)
         """Whether a final score may be none of 0 to 100."""
-        self.strays = self.checked and self.normalizes
-        """Whether that has to be looked at before a decision."""
 
     def recompute(self, capacity: int, size: int) -> None:
         """Ask for all rows in use."""
         self._capacity = capacity
         self.flat = True
-        self.strays = self.checked and self.normalizes
+        self.strays = self.normalizes and not self._stays(self.state)
         if size:
             self._ask(slice(0, size))
 
@@ -201,7 +200,7 @@ class ScoreTrack:
 
     def _ask(self, rows: Rows) -> RowNumbers:
         scores = self.plugin.score(self.state, rows)
-        if self.checked and not self.normalizes and _leaves_range(scores):
+        if not self.normalizes and not self._stays(self.state) and _leaves_range(scores):
             self.strays = True
             scores = np.clip(scores, 0, MAX_NODE_SCORE)
         if self.flat:

@@ -14,7 +14,7 @@ Units: cpu in millicores, other resources in their own unit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -31,6 +31,8 @@ MEMORY: Final = 2
 ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")
 """The resources that have a place whether or not a node has them."""
 FIRST_PLACES: Final = 1 + len(ALWAYS)
+WIDEST: Final = 2**56 - 1
+"""The largest ordinary amount, 64Pi bytes: no percentage of it wraps around in 64 bits."""
 MOST_KNOWN: Final = 1024
 """Of how many lists of resources the places are kept: pods can name any."""
 LONGEST_KNOWN: Final = 32
@@ -44,6 +46,8 @@ class AmountTables:
     def __init__(self, columns: ColumnSet) -> None:
         self.version = 0
         """Moves when a resource gets a place, loses it or moves to another."""
+        self.odd = False
+        """Whether an amount that is not ordinary, below 0 or above the widest, was ever in the tables."""
         self._columns = columns
         self._names = ["", *ALWAYS]
         self._places = {name: place for place, name in enumerate(self._names) if place}
@@ -118,6 +122,7 @@ class AmountTables:
         column = self._allocatable.data[:, row]
         column[:] = 0
         column[[self._places[name] for name in has]] = list(has.values())
+        self.odd |= not are_ordinary(has.values())
         for name in had:
             place = self._places[name]
             self._offers[place] -= 1
@@ -132,11 +137,18 @@ class AmountTables:
             if place is None:
                 self._put(row, resource, wrap(self.unplaced(row).get(resource, 0) + count * amount))
                 continue
-            requested[place, row] = total = wrap(requested.item(place, row) + count * amount)
+            requested[place, row] = total = self._sum(requested.item(place, row) + count * amount)
             if place > MEMORY:
                 counted[place, row] = total
-        counted[CPU, row] = wrap(counted.item(CPU, row) + count * footprint.nonzero_cpu_millis)
-        counted[MEMORY, row] = wrap(counted.item(MEMORY, row) + count * footprint.nonzero_memory_bytes)
+        counted[CPU, row] = self._sum(counted.item(CPU, row) + count * footprint.nonzero_cpu_millis)
+        counted[MEMORY, row] = self._sum(counted.item(MEMORY, row) + count * footprint.nonzero_memory_bytes)
+
+    def _sum(self, total: int) -> int:
+        """Put a sum into 64 bits, and take note of one that is not ordinary."""
+        if 0 <= total <= WIDEST:
+            return total
+        self.odd = True
+        return wrap(total)
 
     def _add(self, name: str) -> int:
         """Give a resource a place, and put there what is requested of it already."""
@@ -148,7 +160,7 @@ class AmountTables:
         for row in [row for row, amounts in self._unplaced.items() if name in amounts]:
             amount = self._unplaced[row][name]
             self._put(row, name, 0)
-            self._requested.data[place, row] = self._counted.data[place, row] = amount
+            self._requested.data[place, row] = self._counted.data[place, row] = self._sum(amount)
         self._moved()
         return place
 
@@ -193,6 +205,14 @@ class AmountTables:
     def _moved(self) -> None:
         self._known.clear()
         self.version += 1
+
+
+def are_ordinary(amounts: Iterable[int]) -> bool:
+    """Tell whether amounts are at least 0 and at most the widest."""
+    together = 0
+    for amount in amounts:
+        together |= amount
+    return 0 <= together <= WIDEST
 
 
 def at(table: Amounts, places: Places, rows: Rows) -> Amounts:

@@ -214,3 +214,17 @@ def test_any_number_of_computed_keys_is_named() -> None:
 )
 def test_the_code_says_whether_removing_pods_can_help(require: str, code: Code) -> None:
     assert reasons(plugin(filters=filtering(require)), None, cluster(NONE))["none"].code is code
+
+
+@pytest.mark.parametrize("offered", [{}, {"x.io/a": "2"}], ids=["nobody has it", "another node has it"])
+def test_rules_read_what_is_requested_of_a_resource_whether_or_not_a_node_has_it(offered: dict[str, str]) -> None:
+    made = cluster(node("n1"), node("n2"), node("n3", allocatable=offered))
+    for name, on, amount in (("a", "n1", 2), ("b", "n1", 3), ("c", "n2", 4)):
+        made.set_pod(pod(name, on=on, requests={"x.io/a": amount}))
+    few = plugin(filters=[{"name": "few", "require": 'node.requested["x.io/a"] < 5'}])
+    assert rejected(few, pod(), made) == {"n1"}
+    free = plugin(filters=[{"name": "free", "require": 'node.free["x.io/a"] >= -4'}])
+    assert rejected(free, pod(), made) == {"n1"}
+    made.remove_pod("default.a")
+    made.set_pod(pod("d", on="n2", requests={"x.io/a": 1}))
+    assert rejected(few, pod(), made) == rejected(free, pod(), made) == {"n2"}
