@@ -126,7 +126,7 @@ class PodStatus(Struct, frozen=True):
     allocated_resources: ResourceList = {}
 
 
-class Pod(Struct, frozen=True):
+class Pod(Struct, frozen=True, weakref=True):
     """A pod."""
 
     metadata: Metadata = Metadata()

@@ -45,9 +45,9 @@ class Lane(Generic[LineT]):
 
     @property
     def nbytes(self) -> int:
-        """The memory of its part of the sheet, and of its own one. Units: bytes."""
+        """The memory that it takes; the first one's is that of the sheet as well. Units: bytes."""
         alone = self.own_sheet.nbytes if self.own_sheet is not None else 0
-        return BYTES_PER_LANE + self.sheet.nbytes // self.sheet.lanes + alone
+        return BYTES_PER_LANE + alone + (0 if self.place else self.sheet.nbytes)
 
     def reached(self, rows: Rows) -> Rows:
         """Add the rows that see something else of what many rows look at together."""

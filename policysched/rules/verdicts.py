@@ -23,6 +23,7 @@ from policysched.rules.reach import Reach
 from policysched.rules.shared import Shared
 from policysched.rules.subject import Subject
 from policysched.state.interner import Interner
+from policysched.state.memory import part_of
 
 DETAILS = 1 << 24
 """More than the inputs that a policy can find missing: keys computed from pods may be many."""
@@ -50,7 +51,7 @@ class FilterState:
     reach: Reach
     missing: Interner[Lack]
     """What some condition of the policy lacked."""
-    held: object
+    held: tuple[object, ...]
 
     def codes(self, rows: Rows) -> Codes:
         """Give each row the code of the first rule that does not hold there.
@@ -62,6 +63,11 @@ class FilterState:
         for place, rule in self.rules:
             np.minimum(codes, rule_codes(place, rule, frame, self.missing), out=codes)
         return done(codes)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with its parts of what is shared. Units: bytes."""
+        return sum(map(part_of, (*self.held, *self.reach.sources)))
 
     def reached(self, rows: Rows) -> Rows:
         """Add the rows that see another aggregate, or another value for all rows, than when this was last asked."""

@@ -8,9 +8,12 @@ that are alike to the policy are looked at once a change, however many wait.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Protocol
+from operator import attrgetter
+from typing import NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import ArrayLike
@@ -25,7 +28,13 @@ from policysched.rules.node_inputs import WELL_KNOWN_LABELS, aspects_read
 from policysched.rules.shared import Shared
 
 MOST_PODS = 8192
-MOST_WATCHES = 1024
+WATCHES_BYTES = 64 * 1024 * 1024
+"""How much memory what a policy remembers of pods that it turned away may take. Units: bytes."""
+BYTES_PER_WATCH = 4096
+"""What a watch takes beside its pod and its arrays. Units: bytes."""
+BYTES_PER_ENCODED = 6
+"""What a pod takes for each byte of its encoded form."""
+_ENCODER = msgspec.msgpack.Encoder()
 METRICS_AGAIN = 30.0
 """How often is looked whether values of metrics have become too old. Units: seconds."""
 _NODE_ACTIONS = {
@@ -69,7 +78,7 @@ NEVER = _Never()
 class Watch:
     """Where the rules held for pods that are alike to a policy, when they were last looked at."""
 
-    __slots__ = ("_held", "_position", "_reads", "_shared", "_told", "_verdicts")
+    __slots__ = ("__weakref__", "_held", "_position", "_reads", "_shared", "_told", "_verdicts", "nbytes")
 
     def __init__(self, shared: Shared, verdicts: Verdicts | None, reads: Aspect) -> None:
         self._shared = shared
@@ -78,6 +87,14 @@ class Watch:
         self._held: Mask = np.zeros(0, np.bool_)
         self._position = -1
         self._told: tuple[object, bool] = (None, False)
+        self.nbytes = 0
+        """The memory that it takes, with the pod for which it was made, once that is known. Units: bytes."""
+
+    def measure(self, pod: Pod) -> None:
+        """Count the memory."""
+        encoded = BYTES_PER_ENCODED * len(_ENCODER.encode(pod))
+        state = int(getattr(self._verdicts, "nbytes", 0))
+        self.nbytes = BYTES_PER_WATCH + encoded + state + self._shared.cluster.nodes.columns.capacity
 
     def look(self) -> bool:
         """Tell whether the rules hold on a row where they did not before the last change, or speak no more."""
@@ -114,12 +131,18 @@ class Watch:
         return gained
 
 
+class _Known(NamedTuple):
+    pod: weakref.ref[Pod]
+    version: Hashable
+    watch: weakref.ref[Watch]
+
+
 class Watches:
-    """What a policy remembers of the pods that it turned away."""
+    """What a policy remembers of the pods that it turned away; of their number none is kept alive by that."""
 
     def __init__(self) -> None:
-        self._by_pod: LRUCache[int, tuple[Pod, Hashable, Watch]] = LRUCache(MOST_PODS)
-        self._by_key: LRUCache[Hashable, Watch] = LRUCache(MOST_WATCHES)
+        self._by_pod: LRUCache[int, _Known] = LRUCache(MOST_PODS)
+        self._by_key: LRUCache[Hashable, Watch] = LRUCache(WATCHES_BYTES, getsizeof=attrgetter("nbytes"))
 
     def of(self, pod: Pod, version: Hashable, make: Callable[[], tuple[Hashable, Watch]]) -> Watch:
         """Give the watch of a pod.
@@ -130,16 +153,25 @@ class Watches:
             make: Makes a watch, and says by what pods are alike to it.
         """
         known = self._by_pod.get(id(pod))
-        if known is not None and known[0] is not pod:
-            known = None
-        if known is not None and known[1] == version:
-            return known[2]
+        before = known.watch() if known is not None and known.pod() is pod else None
+        if known is not None and before is not None and known.version == version:
+            return before
         key, made = make()
-        watch = self._by_key.setdefault(key, made)
-        if known is not None:
-            watch.follow(known[2])
-        self._by_pod[id(pod)] = (pod, version, watch)
+        watch = self._alike(key, made, pod)
+        if before is not None:
+            watch.follow(before)
+        self._by_pod[id(pod)] = _Known(weakref.ref(pod), version, weakref.ref(watch))
         return watch
+
+    def _alike(self, key: Hashable, made: Watch, pod: Pod) -> Watch:
+        """Give the watch of pods that are alike; one that is too large is not kept."""
+        watch = self._by_key.get(key)
+        if watch is not None:
+            return watch
+        made.measure(pod)
+        if made.nbytes <= self._by_key.maxsize:
+            self._by_key[key] = made
+        return made
 
 
 def hints(filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: bool, decide: Decide) -> list[Hint]:
