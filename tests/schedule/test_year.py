@@ -1,0 +1,119 @@
+"""After a year in which everything came and went, nothing is kept but what is there.
+
+POLICYSCHED_YEAR sets how many pods come in the year, POLICYSCHED_YEAR_NODES how many nodes there are: 20000000 and 5000
+are a real one and take days. With POLICYSCHED_YEAR_CURVE the memory of every four weeks is printed.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import os
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from typing import TypeGuard
+
+import pytest
+
+from policysched.model.remembered import Remembered
+from policysched.schedule import engine
+from policysched.state.interner import SPARE
+from tests.holdings import holdings
+from tests.schedule.year import DAYS, Year
+
+PODS = int(os.environ.get("POLICYSCHED_YEAR") or 2500)
+NODES = int(os.environ.get("POLICYSCHED_YEAR_NODES") or 16)
+CURVE = bool(os.environ.get("POLICYSCHED_YEAR_CURVE"))
+SHAPES = max(PODS // 400, 4 * DAYS)
+QUARTER = DAYS // 4
+ELEMENTS, SHARE = 64, 1.3
+"""How much larger the greatest count of a container may be in the last quarter than in the first."""
+BYTES = 64 * 1024
+GROWTH = 20_000_000 if PODS > 100_000 else 300_000
+"""How much more memory may be taken in the last quarter than in the first. Units: bytes."""
+LONG = PODS > 100_000
+"""Whether tracing every allocation would take too long."""
+
+
+class Quarter:
+    """What was kept at the end of the weeks of a quarter, at most."""
+
+    def __init__(self) -> None:
+        self.most: Counter[str] = Counter()
+        self.memory = 0
+
+    def look(self, year: Year) -> None:
+        forget_what_is_bounded()
+        gc.collect()
+        for place, count in holdings([year.cluster, year.queue, year.engines, *_process()]).items():
+            self.most[place] = max(self.most[place], count)
+        self.memory = max(self.memory, _resident() if LONG else tracemalloc.get_traced_memory()[0])
+
+
+def forget_what_is_bounded() -> None:
+    """Empty the caches of the process, each of which is bounded by itself."""
+    for one in gc.get_objects():
+        if isinstance(one, Remembered):
+            one.forget()
+        elif is_cached(one) and one.__module__.startswith("policysched."):
+            one.cache_clear()
+
+
+def is_cached(one: object) -> TypeGuard[functools._lru_cache_wrapper[object]]:
+    return isinstance(one, functools._lru_cache_wrapper)
+
+
+def _process() -> list[object]:
+    """What the process keeps, beside any cluster."""
+    tables = importlib.import_module("policysched.language.tables")
+    return [tables._TABLES]
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _allowed(place: str, before: int) -> float:
+    if place.endswith(" bytes"):
+        return SHARE * before + BYTES
+    return SHARE * before + (SPARE if place.startswith("Strings.") else ELEMENTS)
+
+
+def test_a_year_ends_with_no_more_than_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not LONG:
+        monkeypatch.setattr(engine, "CACHE_BYTES", 400_000)
+    year = Year(PODS, SHAPES, NODES)
+    quarters = [Quarter() for _ in range(4)]
+
+    def look(day: int) -> None:
+        if day % 14 == 13 and day >= 28:
+            quarters[day // QUARTER].look(year)
+        if CURVE and day % 28 == 27:
+            print(_said(day, year), flush=True)  # noqa: T201 - that is what was asked for
+
+    if not LONG:
+        tracemalloc.start()
+    try:
+        year.live(DAYS, look)
+    finally:
+        tracemalloc.stop()
+    assert year.placed > PODS / 2
+    assert year.waiting > PODS / 50
+    first, last = quarters[0], quarters[-1]
+    grown = {
+        place: (first.most[place], count)
+        for place, count in last.most.items()
+        if count > _allowed(place, first.most[place])
+    }
+    assert not grown
+    assert last.memory < 1.02 * first.memory + GROWTH
+
+
+def _said(day: int, year: Year) -> str:
+    traced = "" if LONG else f" traced={tracemalloc.get_traced_memory()[0]}"
+    return (
+        f"day={day} placed={year.placed} rejected={year.waiting} living={year.living} "
+        f"texts={year.cluster.strings.living} resident={_resident()}{traced}"
+    )
