@@ -36,9 +36,9 @@ from policysched.model.outline import members
 log = logging.getLogger(__name__)
 T = TypeVar("T", bound=HasMetadata)
 T_contra = TypeVar("T_contra", contravariant=True)
-SILENCE = 150.0
-"""After this long without a word a watch may be stuck, and the list is read again: the API server sends bookmarks about
-once a minute. Units: seconds."""
+SILENCE = 180.0
+"""After this long without a word a watch may be stuck, and the list is read again: the API server sends bookmarks
+every minute or two. Units: seconds."""
 MOST_OLDER = 8
 """So many lists in a row that are older than what was seen, which takes about two minutes, are the server's state: it
 was restored from a backup."""
@@ -95,7 +95,8 @@ class Reflector(Generic[T]):
         """What keeps it from being up to date, in one line; empty while nothing does. What was listed holds."""
         self.absent = False
         """True while the server does not have the resource, or not for us, and there never was an object."""
-        self._transport, self._watched, self._handler = transport, watched, handler
+        self.watched = watched
+        self._transport, self._handler = transport, handler
         self._items = Items(watched, on_broken or _log_broken)
         self._pacing, self._retry = pacing, Retry(pacing)
         self._version: str | None = None
@@ -115,12 +116,12 @@ class Reflector(Generic[T]):
             except (ApiError, ConnectionProblemError) as error:
                 await self._recover(error)
             except Exception:  # whoever ends here would end the process
-                log.exception("following %s failed: listing again", self._watched.name)
+                log.exception("following %s failed: listing again", self.watched.name)
                 self._version = None
                 await self._retry.pause()
 
     async def _list(self) -> None:
-        version, raws = await read_list(self._transport, self._watched.path, self._watched.kind)
+        version, raws = await read_list(self._transport, self.watched.path, self.watched.kind)
         restored = self._is_restored(version)
         await self._replace(raws, restored=restored)
         self._version = self._newest = version
@@ -141,7 +142,7 @@ class Reflector(Generic[T]):
             raise ApiError(
                 0, "Older", f"the server's list of version {version} is older than {self._newest}, seen before"
             )
-        log.warning("%s: the server was restored: going on with its older state", self._watched.name)
+        log.warning("%s: the server was restored: going on with its older state", self.watched.name)
         self._older = 0
         return True
 
@@ -160,14 +161,14 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(0)
             self._handler.replace(some_changed, some_gone)
         if not self.synced.is_set():
-            log.info("listed %s count=%d", self._watched.name, len(self._items))
+            log.info("listed %s count=%d", self.watched.name, len(self._items))
             self.synced.set()
 
     async def _watch(self, version: str) -> None:
         seconds = round(SHORTEST_WATCH * (1 + self._pacing.random()))
         query = f"?watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={quote(version)}"
         heard = False
-        async with aclosing(self._transport.lines(self._watched.path + query, seconds + GRACE, SILENCE)) as stream:
+        async with aclosing(self._transport.lines(self.watched.path + query, seconds + GRACE, SILENCE)) as stream:
             async for lines in stream:
                 self._well()
                 for line in filter(None, lines):
@@ -185,7 +186,7 @@ class Reflector(Generic[T]):
             event = _read_line(line)
         except UNREADABLE as error:
             self._version = None
-            text = f"the watch of {self._watched.name} sent a line that cannot be read: {error}"
+            text = f"the watch of {self.watched.name} sent a line that cannot be read: {error}"
             raise ApiError(0, "Malformed", text) from error
         if event.type == "ERROR":
             raise _error(event.object)
@@ -209,7 +210,7 @@ class Reflector(Generic[T]):
         """Go on to the version of an event, if it says one; what is older than what was seen is not believed."""
         if is_older(version, self._newest):
             self._version = None
-            text = f"the watch of {self._watched.name} went back from version {self._newest} to {version}"
+            text = f"the watch of {self.watched.name} went back from version {self._newest} to {version}"
             raise ApiError(0, "Older", text)
         if version:
             self._version = self._newest = version
@@ -219,18 +220,18 @@ class Reflector(Generic[T]):
         listing = self._version is None
         if status in STALE or reason == SILENT:
             self._version = None
-        if listing and status in self._watched.tolerated and await self._never_was(status):
+        if listing and status in self.watched.tolerated and await self._never_was(status):
             await self._do_without(error)
             return
         if reason == SILENT and not listing:
-            log.info("the watch of %s may be stuck: listing again: %s", self._watched.name, error)
+            log.info("the watch of %s may be stuck: listing again: %s", self.watched.name, error)
             return
         if status == GONE and self._retry.failures == 0:
             self._retry.failures = 1
-            log.info("the watch of %s is too old: listing again", self._watched.name)
+            log.info("the watch of %s is too old: listing again", self.watched.name)
             return
         held = "; what was listed stays in force" if self.synced.is_set() else ""
-        self._trouble(f"{self._watched.name}: {error}{held}")
+        self._trouble(f"{self.watched.name}: {error}{held}")
         await self._retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
 
     async def _never_was(self, status: int) -> bool:
@@ -241,14 +242,14 @@ class Reflector(Generic[T]):
         if self.synced.is_set():
             return not len(self._items)
         try:
-            return status != HTTPStatus.NOT_FOUND or not await is_served(self._transport, self._watched.path)
+            return status != HTTPStatus.NOT_FOUND or not await is_served(self._transport, self.watched.path)
         except (ApiError, ConnectionProblemError) as error:
-            log.info("whether there are %s is not known: %s", self._watched.name, error)
+            log.info("whether there are %s is not known: %s", self.watched.name, error)
             return False
 
     async def _do_without(self, error: Exception) -> None:
         if not self.absent:
-            log.warning("going on without %s: %s", self._watched.name, error)
+            log.warning("going on without %s: %s", self.watched.name, error)
             self.absent = True
             await self._replace(())
         self._well()
@@ -262,7 +263,7 @@ class Reflector(Generic[T]):
 
     def _well(self) -> None:
         if self.problem:
-            log.info("%s: up to date again", self._watched.name)
+            log.info("%s: up to date again", self.watched.name)
         self.problem = ""
 
 

@@ -37,8 +37,28 @@ class Watched(Lines):
 
     def __init__(self, process: Process) -> None:
         super().__init__()
+        self._process = process
+        self._work: asyncio.Task[None] | None = None
+        self.reflectors = process.reflectors
         self.cluster = process.scheduler.cluster
         self.queue = process.scheduler.queue
+
+    async def begin(self) -> None:
+        """Let it run."""
+        self._work = asyncio.create_task(self._process.run())
+
+    async def end(self) -> bool:
+        """Stop it, and tell whether it had ended by itself."""
+        if self._work is None:
+            return False
+        ended = self._work.done()
+        self._work.cancel()
+        await asyncio.gather(self._work, return_exceptions=True)
+        return ended
+
+    def policies(self) -> list[str]:
+        """Name the policies in force."""
+        return list(self._process.reloader.store.names())
 
     def confirmed(self) -> int:
         """Count the pods that it knows to be bound."""
@@ -61,8 +81,8 @@ class Watched(Lines):
 
 
 @contextlib.asynccontextmanager
-async def watched(kubeconfig: Path) -> AsyncIterator[Watched]:
-    """Run a scheduler from its first list to its end; it must not end by itself."""
+async def watched(kubeconfig: Path, *, wait: bool = True) -> AsyncIterator[Watched]:
+    """Run a scheduler from its first list to its end; it must not end by itself. Who does not wait begins it."""
     log = logging.getLogger("policysched")
     log.setLevel(logging.DEBUG)
     connection = await Connection.open(SystemClock(), kubeconfig=str(kubeconfig))
@@ -71,15 +91,15 @@ async def watched(kubeconfig: Path) -> AsyncIterator[Watched]:
     process = Process(options, connection, source, registry)
     made = Watched(process)
     log.addHandler(made)
-    work = asyncio.create_task(process.run())
     try:
-        await made.started()
+        if wait:
+            await made.begin()
+            await made.started()
         yield made
-        assert not work.done(), made.lines[-20:]
+        assert not await made.end(), made.lines[-20:]
         assert not made.saying("ERROR"), made.saying("ERROR")
     finally:
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        await made.end()
         await connection.close()
         log.removeHandler(made)
 

@@ -1,0 +1,218 @@
+"""What holds of each watched kind when the API server fails: the table of docs/reliability.md is what is seen here.
+
+Faults come from a proxy between a real scheduler and its server. Pauses and time limits are a hundredth of what they
+are, so that a minute of trouble passes in a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policysched.kube.reflector import Reflector
+from policysched.kube.transport import Transport
+from policysched.sandbox import Sandbox
+from tests.e2e.holding import Watched, watched
+from tests.e2e.objects import Json, node, only, pod
+from tests.e2e.proxy import FAULTS, Answer, Proxy, older, proxied, quiet, refused
+from tests.e2e.server import Server, scheduled_condition
+from tests.e2e.waiting import until, until_true
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+TEMPLATE: Json = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+OF_APP: Json = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+GIB: Json = {"storage": "1Gi"}
+MODES: Json = {"accessModes": ["ReadWriteOnce"]}
+DISK = MODES | {"hostPath": {"path": "/x"}}
+ONE_OF_EACH: list[Json] = [
+    {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, **rest}
+    for version, kind, rest in (
+        ("v1", "Service", {"spec": {"selector": {"a": "b"}, "ports": [{"port": 80}]}}),
+        ("v1", "ReplicationController", {"spec": {"replicas": 0, "selector": {"a": "b"}, "template": TEMPLATE}}),
+        ("apps/v1", "ReplicaSet", {"spec": {"replicas": 0} | OF_APP}),
+        ("apps/v1", "StatefulSet", {"spec": {"replicas": 0, "serviceName": "x"} | OF_APP}),
+        ("v1", "PersistentVolume", {"spec": DISK | {"capacity": GIB}}),
+        ("v1", "PersistentVolumeClaim", {"spec": MODES | {"storageClassName": "x", "resources": {"requests": GIB}}}),
+        ("storage.k8s.io/v1", "StorageClass", {"provisioner": "x"}),
+        ("storage.k8s.io/v1", "CSINode", {"spec": {"drivers": []}}),
+        ("storage.k8s.io/v1", "CSIDriver", {"spec": {}}),
+        ("storage.k8s.io/v1", "CSIStorageCapacity", {"storageClassName": "x"}),
+        (
+            "storage.k8s.io/v1",
+            "VolumeAttachment",
+            {"spec": {"attacher": "x", "nodeName": "n1", "source": {"persistentVolumeName": "x"}}},
+        ),
+        ("resource.k8s.io/v1", "DeviceClass", {"spec": {}}),
+        ("v1", "Pod", {"spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}}),
+    )
+]
+GOLD = {"namespaceSelector": {"matchLabels": {"tier": "gold"}}}
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make pauses and time limits short."""
+    monkeypatch.setattr("policysched.kube.retry.FIRST", 0.01)
+    monkeypatch.setattr("policysched.kube.retry.LONGEST", 0.05)
+    monkeypatch.setattr("policysched.kube.retry.MOST_ASKED", 0.05)
+    monkeypatch.setattr("policysched.kube.reflector.ABSENT", 0.05)
+    monkeypatch.setattr("policysched.kube.reflector.SILENCE", 0.5)
+    monkeypatch.setattr("policysched.app.run.Transport", partial(Transport, timeout=0.5))
+
+
+@pytest.fixture
+async def proxy(server: Server, tmp_path: Path) -> AsyncIterator[tuple[Proxy, Path]]:
+    async with proxied(server, tmp_path) as made:
+        yield made
+
+
+def namespace(name: str, **labels: str) -> Json:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def paths(scheduler: Watched) -> dict[str, str]:
+    return {one.watched.path: one.watched.name for one in scheduler.reflectors}
+
+
+def versions(reflector: Reflector[Any]) -> dict[Any, str]:
+    return {key: obj.metadata.resource_version for key, obj in reflector._items._known.items()}
+
+
+def state(scheduler: Watched) -> dict[str, Any]:
+    """What the scheduler knows: versions by kind, and what decisions read of them."""
+    found: dict[str, Any] = {one.watched.name: versions(one) for one in scheduler.reflectors}
+    return found | {"labels": dict(scheduler.cluster.namespaces), "in force": sorted(scheduler.policies())}
+
+
+async def struck(proxy: Proxy, scheduler: Watched, fault: Answer) -> None:
+    """Wait until reads of every kind failed twice, or all of them see that nobody is there."""
+
+    def failed() -> bool:
+        if fault is refused:
+            started = [one for one in scheduler.reflectors if one.synced.is_set()]
+            return bool(scheduler.saying("cannot be reached")) and all(one.problem for one in started)
+        return all(proxy.struck[path] >= 2 for path in paths(scheduler))
+
+    await until_true(failed)
+
+
+async def first_lists(proxy: Proxy, kubeconfig: Path, fault: Answer) -> dict[str, str]:
+    """Start under a fault and give what becomes of each kind; then all is well."""
+    async with watched(kubeconfig, wait=False) as scheduler:
+        await proxy.strike(fault, *paths(scheduler))
+        await scheduler.begin()
+        await struck(proxy, scheduler, fault)
+        found = {one.watched.name: "goes on without" if one.absent else "waits" for one in scheduler.reflectors}
+        assert all(one.synced.is_set() is one.absent for one in scheduler.reflectors)
+        assert "INFO scheduling" not in scheduler.lines
+        await proxy.heal()
+        await scheduler.started()
+    return found
+
+
+async def later_lists(server: Server, proxy: Proxy, kubeconfig: Path, fault: Answer) -> dict[str, str]:
+    """Let a fault strike a scheduler at work, and give what becomes of each kind; then all is well and caught up."""
+    async with watched(kubeconfig) as scheduler:
+        await server.load(namespace("meanwhile"))
+        await until_true(lambda: "meanwhile" in scheduler.cluster.namespaces)
+        before = state(scheduler)
+        await proxy.strike(fault, *paths(scheduler))
+        await server.delete("SchedulingPolicy", "pin")
+        await server.delete("Node", "n2")
+        await struck(proxy, scheduler, fault)
+        await asyncio.sleep(0.1)
+        after = state(scheduler)
+        await proxy.heal()
+        await until_true(lambda: "n2" not in scheduler.cluster.nodes.row_of and not scheduler.policies())
+        await server.load(only("pin", "n1", **GOLD), node("n2"))
+        await server.call("DELETE", "/api/v1/namespaces/meanwhile")
+        await until_true(lambda: "meanwhile" not in scheduler.cluster.namespaces and bool(scheduler.policies()))
+    assert all(before.values()), before
+    assert (after["labels"], after["in force"]) == (before["labels"], before["in force"])
+    return {name: "holds" if after[name] == before[name] else "loses" for name in paths(scheduler).values()}
+
+
+def table(rows: dict[str, dict[str, str]]) -> list[str]:
+    """Write what was seen, kinds that are alike in one column."""
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for kind in next(iter(rows.values())):
+        columns.setdefault(tuple(row[kind] for row in rows.values()), []).append(kind)
+
+    def line(first: str, *cells: str) -> str:
+        return f"| {' | '.join((first, *cells))} |"
+
+    most = max(columns.values(), key=len)
+    heads = ["all others" if kinds is most else ", ".join(kinds) for kinds in columns.values()]
+    said = (line(name, *(row[kinds[0]] for kinds in columns.values())) for name, row in rows.items())
+    return [line("fault", *heads), "|---" * (len(heads) + 1) + "|", *said]
+
+
+async def test_table_of_the_page_is_what_is_seen(
+    server: Server, sandbox: Sandbox, proxy: tuple[Proxy, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policysched.kube.reflector.MOST_OLDER", 10**6)
+    await server.load(node("n1"), node("n2"), namespace("shop", tier="gold"), only("pin", "n1", **GOLD))
+    sandbox.load(ONE_OF_EACH)
+    between, kubeconfig = proxy
+    rows = {}
+    for name, fault in FAULTS.items():
+        first = {} if fault is older else await first_lists(between, kubeconfig, fault)
+        later = await later_lists(server, between, kubeconfig, fault)
+        rows[name] = {kind: f"{first.get(kind, '–')}, {said}" for kind, said in later.items()}
+    lines = table(rows)
+    assert "\n".join(lines) in PAGE.read_text("utf-8"), "\n".join(lines)
+
+
+NAMESPACES, POLICIES = "/api/v1/namespaces", "/apis/policysched.io/v1alpha1/schedulingpolicies"
+NOT_KNOWN = 'policy pin: namespace "late" is not known yet'
+
+
+async def places(server: Server, space: str) -> list[str]:
+    """Give the nodes of the pods of a namespace, empty where they have none."""
+    return [one["spec"].get("nodeName", "") for one in await server.objects("Pod", space)]
+
+
+async def said(server: Server, space: str) -> set[str]:
+    """Give what the conditions of the pods of a namespace say."""
+    return {scheduled_condition(one).get("message", "") for one in await server.objects("Pod", space)}
+
+
+@pytest.mark.parametrize(
+    "fault", ["404", "404, and the kind is not served", "500", "no answer", "list or line cut short"]
+)
+async def test_filter_in_force_is_enforced_on_every_pod(server: Server, proxy: tuple[Proxy, Path], fault: str) -> None:
+    between, kubeconfig = proxy
+    pin = only("pin", "n1", **GOLD)
+    await server.load(node("n1"), node("n2"), namespace("vault", tier="gold"), namespace("plain"), pin)
+    async with watched(kubeconfig) as scheduler:
+        await between.strike(FAULTS[fault], NAMESPACES, POLICIES)
+        await until_true(lambda: between.struck[NAMESPACES] >= 2 and between.struck[POLICIES] >= 2)
+        await server.load(namespace("late", tier="gold"), namespace("later"))
+        spaces = ("vault", "plain", "late", "later")
+        await server.load(*(pod(f"p{number}", namespace=space) for space in spaces for number in range(5)))
+        assert await until(lambda: places(server, "vault"), all) == ["n1"] * 5
+        await until(lambda: places(server, "plain"), all)
+        await until(lambda: said(server, "late"), lambda seen: len(seen) == 1 and NOT_KNOWN in seen.pop())
+        assert not any([*await places(server, "late"), *await places(server, "later")])
+        assert scheduler.policies() == ["pin"]
+        await between.heal()
+        assert await until(lambda: places(server, "late"), all) == ["n1"] * 5
+        await until(lambda: places(server, "later"), all)
+
+
+async def test_watches_that_say_nothing_are_listed_again(server: Server, proxy: tuple[Proxy, Path]) -> None:
+    between, kubeconfig = proxy
+    await server.load(node("n1"), node("n2"))
+    async with watched(kubeconfig) as scheduler:
+        await between.strike(quiet, *paths(scheduler))
+        await struck(between, scheduler, quiet)
+        await server.load(namespace("vault", tier="gold"), only("pin", "n1", **GOLD))
+        await until_true(lambda: "vault" in scheduler.cluster.namespaces and bool(scheduler.policies()))
+        await server.load(pod("web", namespace="vault"))
+        assert await until(lambda: places(server, "vault"), all) == ["n1"]
+        assert scheduler.saying("may be stuck")
