@@ -1,8 +1,8 @@
 """The whole list of one resource, page by page, and only if it can be one.
 
 An answer of status 200 is no proof: a gateway may answer in the server's place, or mix up paths. A list has the
-resource's kind, a version and items; all its pages are of one version. Lists are asked for without a version, which is
-the newest state there is, read past the API server's cache or after it has caught up.
+resource's kind, a version and items; all its pages are of one version. Lists are asked for without a version: the API
+server then gives the newest state there is, from etcd or from a cache that has caught up.
 
 Source: kubernetes.io/docs/reference/using-api/api-concepts (resourceVersion, the semantics of get and list).
 """
