@@ -86,13 +86,16 @@ class Proxy:
                 transport.abort()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        with self._answering(request):
+            return await self._answer_or_strike(request)
+
+    async def _answer_or_strike(self, request: web.Request) -> web.StreamResponse:
         fault = self._fault
         struck = fault is not None and request.method == "GET" and request.path in (*self._collections, *DISCOVERY)
         if not struck or fault is None or (request.path in DISCOVERY and fault is not not_served):
             return await self.forward(request)
         self.struck[request.path] += 1
-        with self._answering(request):
-            return await fault(self, request)
+        return await fault(self, request)
 
     @contextmanager
     def _answering(self, request: web.BaseRequest) -> Iterator[None]:
@@ -117,9 +120,8 @@ class Proxy:
                 return web.Response(status=answer.status, body=whole[:limit], headers=kept)
             response = web.StreamResponse(status=answer.status, headers=kept)
             await response.prepare(request)
-            with self._answering(request):
-                async for chunk in answer.content.iter_any():
-                    await response.write(chunk)
+            async for chunk in answer.content.iter_any():
+                await response.write(chunk)
             return response
 
 
