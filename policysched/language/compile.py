@@ -148,7 +148,7 @@ def warn_spread(checker: Checker, span: Span, program: Program) -> None:
         rest = program.missing_arm or 0.0
         low, high = min(low, rest), max(high, rest)
     least, most = (min(max(end, 0.0), float(HIGHEST)) for end in (low, high))
-    if most - least > 1:
+    if most - least >= 1:
         return
     variant = "range" if least < most else "low" if most <= 0 else "high" if least >= HIGHEST else ""
     checker.report("W0707", span, variant, low=f"{least:g}", high=f"{most:g}")

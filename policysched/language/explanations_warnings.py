@@ -53,7 +53,7 @@ WARNING_EXPLANATIONS: Final[Mapping[str, Explanation]] = {
         'filters:\n- name: model\n  require: \'node.labels["gpu"] == "A100"\'\n',
     ),
     "W0707": Explanation(
-        "A score gives every node the same number, or numbers at most one point apart.",
+        "A score gives every node the same number, or numbers less than one point apart.",
         "Scores run from 0 to 100 and are clipped there: a share between 0 and 1 is next to nothing beside the other "
         "plugins' scores, and a number that reads nothing of nodes prefers none of them. A share becomes a score with "
         "scale(x, 0%, 100%).",

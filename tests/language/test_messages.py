@@ -281,8 +281,8 @@ def test_messages_are_these(code: str) -> None:
         values = {"input": "node.zone", "value": "a", "node": "n1"}
         texts = [diagnose(code, "node.zone", Span(0, 9), variant, **values) for variant in ("", "value", "number")]
         shown = [render(one, "node.zone", "policy") for one in texts]
-    if code in {"W0709", "W0710"}:
-        shown = [render(diagnose(code, "a", Span(0, 1), name="a"), "a", "policy")]
+    if code in {"W0706", "W0709", "W0710"}:
+        shown = [render(diagnose(code, "a", Span(0, 1), name="a", character="U+200B, zero width space"), "a", "policy")]
     if code == "E0100":
         shown += [render(item, "", "cases") for item in compile_cases([], Environment("score")).diagnostics]
     path = FOLDER / f"{code}.txt"
