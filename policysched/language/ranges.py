@@ -22,7 +22,7 @@ POSITIVE: Final = (0.0, math.inf)
 NO_YES: Final = (0.0, 1.0)
 """Conditions are 0 where they are not true and 1 where they are; (0, 0) is never true."""
 NEVER: Final = (0.0, 0.0)
-USUAL_SHARE: Final = (0.0, 1.0 - 2.0**-40)
+USUAL_SHARE: Final = (2.0**-40, 1.0 - 2.0**-40)
 """What a share of a resource usually is: less than all of it apart between any two nodes."""
 _SHARES: Final = frozenset({"free", "requested"})
 _SIGNED: Final = frozenset({"free", "priority", "age"})

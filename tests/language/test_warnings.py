@@ -45,7 +45,7 @@ def warnings_of(compiled: Compiled) -> list[str]:
         ('node.free["a.com/x"] / node.allocatable["a.com/x"]', "score", Want.NUMBER, ["W0707"]),
         ("100 * node.free.cpu / node.allocatable.cpu", "score", Want.NUMBER, []),
         ("1 - node.free.cpu / node.allocatable.cpu", "score", Want.NUMBER, ["W0707"]),
-        ("clamp(node.free.cpu / 1000m, 99, 100)", "score", Want.NUMBER, ["W0707"]),
+        ("clamp(node.free.cpu / 1000m, 99.5, 100)", "score", Want.NUMBER, ["W0707"]),
         ("-node.allocatable.pods", "score", Want.NUMBER, ["W0707"]),
         ("100 + node.requested.pods", "score", Want.NUMBER, ["W0707"]),
         ("normalize(node.free.cpu)", "score", Want.NUMBER, []),
