@@ -63,6 +63,8 @@ class Quantity:
                 return self
             if self.mantissa == 0:
                 return other
+            if self.exponent == other.exponent and MIN <= (total := self.mantissa + other.mantissa) <= MAX:
+                return Quantity(total, self.exponent)
         low = min(self.exponent, other.exponent)
         left, right = self._at(low), other._at(low)
         fits = all(MIN <= part <= MAX for part in (left, right, left + right))

@@ -95,9 +95,9 @@ def placed_nonzero(pod: Pod) -> tuple[int, int]:
     Missing: a container without a request counts as 100m and 200Mi; where the pod as a whole has requests,
     only for a resource that neither the pod nor a container names.
     """
-    amounts = pod_amounts(pod, use_status=True)
     missing = DEFAULT_AMOUNTS
     if _has_pod_level_requests(pod):
+        amounts = pod_amounts(pod, use_status=True)
         missing = {name: amount for name, amount in DEFAULT_AMOUNTS.items() if name not in amounts}
     if missing:
         amounts = pod_amounts(pod, use_status=True, missing=missing)

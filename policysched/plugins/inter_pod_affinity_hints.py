@@ -24,6 +24,8 @@ def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
         return True
     if any(one is not None and not leaves_a_place(one) for one in (old, new)):
         return False
+    if not _concerns(old or new, pod):
+        return False
     return _comes(pod, old, new, cluster) or (old is not None and _goes(pod, old, new, cluster))
 
 
@@ -45,6 +47,21 @@ def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa
     terms = pod_terms(pod)
     own = any(term.reads_namespaces for term in (*terms.affinity, *terms.anti_affinity))
     return own or cluster.statements.read_namespaces
+
+
+def _concerns(changed: Pod | None, waiting: Pod) -> bool:
+    """Tell whether a pod's terms may be about another, by namespaces alone, or those of the other about it."""
+    if changed is None or changed.metadata.namespace == waiting.metadata.namespace or _keeps_away(changed):
+        return True
+    affinity = waiting.spec.affinity
+    sorts = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity is not None else ()
+    terms = (term for sort in sorts if sort is not None for term in sort.required)
+    return any(term.namespaces or term.namespace_selector is not None for term in terms)
+
+
+def _keeps_away(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and affinity.pod_anti_affinity is not None
 
 
 def _repelling(pod: Pod, cluster: Cluster) -> list[AffinityTerm]:

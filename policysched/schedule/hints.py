@@ -67,10 +67,15 @@ class Interests:
 NO_INTERESTS = Interests()
 
 
-def judge(queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster) -> Verdict:
-    """Say what a change means for a pod, given the matching hints of its profile."""
+def judge(queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster, *, asks: bool = True) -> Verdict:
+    """Say what a change means for a pod, given the matching hints of its profile.
+
+    Without asking them, each that matches says that the change helps.
+    """
     if not queued.rejectors and not queued.pending:
         return Verdict.BACKOFF
+    if not asks:
+        return Verdict.STAY if matching.keys().isdisjoint(queued.rejectors | queued.pending) else Verdict.BACKOFF
     if any(_helps(queued, plugin, change, matching, cluster) for plugin in queued.pending):
         return Verdict.NOW
     if any(_helps(queued, plugin, change, matching, cluster) for plugin in queued.rejectors):

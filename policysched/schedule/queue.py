@@ -19,6 +19,7 @@ from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugi
 from policysched.language.pausing import Pausing, finished
 from policysched.model.objects import Pod
 from policysched.schedule.alarms import Alarms
+from policysched.schedule.asking import Asking
 from policysched.schedule.backoff import WINDOW, Backoff
 from policysched.schedule.hints import NO_INTERESTS, Interests, Matching, Verdict, judge, label
 from policysched.schedule.inflight import Flight, InFlight, Occurrence
@@ -52,6 +53,7 @@ class Queue:
         self._places = Places(clock, sort, profiles, backoff or Backoff())
         self._in_flight = InFlight()
         self._alarms = Alarms(clock, cluster)
+        self._asking = Asking(clock)
         now = clock.monotonic()
         self._next_window, self._next_sweep = math.floor(now) + WINDOW, now + SWEEP
 
@@ -192,12 +194,7 @@ class Queue:
                 concerned.update((queued.identity, (queued, matching)) for queued in held)
         if interesting:
             self._in_flight.record(Occurrence(change))
-        moved = 0
-        for queued, matching in concerned.values():
-            verdict = judge(queued, change, matching, self._cluster)
-            if verdict is not Verdict.STAY:
-                moved += self._places.requeue(queued, verdict, label(change))
-        return moved
+        return self._judge_all(change, concerned.values()) if concerned else 0
 
     def move_rejected_by(self, plugins: frozenset[str]) -> int:
         """Requeue the pods that these plugins had rejected, because the plugins changed; count them."""
@@ -263,11 +260,20 @@ class Queue:
         self._places.on_ready = on_ready
 
     def _reconsider(self, queued: QueuedPod, change: Change) -> None:
-        if change.nothing:
-            return
-        verdict = judge(queued, change, self._interests(queued).matching(change), self._cluster)
-        if verdict is not Verdict.STAY:
-            self._places.requeue(queued, verdict, label(change))
+        if not change.nothing:
+            self._judge_all(change, [(queued, self._interests(queued).matching(change))])
+
+    def _judge_all(self, change: Change, concerned: Iterable[tuple[QueuedPod, Matching]]) -> int:
+        """Requeue the pods that a change may help, by their matching hints; count them."""
+        moved, event = 0, label(change)
+        self._asking.start(change)
+        for queued, matching in concerned:
+            asks = self._asking.permits(queued)
+            verdict = judge(queued, change, matching, self._cluster, asks=asks)
+            if verdict is not Verdict.STAY:
+                moved += self._places.requeue(queued, verdict, event)
+        self._asking.stop()
+        return moved
 
     def _replay(self, flight: Flight) -> Verdict:
         queued = flight.queued
@@ -289,7 +295,11 @@ class Queue:
     def _weigh(self, queued: QueuedPod, occurrence: Occurrence) -> Verdict:
         if occurrence.change is not None:
             matching = self._interests(queued).matching(occurrence.change)
-            return judge(queued, occurrence.change, matching, self._cluster)
+            self._asking.start(occurrence.change)
+            asks = self._asking.permits(queued)
+            verdict = judge(queued, occurrence.change, matching, self._cluster, asks=asks)
+            self._asking.stop()
+            return verdict
         pushed = occurrence.only or occurrence.plugins & (queued.rejectors | queued.pending)
         return Verdict.BACKOFF if pushed else Verdict.STAY
 

@@ -53,6 +53,9 @@ class QueuedPod:
     flushed: bool = False
     """True where it is tried again only because it had waited for so long."""
     place: Place = Place.NOWHERE
+    size: int = 0
+    """How much the version `measured` of the pod states that hints look at. Units: bytes."""
+    measured: Pod | None = None
 
     @property
     def profile(self) -> str:

@@ -212,9 +212,11 @@ class Cluster:
             row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
             return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
         confirmed, row = placed.assumed, placed.row
-        if weighs_differently(old, pod) or is_another_kind(old, pod):
+        weighs = weighs_differently(old, pod)
+        if weighs or is_another_kind(old, pod):
             self._displace(identity)
-            row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
+            measured = None if weighs else placed.footprint
+            row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), measured, assumed=False)
         else:
             placed.pod, placed.assumed = pod, False
         if confirmed:

@@ -23,6 +23,7 @@ from policysched.model.objects import (
 from policysched.model.objects import Node as NodeObject
 from policysched.state.amounts import MEMORY
 from policysched.state.differences import pod_difference
+from policysched.state.footprint import Footprint, footprint
 from tests.build import cluster, node, pod
 
 CPU = {"cpu": "1", "memory": "1Gi"}
@@ -267,3 +268,23 @@ def test_a_status_that_changes_no_weight_costs_nothing() -> None:
     assert made.set_pod(newer).nothing
     assert made.journal.position == position
     assert made.pods.by_id["default.p"].pod is newer
+
+
+def test_placed_pod_is_measured_again_only_when_what_it_takes_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def counting(of: Pod) -> Footprint:
+        measured.append(of.metadata.resource_version)
+        return footprint(of)
+
+    monkeypatch.setattr("policysched.state.cluster.footprint", counting)
+    made = cluster(node("n"))
+    placed = pod("a", on="n", requests={"cpu": "300m"})
+    made.set_pod(placed)
+    labelled = replace(placed, metadata=replace(placed.metadata, labels={"new": "label"}, resource_version="2"))
+    assert made.set_pod(labelled).action is Action.UPDATE_POD_LABEL
+    assert (measured, cpu(made, "n")) == ([""], 300)
+    held = ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": "500m"}))
+    resized = with_status(labelled, container_statuses=[held])
+    made.set_pod(replace(resized, metadata=replace(labelled.metadata, labels={}, resource_version="3")))
+    assert (measured, cpu(made, "n")) == (["", "3"], 500)
