@@ -159,11 +159,15 @@ def several(count: int, make: Callable[[int], Object]) -> list[Object]:
     return [make(number) for number in range(count)]
 
 
+WRAPPING = [{"memory": "5Ei"}, {"memory": "5Ei"}]
 BIG = [{"memory": "4Ei"}, {"memory": "4Ei"}]
 MOST = [{"memory": str(INT64_MAX)}, {"memory": "1Gi", "cpu": "1"}]
 HOSTILE = (
     Hostile("two containers of 4Ei", lambda: [placed(pod("big-0", requests=BIG)), pod("big-1", requests=BIG)]),
     Hostile("int64 max and more", lambda: [placed(pod("most-0", requests=MOST)), pod("most-1", requests=MOST)]),
+    Hostile(
+        "two containers of 5Ei", lambda: [placed(pod("wrap-0", requests=WRAPPING)), pod("wrap-1", requests=WRAPPING)]
+    ),
     Hostile("memory: 1e400", lambda: [pod("huge", requests=[{"memory": "1e400"}])]),
     Hostile(
         "5,000 extended resources",

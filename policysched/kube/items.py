@@ -144,7 +144,7 @@ class Items(Generic[T]):
             old = self._known.get((namespace, name))
             if old is None or old.metadata.uid != metadata.uid:
                 raise ObjectError(
-                    self._watched.name, _text((namespace, name)), "another one has its UID", "metadata.uid"
+                    self._watched.kind, _text((namespace, name)), "another one has its UID", "metadata.uid"
                 )
 
     def _keep(self, key: Key, obj: T) -> None:

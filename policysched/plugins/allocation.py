@@ -5,7 +5,8 @@ Knows columns of amounts. Two readings of "taken" exist in kube-scheduler: with 
 
 Amounts are ordinary as long as no percentage of them can wrap around in 64 bits and none is below 0. Strategies are
 quick for those and have a second way for all others, which does step by step what kube-scheduler's int64 do. A score
-may leave 0 to 100 there; what that means for the pod is decided where scores are added up.
+may leave 0 to 100 there, which fails the cycle of a pod that asks for such amounts itself. An ordinary pod does not pay
+for what others put on a node: that node scores 0 for it.
 
 Source: plugins/noderesources/resource_allocation.go, v1.36.
 """
@@ -19,7 +20,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Cluster, Rows, Scores
+from policysched.framework import MAX_NODE_SCORE, Cluster, Rows, Scores
 from policysched.model.names import is_scalar_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amount
@@ -158,7 +159,9 @@ class SharedScores:
 def _score_rows(wanted: Wanted, of_rows: Strategy, rows: Rows) -> NDArray[np.signedinteger]:
     """Score rows, in 16 bits where no score can leave 0 to 100."""
     scores = of_rows(wanted, rows)
-    return scores.astype(np.int16) if wanted.surely_ordinary else scores
+    if wanted.surely_ordinary:
+        return scores.astype(np.int16)
+    return np.where((scores < 0) | (scores > MAX_NODE_SCORE), 0, scores) if wanted.ordinary else scores
 
 
 def _score_row(wanted: Wanted, of_row: OnRow, row: int) -> int | None:

@@ -53,10 +53,23 @@ def compare(oracle: Oracle, cases: Iterable[Case], folder: Path) -> None:
     for case in cases:
         theirs = oracle.decide(case)
         survey.add(case, theirs)
-        if differences(ours(case), theirs):
+        if not _stray(case, theirs) and differences(ours(case), theirs):
             failing.append(case)
     print(survey.text())  # noqa: T201 - shown with a failure, or with -rP
     assert not failing, report(oracle, failing, folder)
+
+
+def _stray(case: Case, theirs: Case) -> bool:
+    """Whether kube-scheduler's scores are invalid for amounts that others put on a node; ours are 0 there.
+
+    All but scores has to be the same still: where one node is feasible, kube-scheduler does without scores.
+    """
+    if theirs["result"] == "Error":
+        return "returns an invalid score" in theirs["error"] and ours(case)["result"] == "Scheduled"
+    if "scores" in theirs or theirs["result"] != "Scheduled":
+        return False
+    made = {key: value for key, value in ours(case).items() if key not in {"scores", "total"}}
+    return not differences(made, theirs)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -6,6 +6,7 @@ import pytest
 
 from policysched.framework import Cluster, Mask, Scores
 from policysched.model.objects import Affinity, NodeAffinity, NodeSelectorTerm, PreferredSchedulingTerm, Requirement
+from policysched.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from policysched.plugins.node_affinity import NodeAffinity as Plugin
 from policysched.plugins.node_resources_fit import NodeResourcesFit
 from policysched.schedule.record import make_record
@@ -55,14 +56,36 @@ def test_the_only_feasible_node_is_not_scored() -> None:
     assert (decision.failed, decision.node) == (False, "a")
 
 
+ODD = [["-1e15"], ["5Ei", "5Ei"], ["9223372036854775807", "1Ei"], ["4Ei", "4Ei", "3Ei"]]
+
+
+@pytest.mark.parametrize("memory", ODD)
+@pytest.mark.parametrize("plugin", [NodeResourcesFit, NodeResourcesBalancedAllocation])
+def test_no_ordinary_pod_pays_for_what_others_put_on_a_node(memory: list[str], plugin: type) -> None:
+    """Sums that wrap make a node look emptier than empty; whoever puts them there must not stop the others."""
+    around = nodes("a", "b")
+    made = engine(around, (), [(plugin(), 1)])
+    for number, amount in enumerate(memory):
+        around.set_pod(pod(f"odd-{number}", on="a", requests={"memory": amount}))
+    decision = made.decide(pod(requests={"cpu": "1", "memory": "1Gi"}))
+    assert not decision.failed
+    assert decision.node
+
+
+def test_a_pod_pays_for_what_it_asks_itself() -> None:
+    around = nodes("a", "b")
+    around.set_pod(pod("odd", on="a", requests={"memory": "-1e15"}))
+    failed = engine(around, (), [(NodeResourcesFit(), 1)]).decide(pod(requests={"memory": "-1e15"}))
+    assert failed.error().startswith('applying score defaultWeights on Score plugins: plugin "NodeResourcesFit"')
+
+
 def test_a_score_that_comes_back_into_range_counts_again() -> None:
-    """A pod that requests less than nothing makes a node look emptier than empty."""
+    """A pod that requests less than nothing makes a node look emptier than empty: it scores 0 there."""
     around = nodes("a", "b")
     made = engine(around, (), [(NodeResourcesFit(), 1)])
     assert made.decide(pod()).node in "ab"
     around.set_pod(pod("odd", on="a", requests={"memory": "-1e15"}))
-    failed = made.decide(pod())
-    assert failed.error().startswith('applying score defaultWeights on Score plugins: plugin "NodeResourcesFit"')
+    assert made.decide(pod()).node == "b"
     around.remove_pod("default.odd")
     around.set_pod(pod("even", on="a", requests={"memory": "1Gi"}))
     assert made.decide(pod()).node == "b"
