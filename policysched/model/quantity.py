@@ -114,8 +114,11 @@ class Quantity:
         return Quantity(_away_from_zero(self.mantissa, _MILLI - self.exponent), _MILLI, wide=self.wide)
 
     def text(self) -> str:
-        """Write the number so that it reads back as the same one."""
-        return f"{self.mantissa}e{self.exponent}" if self.exponent else str(self.mantissa)
+        """Write the number so that it reads back as the same one, in the same form."""
+        digits = str(self.mantissa)
+        zeros = max(0, _NARROW_DIGITS + 1 - len(digits.removeprefix("-"))) if self.wide else 0
+        exponent = self.exponent - zeros
+        return f"{digits}{'0' * zeros}" + (f"e{exponent}" if exponent else "")
 
     def _at(self, exponent: int) -> int:
         return self.mantissa * int(10 ** (self.exponent - exponent))

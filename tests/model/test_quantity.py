@@ -170,9 +170,10 @@ def test_rounding_to_milli_goes_away_from_zero(amount: str, rounded: str) -> Non
     assert parse(amount).rounded_to_milli().exponent >= -3
 
 
-@pytest.mark.parametrize("amount", ["0", "1", "-5", "1500u", "2k", "1.5Gi", "3Ei"])
+@pytest.mark.parametrize("amount", ["0", "1", "-5", "1500u", "2k", "1.5Gi", "-0.4883Gi", "3Ei", "1e30", "1" * 30])
 def test_text_of_a_quantity_reads_back_as_the_same(amount: str) -> None:
     assert parse(parse(amount).text()).equals(parse(amount))
+    assert parse(parse(amount).text()).wide is parse(amount).wide
 
 
 def test_zero_is_the_neutral_amount() -> None:
