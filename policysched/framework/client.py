@@ -78,7 +78,7 @@ class Client(Protocol):
         """
 
     async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
-        """Write a policy's status as a merge patch against that version of the object.
+        """Write a policy's status in place of the one it has, against that version of the object.
 
         Raises:
             ApiError: the server refused; status 409 where the object moved on.

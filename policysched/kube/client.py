@@ -16,7 +16,7 @@ from policysched.framework import ApiError, Event
 from policysched.kube.events import EventWriter
 from policysched.kube.resources import POLICIES_PATH
 from policysched.kube.retry import Pacing, Retry, passes
-from policysched.kube.transport import JSON, MERGE_PATCH, STRATEGIC_PATCH, Transport
+from policysched.kube.transport import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Transport
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 
@@ -141,13 +141,14 @@ class KubeClient:
         await self._patch(path, body, STRATEGIC_PATCH)
 
     async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
-        """Write a policy's status as a merge patch against that version of the object.
+        """Write a policy's status in place of the one it has, against that version of the object.
 
         Raises:
             ApiError: the server refused; status 409 where the object moved on.
         """
-        body = _ENCODER.encode({"metadata": {"resourceVersion": resource_version}, "status": status})
-        await self._patch(f"{POLICIES_PATH}/{name}/status", body, MERGE_PATCH)
+        version = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}
+        body = _ENCODER.encode([version, {"op": "add", "path": "/status", "value": status}])
+        await self._patch(f"{POLICIES_PATH}/{name}/status", body, JSON_PATCH)
 
     async def annotate_policy(self, name: str, resource_version: str, annotations: dict[str, str]) -> str:
         """Write annotations of a policy as a merge patch against that version of the object; give its new version.

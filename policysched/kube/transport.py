@@ -23,6 +23,7 @@ from policysched.outages import LOST, describe
 
 JSON = "application/json"
 HTML = "text/html"
+JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_TIMEOUT = 30.0

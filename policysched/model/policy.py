@@ -28,6 +28,8 @@ LAST_GOOD: Final = "policysched.io/last-good"
 Mode = Literal["Enforce", "Shadow", "Disabled"]
 Normalize = Literal["None", "Max"]
 Weight = Annotated[int, Meta(ge=0, le=100)]
+MOST_STATUS: Final = 512 * 1024
+"""The longest status that is read: ours are shorter, and reading one takes longer than leaving it out. Units: bytes."""
 Expression = int | str
 """What a field takes that may be a number or an expression."""
 
@@ -170,11 +172,13 @@ class LastGood(Struct, frozen=True):
 
 
 def decode_policy(raw: bytes | Mapping[str, Any]) -> Policy:
-    """Decode a policy; a status that cannot be read counts as empty.
+    """Decode a policy; a status that cannot be read, or is longer than any of ours, counts as empty.
 
     Raises:
         ObjectError: a field has the wrong type or is missing; `field` says which.
     """
+    if isinstance(raw, bytes) and len(raw) > MOST_STATUS:
+        raw = _without_long_status(raw)
     try:
         return decode(Policy, KIND, raw)
     except ObjectError as error:
@@ -182,6 +186,18 @@ def decode_policy(raw: bytes | Mapping[str, Any]) -> Policy:
             raise
         plain = decode(dict[str, Any], KIND, raw)
         return decode(Policy, KIND, {key: value for key, value in plain.items() if key != "status"})
+
+
+def _without_long_status(raw: bytes) -> bytes:
+    """Leave out a status that is too long, of what can be taken apart."""
+    try:
+        parts = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return raw
+    if len(bytes(parts.get("status", b""))) <= MOST_STATUS:
+        return raw
+    del parts["status"]
+    return msgspec.json.encode(parts)
 
 
 def last_good_text(policy: Policy, generation: int, spec: PolicySpec) -> str:

@@ -19,6 +19,8 @@ from policysched.rules.store import Entry
 from policysched.visible import visible
 
 MAX_DIAGNOSTICS = 50
+MOST_OF_OTHERS = 64 * 1024
+"""How long the entries of other installations may be that are written back. Units: bytes of JSON."""
 DEEPEST = 16
 """How deep a status of ours is nested at most, its spec included."""
 _REASONS = {"E01": "SyntaxError", "E02": "NameError", "E03": "TypeError", "E04": "ScopeError", "E05": "RuleError"}
@@ -71,14 +73,6 @@ def differs(policy: Policy, status: Status, *, about_nodes: bool = False) -> boo
     """
     written = msgspec.to_builtins(policy.status)
     return _comparable(written, about_nodes) != _comparable(status, about_nodes)
-
-
-def replacing(old: Any, new: Any) -> Any:
-    """Give what turns an old value into the new one when it is merged: null for every key that goes."""
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return new
-    gone = dict.fromkeys(old.keys() - new.keys())
-    return {**gone, **{key: replacing(old.get(key), value) for key, value in new.items()}}
 
 
 def _comparable(status: Status, about_nodes: bool) -> Status:
@@ -144,7 +138,8 @@ def _since(conditions: Iterable[PolicyCondition], kind: str, value: str) -> str 
 
 
 def _instances(policy: Policy, instance: str, generation: int, inputs: Iterable[Presence]) -> list[Status]:
-    others = [msgspec.to_builtins(one) for one in policy.status.instances if one.name != instance]
+    written = [one for one in policy.status.instances if one.name != instance]
+    others = msgspec.to_builtins(written) if len(msgspec.json.encode(written)) <= MOST_OF_OTHERS else []
     own: Status = {"name": instance, "activeGeneration": generation, "inputs": [_input(one) for one in inputs]}
     own = {key: value for key, value in own.items() if value != []}
     return sorted([*others, own], key=lambda one: str(one["name"]))

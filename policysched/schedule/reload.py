@@ -12,13 +12,11 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-import msgspec
-
 from policysched.framework import ApiError, Client, Clock
 from policysched.language.pausing import Pausing
 from policysched.model.policy import LAST_GOOD, Policy, last_good_text
 from policysched.rules.policyset import PolicySet
-from policysched.rules.status import differs, make_status, replacing
+from policysched.rules.status import differs, make_status
 from policysched.rules.store import Entry, PolicyStore, plugin_name
 from policysched.rules.surveys import Surveys
 from policysched.schedule.scheduler import Scheduler
@@ -285,10 +283,8 @@ class Reloader:
 
     async def _write(self, policy: Policy, version: str, status: dict[str, object]) -> bool:
         """Write a status; tell whether that is settled: on a conflict the newer object brings its own turn."""
-        absent = dict.fromkeys(("activeGeneration", "activeSpec"))  # also where the status could not be read
-        patch = absent | replacing(msgspec.to_builtins(policy.status), status)
         try:
-            await self._client.set_policy_status(policy.name, version, patch)
+            await self._client.set_policy_status(policy.name, version, status)
         except ApiError as error:
             if error.status in {404, 409}:
                 return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 
@@ -174,3 +175,25 @@ async def test_status_written_by_another_installation_is_kept(server: Server, sc
     status = await server.policy_says("pin", 2, Active="Enforce")
     assert status["instances"] == [other, {"name": "kube-system/policysched", "activeGeneration": 2}]
     await until(lambda: server.get("SchedulingPolicy", "pin"), lambda obj: obj["metadata"]["generation"] == 2)
+
+
+def _nested(depth: int) -> Json:
+    junk: Json = {}
+    for _ in range(depth):
+        junk = {"f": junk}
+    return junk
+
+
+@pytest.mark.parametrize("junk", [_nested(200), {"much": "x" * 600_000}], ids=["deep", "long"])
+async def test_status_that_nobody_reads_is_replaced_once(server: Server, running: Running, junk: Json) -> None:
+    await server.load(node("n1"), only("pin", "n1"))
+    async with running():
+        good = await server.policy_says("pin", 1, Active="Enforce")
+        await server.patch("SchedulingPolicy", "pin", {"status": {"activeSpec": {"junk": junk}}}, "/status")
+        await until(
+            lambda: server.get("SchedulingPolicy", "pin"),
+            lambda seen: seen["status"].get("activeSpec") == good["activeSpec"] and "conditions" in seen["status"],
+        )
+        before = (await server.get("SchedulingPolicy", "pin"))["metadata"]["resourceVersion"]
+        await asyncio.sleep(2.5)
+        assert (await server.get("SchedulingPolicy", "pin"))["metadata"]["resourceVersion"] == before

@@ -58,8 +58,10 @@ async def test_condition_is_patched_alone_for_this_pod_only(kube: Kube) -> None:
 async def test_policy_status_is_patched_against_its_version(kube: Kube) -> None:
     kube.server.on("PATCH", POLICY_STATUS, OK)
     await client(kube).set_policy_status("pin", "77", {"activeGeneration": 2})
-    assert kube.server.bodies("PATCH") == [{"metadata": {"resourceVersion": "77"}, "status": {"activeGeneration": 2}}]
-    assert kube.server.asked[0].headers["Content-Type"] == "application/merge-patch+json"
+    version = {"op": "replace", "path": "/metadata/resourceVersion", "value": "77"}
+    status = {"op": "add", "path": "/status", "value": {"activeGeneration": 2}}
+    assert kube.server.bodies("PATCH") == [[version, status]]
+    assert kube.server.asked[0].headers["Content-Type"] == "application/json-patch+json"
 
 
 @pytest.mark.parametrize(

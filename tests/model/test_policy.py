@@ -9,9 +9,11 @@ import pytest
 from policysched.model.decode import ObjectError
 from policysched.model.policy import (
     LAST_GOOD,
+    MOST_STATUS,
     LastGood,
     Policy,
     PolicySpec,
+    PolicyStatus,
     decode_last_good,
     decode_policy,
     last_good_text,
@@ -157,3 +159,16 @@ def test_policy_of_a_wrong_shape_is_refused_with_its_field(spec: dict[str, Any],
     with pytest.raises(ObjectError) as caught:
         decode_policy({"metadata": {"name": "p"}, "spec": spec})
     assert (caught.value.field, caught.value.reason, caught.value.key) == (field, reason, "p")
+
+
+@pytest.mark.parametrize(("length", "read"), [(MOST_STATUS - 200, True), (MOST_STATUS, False)])
+def test_status_that_is_longer_than_ours_counts_as_empty(length: int, read: bool) -> None:
+    raw = json.dumps(FULL | {"status": {"activeGeneration": 3, "junk": "x" * length}}).encode()
+    decoded = decode_policy(raw)
+    assert decoded.status == (PolicyStatus(active_generation=3) if read else PolicyStatus())
+    assert decoded.spec == decode_policy(FULL).spec
+
+
+def test_long_policy_with_a_long_status_that_is_no_json_is_refused() -> None:
+    with pytest.raises(ObjectError):
+        decode_policy(b'{"metadata":{"name":"a"},"status":{"a":"' + b"x" * MOST_STATUS)

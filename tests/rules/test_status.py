@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
+from msgspec.structs import replace
 
 from policysched.language.diagnostics import Diagnostic
-from policysched.model.policy import decode_policy
+from policysched.model.policy import PolicyInput, PolicyInstance, decode_policy
 from policysched.rules.compile import compile_policy
 from policysched.rules.presence import Survey
-from policysched.rules.status import ABOUT_NODES, differs, make_status
+from policysched.rules.status import ABOUT_NODES, MOST_OF_OTHERS, differs, make_status
 from policysched.rules.store import Entry
 from tests.rules.build import filtering, policy
 
@@ -51,3 +53,12 @@ def test_a_count_of_warnings_about_nodes_alone_is_not_worth_writing() -> None:
 def test_an_earlier_generation_without_a_number_is_not_called_generation_0() -> None:
     assert _messages(make_status(_entry(7, broken=True), "a", NOW))[1] == "generation 7 stays in force"
     assert _messages(make_status(_entry(0, broken=True), "a", NOW))[1] == "an earlier generation stays in force"
+
+
+@pytest.mark.parametrize(("length", "kept"), [(1000, True), (MOST_OF_OTHERS, False)])
+def test_entries_of_others_are_written_back_unless_they_are_long(length: int, kept: bool) -> None:
+    entry = _entry()
+    other = PolicyInstance(name="b", inputs=[PolicyInput(name="x" * length)])
+    written = replace(entry.policy, status=replace(entry.policy.status, instances=[other]))
+    status = make_status(Entry(written, entry.result, entry.active), "a", NOW)
+    assert [one["name"] for one in status["instances"]] == (["a", "b"] if kept else ["a"])

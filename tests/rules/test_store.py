@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from policysched.model.policy import Policy, decode_policy
-from policysched.rules.status import MAX_DIAGNOSTICS, differs, make_status, replacing
+from policysched.rules.status import MAX_DIAGNOSTICS, differs, make_status
 from policysched.rules.store import PolicyStore
 from tests.rules.build import Spec, filtering, policy, scoring
 
@@ -310,16 +310,3 @@ def test_a_spec_that_means_the_same_takes_force_under_its_new_generation() -> No
     assert entry.active is not None
     assert (entry.active.generation, entry.active) == (2, entry.result.policy)
     assert not apply(store, policy(generation=2, **GOOD))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "patch"),
-    [
-        (None, {"a": 1}, {"a": 1}),
-        ({"a": 1, "b": {"c": 1, "d": 2}}, {"b": {"d": 3}}, {"a": None, "b": {"c": None, "d": 3}}),
-        ({"a": [1, 2]}, {"a": [2]}, {"a": [2]}),
-        ({"a": {"b": 1}}, {"a": 1}, {"a": 1}),
-    ],
-)
-def test_a_replacing_patch_takes_away_what_the_new_value_lacks(old: Any, new: Any, patch: Any) -> None:
-    assert replacing(old, new) == patch
