@@ -2,14 +2,15 @@
 
 Every operation counts one for each array it makes: as a scalar, a node or a pod operation by the shape of its result.
 What stands in `node.pods.*` is evaluated for every placed pod, so there whatever is no scalar is a pod operation.
-Reading a column is free. There is no second count at run time.
+Reading a column is free. Functions of strings that differ between rows count as many as they take the time of. There is no second count at run time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from policysched.language.lengths import MAX_TEXT
 from policysched.language.typed import AGGREGATES, TALLIES, Op, Typed
 from policysched.language.types import Shape
 
@@ -36,6 +37,12 @@ _WEIGHTS: Final[Mapping[Op, int]] = {
 _CHAINS: Final = frozenset({Op.AND, Op.OR, Op.CONCAT, Op.LEAST, Op.GREATEST})
 # Numbering the domains, and giving each row its own.
 _DOMAINS: Final = 2
+# Strings that differ between rows are put together, read and matched one by one: so many operations over columns take as
+# long as one of these.
+_JOINED: Final = 16
+_VERSION: Final = 8
+_GLOB_CHARACTERS: Final = 4
+_LOOKED_THROUGH: Final = 64
 # Where a graph is evaluated: on the rows that are asked about, on all nodes, on the placed pods.
 _ROWS, _ALL, _PODS = range(3)
 _PLACES: Final[Mapping[Op, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.fromkeys(TALLIES, _PODS)}
@@ -43,9 +50,27 @@ _PLACES: Final[Mapping[Op, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.fr
 
 def operations(node: Typed) -> int:
     """Return how many operations a node is, its arguments not counted."""
+    texts = _TEXTS.get(node.op)
+    if texts is not None and any(arg.type.shape is not Shape.SCALAR for arg in node.args):
+        return texts(node)
     if node.op in _CHAINS:
         return max(1, len(node.args) - 1)
     return _WEIGHTS.get(node.op, 1) + (_DOMAINS if node.op in AGGREGATES and node.args else 0)
+
+
+def _glob_operations(node: Typed) -> int:
+    """Count by the characters of the pattern that can match at all, and those of a long text that `?` looks through."""
+    text, pattern = node.args
+    most, long = min(pattern.length.most, text.length.most, MAX_TEXT), min(text.length.most, MAX_TEXT)
+    plain = isinstance(pattern.data, str) and "?" not in pattern.data
+    return 1 + most // _GLOB_CHARACTERS + (0 if plain else long // _LOOKED_THROUGH)
+
+
+_TEXTS: Final[Mapping[Op, Callable[[Typed], int]]] = {
+    Op.CONCAT: lambda node: _JOINED * sum(arg.type.shape is not Shape.SCALAR for arg in node.args),
+    Op.VERSION: lambda _: _VERSION,
+    Op.GLOB: _glob_operations,
+}
 
 
 def cost_of(roots: Iterable[Typed]) -> Cost:

@@ -9,6 +9,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, cast
 
 import numpy as np
@@ -22,6 +23,8 @@ from policysched.language.versions import canonical
 
 _DECIMAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _LARGEST: Final = math.ldexp(1.0, INPUT_BITS)
+_SHORT: Final = 256
+"""Up to how many characters a text is looked through one by one. Units: characters."""
 
 
 def parse_number(text: str) -> float:
@@ -36,16 +39,17 @@ def matches(text: str, pattern: str) -> bool:
     """Whether a text matches a pattern of `*` and `?`.
 
     Cost: linear in both but for parts of the pattern with `?`, which take a bit of each machine word for each character
-    of the text, once a character of the part.
+    of the text, once a character of the part. A pattern that stands for more characters than there are costs nothing.
     """
-    first, *rest = pattern.split("*")
-    if not rest:
-        return len(text) == len(first) and _fits(text, 0, first)
-    last = rest.pop()
-    position, end = len(first), len(text) - len(last)
-    if position > end or not _fits(text, 0, first) or not _fits(text, end, last):
+    first, rest, last, least = _parts(pattern)
+    if least > len(text) or (last is None and least < len(text)) or not _fits(text, 0, first):
         return False
-    places = _places(text, pattern) if "?" in pattern else {}
+    if last is None:
+        return True
+    position, end = len(first), len(text) - len(last)
+    if not _fits(text, end, last):
+        return False
+    places = _places(text, "".join(rest)) if "?" in pattern and rest else {}
     for part in rest:
         position = _find(text, part, position, end, places)
         if position < 0:
@@ -53,15 +57,32 @@ def matches(text: str, pattern: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=256)
+def _parts(pattern: str) -> tuple[str, tuple[str, ...], str | None, int]:
+    """Divide a pattern at its stars.
+
+    Returns:
+        What stands before the first, between them, and behind the last (None without any), and how many characters a
+        text has at least that matches.
+    """
+    first, *rest = pattern.split("*")
+    least = len(pattern) - len(rest)
+    return (first, tuple(filter(None, rest[:-1])), rest[-1], least) if rest else (first, (), None, least)
+
+
 def _places(text: str, wanted: str) -> dict[str, int]:
     """Return where each of some characters stands in a text, one bit a place."""
-    places = dict.fromkeys(wanted, 0)
-    bit = 1
-    for character in text:
-        if character in places:
-            places[character] |= bit
-        bit <<= 1
-    return places
+    found = dict.fromkeys(wanted, 0)
+    if len(text) <= _SHORT:
+        for place, character in enumerate(text):
+            if character in found:
+                found[character] |= 1 << place
+        return found
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    for character in found.keys() & set(text):
+        bits = np.packbits(codes == ord(character), bitorder="little")
+        found[character] = int.from_bytes(bits.tobytes(), "little")
+    return found
 
 
 def _fits(text: str, start: int, part: str) -> bool:
@@ -75,6 +96,8 @@ def _find(text: str, part: str, start: int, end: int, places: Mapping[str, int])
         return -1 if place < 0 else place + len(part)
     fits = (1 << max(end - start - len(part) + 1, 0)) - 1
     for offset, wanted in enumerate(part, start):
+        if not fits:
+            return -1
         if wanted != "?":
             fits &= places[wanted] >> offset
     return start + (fits & -fits).bit_length() - 1 + len(part) if fits else -1

@@ -43,7 +43,7 @@ class Reloader:
         self._clock = clock
         self._instance = instance
         self.store = PolicyStore(self._failed)
-        self._work: asyncio.Queue[Policy | str] = asyncio.Queue()
+        self._work = _Newest()
         self._unwritten: dict[str, int] = {}
         """Policies whose status is to be written, with how often that failed."""
         self._superseded: dict[str, str] = {}
@@ -292,6 +292,22 @@ class Reloader:
             return False
         self._news.discard(policy.name)
         return True
+
+
+class _Newest(asyncio.Queue[Policy | str]):
+    """The newest that is known of each policy, in the order in which they came to wait: what is older is left out.
+
+    So whoever edits one policy all the time keeps nobody else's waiting.
+    """
+
+    def _init(self, maxsize: int) -> None:  # noqa: ARG002 - as the queue gives it
+        self._queue: dict[str, Policy | str] = {}
+
+    def _put(self, item: Policy | str) -> None:
+        self._queue[item if isinstance(item, str) else item.name] = item
+
+    def _get(self) -> Policy | str:
+        return self._queue.pop(next(iter(self._queue)))
 
 
 def _log_failure(policy: Policy, error: Exception) -> None:

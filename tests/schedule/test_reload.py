@@ -106,6 +106,19 @@ async def test_an_edit_breaks_mends_and_deletes_a_policy() -> None:
         assert stand.written == [("p", 1, 1), ("p", 2, 2), ("p", 3, 2), ("p", 4, 4)]
 
 
+async def test_of_edits_that_wait_only_the_newest_counts_and_no_policy_waits_for_all_of_another() -> None:
+    async with running(policy("a", **OPEN)) as stand:
+        swaps: list[dict[str, int]] = []
+        stand.reloader.on_swap = lambda _: swaps.append(stand.in_force)
+        edits = [policy("a", generation=number, **(GOOD if number % 2 else BAD)) for number in range(2, 100)]
+        await stand.settled(*edits, policy("b", **OPEN), policy("a", generation=100, **GOOD), "c")
+        assert swaps == [{"a": 100}, {"a": 100, "b": 1}]
+        await stand.settled("a", policy("a", generation=1, uid="another", **OPEN))
+        assert (swaps[-1], stand.written[-1]) == ({"a": 1, "b": 1}, ("a", 1, 1))
+        await stand.settled(policy("a", generation=2, uid="another", **GOOD), "a")
+        assert swaps[-1] == {"b": 1}
+
+
 async def test_other_policies_stay_as_they_are() -> None:
     async with running(policy("a", **OPEN), policy("b", **OPEN)) as stand:
         before = stand.reloader.store.get("a")
@@ -204,7 +217,8 @@ async def test_a_broken_edit_is_logged_once_with_its_first_error(caplog: pytest.
         await stand.settled(policy(**GOOD))
         broken = policy(generation=2, filters=[{"name": "f", "require": "node.nome"}])
         written = msgspec.structs.replace(broken, status=msgspec.structs.replace(broken.status, observed_generation=2))
-        await stand.settled(broken, written)
+        await stand.settled(broken)
+        await stand.settled(written)
     said = [line for line in caplog.messages if "stays in force" in line]
     assert len(said) == 1
     assert "policy=p generation=2 has 1 error(s), generation 1 stays in force: E0202 spec.filters[0].require" in said[0]
