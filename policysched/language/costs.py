@@ -43,6 +43,7 @@ _JOINED: Final = 16
 _VERSION: Final = 8
 _GLOB_CHARACTERS: Final = 4
 _LOOKED_THROUGH: Final = 64
+_SHORT: Final = 256
 # Where a graph is evaluated: on the rows that are asked about, on all nodes, on the placed pods.
 _ROWS, _ALL, _PODS = range(3)
 _PLACES: Final[Mapping[Op, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.fromkeys(TALLIES, _PODS)}
@@ -63,7 +64,7 @@ def _glob_operations(node: Typed) -> int:
     text, pattern = node.args
     most, long = min(pattern.length.most, text.length.most, MAX_TEXT), min(text.length.most, MAX_TEXT)
     plain = isinstance(pattern.data, str) and "?" not in pattern.data
-    return 1 + most // _GLOB_CHARACTERS + (0 if plain else long // _LOOKED_THROUGH)
+    return 1 + most // _GLOB_CHARACTERS + (0 if plain or long <= _SHORT else long // _LOOKED_THROUGH)
 
 
 _TEXTS: Final[Mapping[Op, Callable[[Typed], int]]] = {
