@@ -39,7 +39,7 @@ _CHAINS: Final = frozenset({Op.AND, Op.OR, Op.CONCAT, Op.LEAST, Op.GREATEST})
 _DOMAINS: Final = 2
 # Strings that differ between rows are put together, read and matched one by one: so many operations over columns take as
 # long as one of these.
-_JOINED: Final = 16
+_JOINED: Final = 8
 _VERSION: Final = 8
 _GLOB_CHARACTERS: Final = 4
 _LOOKED_THROUGH: Final = 64

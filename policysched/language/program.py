@@ -60,6 +60,9 @@ class Batch:
         self._steps: Steps = tuple(dict.fromkeys(step for root in roots for step in _steps(root)))
         self._evaluates = _fill_quietly if any(node.op in ARITHMETIC for node, _ in self._steps) else _fill
 
+    def __len__(self) -> int:
+        return len(self._steps)
+
     def evaluate(self, frame: Frame) -> None:
         """Have a frame remember the values of the graphs; `evaluate_columns` gives each then."""
         if self._steps:

@@ -205,8 +205,10 @@ class Board:
 
     def _write(self, block: Block, rows: Rows) -> None:
         frame = self._shared.frame(self._shared.nobody, rows)
-        block.batch.evaluate(frame)
+        if frame.has_room(len(block.batch)):
+            block.batch.evaluate(frame)
         for index, line in block.lines:
+            frame.make_room()
             line.write(self, index, rows, frame)
 
     def _grouped(self, lines: Sequence[tuple[int, Line]]) -> list[Block]:

@@ -21,6 +21,11 @@ from policysched.rules.subject import Subject
 from policysched.state.cluster import Cluster
 
 
+MOST_KEPT = 1 << 27
+"""How much of what was worked out on some rows is kept. Units: bytes."""
+_BYTES = 8
+
+
 class Others(Protocol):
     """What is made of other rows, for the pods that agree in what it reads of them."""
 
@@ -47,6 +52,19 @@ class RuleFrame:
         self.rows: int = count_rows(cluster, rows)
         self.feasible = feasible
         self.memo: dict[Any, Any] = dict(subject.scalars)
+
+    def has_room(self, steps: int = 0) -> bool:
+        """Tell whether what was worked out, and so many steps more, takes no more than may be kept."""
+        return (len(self.memo) + steps) * self.rows * _BYTES <= MOST_KEPT
+
+    def make_room(self) -> None:
+        """Forget what graphs gave where it is too much to be kept: it is worked out again where it is asked for.
+
+        Not while a graph is evaluated or asked what it lacks.
+        """
+        if not self.has_room():
+            kept = {key: value for key, value in self.memo.items() if not isinstance(key, Typed)}
+            self.memo = kept | self._subject.scalars
 
     @property
     def now(self) -> float:

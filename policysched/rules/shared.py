@@ -59,7 +59,7 @@ class Shared:
         return self._subject[2]
 
     def frame(self, subject: Subject, rows: Rows) -> RuleFrame:
-        """Give the frame of some rows; asked again before anything changed, the same one.
+        """Give the frame of some rows; asked again before anything changed, the same one while that has room.
 
         Frames of one pod class are kept beside those of no pod, so that a class's arrays go with the next decision.
         """
@@ -69,7 +69,7 @@ class Shared:
             kept = self._frames[place] = (self.version, subject, {})
         key: Hashable = (rows.start, rows.stop) if isinstance(rows, slice) else id(rows)
         frame = kept[2].get(key)
-        if frame is None:
+        if frame is None or not frame.has_room():
             frame = kept[2][key] = RuleFrame(self.cluster, subject, self, rows)
         return frame
 

@@ -10,7 +10,7 @@ Shapes: A lanes, R rows asked for, N rows in use.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -117,7 +117,8 @@ class Sheet(ABC, Generic[LineT]):
         known: Matrix | None = frame.memo.get(self)
         if known is None:
             self._board.refresh()
-            self._batch.evaluate(frame)
+            if frame.has_room(len(self._batch)):
+                self._batch.evaluate(frame)
             known = frame.memo[self] = self._work_out(rows, frame)
         if isinstance(rows, np.ndarray) and rows.size <= FEW:
             self._known = (version, rows, known)
@@ -125,7 +126,16 @@ class Sheet(ABC, Generic[LineT]):
 
     @abstractmethod
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Matrix:
-        """Make the answers of lines, the pod's own having been evaluated."""
+        """Make the answers of lines, the pod's own having been evaluated unless that would be too much at once."""
+
+    def _each_own(self, frame: RuleFrame, ask: Callable[[LineT], Matrix]) -> list[Matrix]:
+        """Ask the pod's own lines one after the other, keeping no more than there is room for."""
+        found = []
+        for line in self._own:
+            frame.make_room()
+            found.append(ask(line))
+        frame.make_room()
+        return found
 
     def _combine(self, combine: np.ufunc, into: Matrix, matrix: Matrix, own: Sequence[Matrix], rows: Rows) -> Matrix:
         """Combine what the lines of each lane say, in the order of rules.
@@ -173,7 +183,7 @@ class FilterSheet(Sheet[FilterLine]):
 
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Codes:
         codes = np.full((self.lanes, frame.rows), FINE, np.int32)
-        own = [rule_codes(line.place, line.rule, frame, line.missing) for line in self._own]
+        own = self._each_own(frame, lambda line: rule_codes(line.place, line.rule, frame, line.missing))
         return done(self._combine(np.minimum, codes, self._board.codes, own, rows))
 
 
@@ -182,7 +192,7 @@ class ScoreSheet(Sheet[ScoreLine]):
 
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Scores:
         total = np.zeros((self.lanes, frame.rows))
-        own = [line.rule.weight * clipped(line.rule, rule_values(line.rule, frame)) for line in self._own]
+        own = self._each_own(frame, lambda line: line.rule.weight * clipped(line.rule, rule_values(line.rule, frame)))
         self._combine(np.add, total, self._board.parts, own, rows)
         weights = [sum(line.rule.weight for line in lines) for lines in self._speaking]
         total /= np.maximum(np.array(weights, np.float64), 1.0)[:, None]

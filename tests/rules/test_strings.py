@@ -25,12 +25,12 @@ MADE = [
 def test_pods_of_any_names_leave_no_strings_behind() -> None:
     placed = [pod(f"placed-{number}", on="n1", labels={"a": f"value-{number}"}) for number in range(20)]
     around = cluster(*NODES, *placed)
-    filters = plugin(filters=[rule for n, text in enumerate(MADE) for rule in filtering(text, f"f{n}")])
+    filters = [plugin(f"p{n}", filters=filtering(text)) for n, text in enumerate(MADE)]
     scores = plugin("q", scores=scoring(["concat(node.name, pod.name) == pod.namespace → 1", "else → 2"]))
     sizes = []
     for number in range(30):
         of = pod(f"{number}", labels={"a": f"b{number}"})
-        assert filtered(filters, of, around) == {}
+        assert [filtered(one, of, around) for one in filters] == [{}] * len(filters)
         assert set(scored(scores, of, around).values()) == {2}
         sizes.append(len(around.strings))
     assert sizes == sizes[:1] * 30
