@@ -2,7 +2,8 @@
 
 Every operation counts one for each array it makes: as a scalar, a node or a pod operation by the shape of its result.
 What stands in `node.pods.*` is evaluated for every placed pod, so there whatever is no scalar is a pod operation.
-Reading a column is free. Functions of strings that differ between rows count as many as they take the time of. There is no second count at run time.
+Reading a column is free. Functions of strings that differ between rows count as many as they take the time of. There is
+no second count at run time.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _WEIGHTS: Final[Mapping[Op, int]] = {
 _CHAINS: Final = frozenset({Op.AND, Op.OR, Op.CONCAT, Op.LEAST, Op.GREATEST})
 # Numbering the domains, and giving each row its own.
 _DOMAINS: Final = 2
-# Strings that differ between rows are put together, read and matched one by one: so many operations over columns take as
-# long as one of these.
+# Strings that differ between rows are put together, read and matched one by one: one of these takes as long as so many
+# operations over columns.
 _JOINED: Final = 8
 _VERSION: Final = 8
 _GLOB_CHARACTERS: Final = 4

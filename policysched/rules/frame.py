@@ -20,7 +20,6 @@ from policysched.rules.pod_inputs import Scalar
 from policysched.rules.subject import Subject
 from policysched.state.cluster import Cluster
 
-
 MOST_KEPT = 1 << 27
 """How much of what was worked out on some rows is kept. Units: bytes."""
 _BYTES = 8

@@ -11,8 +11,8 @@ import tracemalloc
 import pytest
 
 from policysched.app.profiles import default_profile
-from policysched.schedule.engine import Engine
 from policysched.rules import frame
+from policysched.schedule.engine import Engine
 from policysched.schedule.record import make_record
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, policy_set, scoring
