@@ -12,9 +12,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from yaml.nodes import Node
 
@@ -27,6 +27,9 @@ from policysched.errors import UsageError
 STDIN: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_FIRST: Final = 1 << 20
+LARGEST: Final = 1 << 31
+"""How large a file may be. Units: bytes."""
 Object = Mapping[str, Any]
 
 
@@ -43,20 +46,31 @@ class Source:
         """The text, as far as the document stands in it."""
         return self.read()
 
-    @cached_property
+    @property
     def lines(self) -> list[str]:
         """The text's lines, ended by what ends a line in YAML."""
-        return LINE_END.split(self.text)
+        return _lines(self.text)
 
-    @cached_property
+    @property
     def starts(self) -> list[int]:
         """The offsets where the lines begin."""
-        return [0, *(found.end() for found in LINE_END.finditer(self.text))]
+        return _starts(self.text)
 
     @cached_property
     def root(self) -> Node:
         """The document's node."""
         return self.compose()
+
+
+@lru_cache(maxsize=1)
+def _lines(text: str) -> list[str]:
+    """Divide a text, once for all the documents in it."""
+    return LINE_END.split(text)
+
+
+@lru_cache(maxsize=1)
+def _starts(text: str) -> list[int]:
+    return [0, *(found.end() for found in LINE_END.finditer(text))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +158,25 @@ def read_bytes(name: str) -> bytes:
     try:
         if not name:
             raise FileNotFoundError
-        return sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
+        if name == STDIN:
+            return _bytes_of(sys.stdin.buffer, name)
+        with Path(name).open("rb") as file:
+            return _bytes_of(file, name)
     except OSError as error:
         raise UsageError(f"{shown(name)}: {why(error)}") from error
+
+
+def _bytes_of(file: BinaryIO, name: str) -> bytes:
+    """Read a file to its end; one that has none (a device, a pipe) is refused and not awaited."""
+    first = file.read(_FIRST)
+    if len(first) < _FIRST:
+        return first
+    if b"\0" in first:
+        raise UsageError(f"{shown(name)}: not a text file")
+    rest = file.read(LARGEST - _FIRST + 1)
+    if len(rest) > LARGEST - _FIRST:
+        raise UsageError(f"{shown(name)}: larger than {LARGEST >> 30} GiB")
+    return first + rest
 
 
 def as_text(data: bytes, file: str) -> str:
@@ -171,9 +201,9 @@ def expand(name: str) -> list[str]:
         UsageError: the folder cannot be read or has no such file.
     """
     path = Path(name)
-    if name in ("", STDIN) or not path.is_dir():
-        return [name]
     try:
+        if name in ("", STDIN) or not path.is_dir():
+            return [name]
         found = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
     except OSError as error:
         raise UsageError(f"{name}: {why(error)}") from error

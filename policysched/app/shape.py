@@ -9,11 +9,13 @@ import copy
 import difflib
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from policysched.app.definition import policy_schema
 from policysched.language import Diagnostic
 from policysched.model.policy import API_VERSION, KIND
+from policysched.sandbox.failures import Cause
 from policysched.sandbox.schema import prune, validate
 
 CODE: Final = "E0001"
@@ -47,6 +49,8 @@ _BOOLEANS: Final = frozenset({"true", "false"})
 _CASE: Final = "a case is a line `guard → number`"
 _ARMS: Final = ("value", "score", "then", "points", "weight")
 _GUARDS: Final = ("when", "if", "guard", "condition", "expression", "require")
+MOST: Final = 100
+"""Of how many fields of an object something is said."""
 _LONGEST: Final = 60
 """How long a text of the user may be that a help repeats. Units: characters."""
 Object = Mapping[str, Any]
@@ -99,7 +103,13 @@ def faults(policy: Object) -> Iterator[Diagnostic]:
     yield from _name_faults(policy.get("metadata"))
     pruned = copy.deepcopy(dict(policy))
     unknown = prune(pruned, policy_schema())
-    causes = list(validate(pruned, policy_schema()))
+    causes = list(islice(validate(pruned, policy_schema()), MOST + 1))
+    yield from _faults_of_fields(policy, unknown[:MOST], causes[:MOST])
+    if len(unknown) > MOST or len(causes) > MOST:
+        yield _fault("", f"more than {MOST} fields are wrong; the others are not shown", None)
+
+
+def _faults_of_fields(policy: Object, unknown: list[str], causes: list[Cause]) -> Iterator[Diagnostic]:
     wrong = tuple(f"{cause.field}." for cause in causes)
     texts = [field for field in unknown if isinstance(_value(policy, field), str)]
     meant = {f"{field.rpartition('.')[0]}.{_meant(field)}" for field in texts}

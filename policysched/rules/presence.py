@@ -7,7 +7,9 @@ keeps a policy from compiling: the nodes may come later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -84,31 +86,35 @@ def _absences(policy: CompiledPolicy, cluster: Cluster) -> Pausing[tuple[Diagnos
         return ()
     bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
     found: dict[Diagnostic, None] = {}
+    keys: KeysOf = lru_cache(maxsize=None)(partial(_keys, cluster))
     for in_text in sites_by_text(policy.spec):
         yield
         for site in in_text:
-            found.update(dict.fromkeys(_warnings(site, bound.get(site.item.path, site.item), cluster)))
+            found.update(dict.fromkeys(_warnings(site, bound.get(site.item.path, site.item), cluster, keys)))
             yield
     return tuple(found)
 
 
-def _warnings(site: Site, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
+def _warnings(site: Site, item: Input, cluster: Cluster, keys: KeysOf) -> Iterator[Diagnostic]:
     present = _present(item, cluster).any()
     if present and site.values:
         yield from _unknown_values(site, item, cluster)
     elif present and site.converted:
         yield from _no_numbers(site, item, cluster)
     elif not present and not site.values and not site.converted:
-        yield _absent(site, item, cluster)
+        yield _absent(site, item, keys)
 
 
-def _absent(site: Site, item: Input, cluster: Cluster) -> Diagnostic:
-    hint = _nearest(item.key, _keys(item, cluster)) if item.key is not None else ""
+def _absent(site: Site, item: Input, keys: KeysOf) -> Diagnostic:
+    hint = _nearest(item.key, keys(item.path[0])) if item.key is not None else ""
     return replace(diagnose("W0705", site.text, site.span, input=item.text, help=hint), field=site.field)
 
 
 def _unknown_values(site: Site, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
-    """Warn of values that no node has: once where that is all of them, else of each."""
+    """Warn of values that no node has: once where that is all of them, else of each that looks misspelt.
+
+    Of some values of a list the nodes may come later; one that looks like what the list has beside it was meant so.
+    """
     known = _values(item, cluster)
     if known is None:
         return
@@ -117,10 +123,17 @@ def _unknown_values(site: Site, item: Input, cluster: Cluster) -> Iterator[Diagn
         hint = next(filter(None, (_nearest(value, known) for value, _ in unknown)), "")
         unknown = [(hint, site.span)]
     else:
-        unknown = [(_nearest(value, known), span) for value, span in unknown]
+        listed = {value for value, _ in site.values}
+        unknown = [(_nearest(value, _others(value, known, listed)), span) for value, span in unknown]
+        unknown = [(hint, span) for hint, span in unknown if hint]
     for hint, span in unknown:
         found = diagnose("W0705", site.text, span, "value", input=item.text, help=hint)
         yield replace(found, field=site.field)
+
+
+def _others(value: str, known: set[str], listed: set[str]) -> set[str]:
+    """Give the values that one may be a misspelling of: those that a list does not have, or that read the same."""
+    return {one for one in known if one not in listed or _folded(one) == _folded(value)}
 
 
 def _no_numbers(site: Site, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
@@ -203,10 +216,13 @@ _TEXTS: Mapping[str, Callable[[Node], Mapping[str, str]]] = {
 }
 
 
-def _keys(item: Input, cluster: Cluster) -> set[str]:
-    """Give the keys of an input's kind that some node has."""
-    keys: Callable[[Node], Iterable[str]] = _TEXTS.get(item.path[0], _resources)
-    return {key for node in _nodes(cluster) for key in keys(node)}
+KeysOf = Callable[[str], frozenset[str]]
+"""Gives the keys that some node has of labels, annotations or resources: looked for once for all of a policy."""
+
+
+def _keys(cluster: Cluster, kind: str) -> frozenset[str]:
+    keys: Callable[[Node], Iterable[str]] = _TEXTS.get(kind, _resources)
+    return frozenset(key for node in _nodes(cluster) for key in keys(node))
 
 
 def _resources(node: Node) -> Iterable[str]:
@@ -228,12 +244,13 @@ def _values(item: Input, cluster: Cluster) -> set[str] | None:
     return {cluster.strings.value(code) for code in shown.tolist()}
 
 
-def _nearest(name: str, known: set[str]) -> str:
-    """Suggest what is near; among very many only what begins or ends alike, which keeps it fast."""
+def _nearest(name: str, known: AbstractSet[str]) -> str:
+    """Suggest what is near, or ends so behind a `/`; among very many only what begins or ends alike, which is fast."""
     if len(known) > MOST_COMPARED:
         alike = (one for one in known if one[:2] == name[:2] or one[-2:] == name[-2:])
         known = set(sorted(alike)[:MOST_COMPARED])
     same = sorted(one for one in known if _folded(one) == _folded(name))
+    same = same or sorted(one for one in known if one.endswith(f"/{name}"))
     return f"did you mean `{same[0]}`?" if same else did_you_mean(name, known)
 
 

@@ -10,11 +10,15 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from policysched.sandbox.failures import ApiError
+from policysched.sandbox.store import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Json = dict[str, Any]
+MOST_OPERATIONS = 10_000
+MOST_COPIED = 3 << 20
+"""How much the copies of a JSON patch may add, as in the API server. Units: bytes."""
 
 
 def merge_patch(value: Any, patch: Any) -> Any:
@@ -34,14 +38,26 @@ def json_patch(value: Json, operations: Any) -> Json:
     """Apply a JSON patch (RFC 6902); a failed operation is 422, a malformed list 400."""
     if not isinstance(operations, list):
         raise ApiError(400, "json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+    if len(operations) > MOST_OPERATIONS:
+        text = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
+        raise ApiError(413, text, "RequestEntityTooLarge")
     document: Any = {"": copy.deepcopy(value)}
+    copied = 0
     for operation in operations:
         try:
+            copied += _copied(document, operation)
+            if copied > MOST_COPIED:
+                raise ApiError(422, f"Unable to complete the copy, the accumulated size increase of copy is {copied}")
             _OPERATIONS[operation["op"]](document, operation)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ApiError(422, "the server rejected our request due to an error in our request", details={}) from error
     patched: Json = document[""]
     return patched
+
+
+def _copied(document: Any, operation: Json) -> int:
+    """Give how much an operation copies. Units: bytes."""
+    return len(encode(_read(document, operation["from"]))) if operation["op"] == "copy" else 0
 
 
 def _steps(pointer: str) -> list[str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from policysched.sandbox.resources import Registry, Resource
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
+_FEW = 1000
 _TRUE = frozenset({"true", "1", "True", "t"})
 
 
@@ -64,11 +65,29 @@ def body_of(raw: bytes, content_type: str) -> Any:
     if not raw:
         return None
     try:
-        if media.endswith("yaml"):
-            return yaml.safe_load(raw)
-        return decode(raw)
-    except (msgspec.DecodeError, yaml.YAMLError) as error:
+        return _yaml(raw) if media.endswith("yaml") else decode(raw)
+    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ApiError(400, f"error decoding the request's body: {error}") from error
+    except RecursionError as error:
+        raise ApiError(400, "error decoding the request's body: exceeded max depth") from error
+
+
+def _yaml(raw: bytes) -> Any:
+    """Decode YAML; no text holds more values than characters unless its aliases repeat them."""
+    value = yaml.safe_load(raw)
+    if _values(value, {}) > len(raw) + _FEW:
+        raise ApiError(400, "error decoding the request's body: yaml: document contains excessive aliasing")
+    return value
+
+
+def _values(value: Any, known: dict[int, int]) -> int:
+    """Count the values in a value, aliases followed."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        inner = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_values(one, known) for one in inner)
+    return known[id(value)]
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:

@@ -7,6 +7,7 @@ come first, as in the API server, so that validation sees what would be stored.
 from __future__ import annotations
 
 import copy
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -179,9 +180,10 @@ def _duplicates(value: list[Any], schema: Json, path: str) -> Iterator[Cause]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
     if kind not in ("map", "set"):
         return
-    seen: list[Any] = []
+    seen: set[str] = set()
     for index, item in enumerate(value):
         key = {name: item.get(name) for name in keys} if kind == "map" and isinstance(item, dict) else item
-        if key in seen:
+        written = json.dumps(key, sort_keys=True)
+        if written in seen:
             yield Cause(f"{path}[{index}]", "FieldValueDuplicate", f"Duplicate value: {shown(key)}")
-        seen.append(key)
+        seen.add(written)

@@ -80,6 +80,10 @@ class Server:
             return await self._answer(request, fault)
         except ApiError as error:
             return _json(encode(error.status), error.code, error.headers)
+        except RecursionError:
+            return _json(encode(failure(400, "the object is nested too deep", "BadRequest")), 400)
+        except ConnectionError:  # the client is gone
+            raise
         except Exception as error:
             _LOG.exception("%s %s failed", request.method, request.path_qs)
             status = failure(500, f"Internal error occurred: {error!r}", "InternalError")

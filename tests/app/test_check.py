@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from policysched.app.check import check_documents
 from policysched.app.files import read
 from policysched.app.findings import Finding
 from policysched.app.places import Place
+from policysched.app.shape import MOST
 from policysched.errors import UsageError
 
 HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
@@ -299,3 +301,14 @@ def test_a_kind_that_was_to_be_a_policy_is_one(kind: str) -> None:
 
 def test_other_kinds_are_no_policies() -> None:
     assert check_documents(read("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "p.yaml")) == []
+
+
+def test_of_very_many_wrong_fields_the_first_are_told() -> None:
+    names = [f"n{number}" for number in range(30_000)]
+    begin = time.process_time()
+    found = check([_policy(**dict.fromkeys(names, 1), schedulerNames=names)])
+    assert time.process_time() - begin < 20
+    assert {one["message"] for one in found if one["field"] == ""} == {
+        f"more than {MOST} fields are wrong; the others are not shown"
+    }
+    assert len(found) == MOST + 2

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from policysched.app import files
 from policysched.app.files import load, read
 from policysched.app.yaml_nodes import MAX_DEPTH
 from policysched.errors import UsageError
@@ -212,9 +213,34 @@ def test_load_says_why_a_file_cannot_be_read(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(UsageError, match=r"a/b: not a directory$"):
         load([str(tmp_path / "a" / "b")])
 
-    def refuse(_: Path) -> bytes:
+    def refuse(_: Path, mode: str) -> bytes:
         raise PermissionError
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(UsageError, match=r"a: no permission to read it$"):
         load([str(tmp_path / "a")])
+
+
+def test_the_documents_of_a_file_share_its_lines() -> None:
+    first, second = read("kind: A\n---\nkind: B\n", "f.yaml")
+    assert first.source.lines is second.source.lines
+    assert first.source.starts is second.source.starts
+
+
+def test_load_says_that_a_name_is_too_long() -> None:
+    with pytest.raises(UsageError, match="file name too long"):
+        load(["a" * 5000])
+
+
+def test_load_reads_no_device_to_its_end() -> None:
+    with pytest.raises(UsageError, match=r"^/dev/zero: not a text file$"):
+        load(["/dev/zero"])
+
+
+def test_load_refuses_files_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LARGEST", 3 << 20)
+    large = tmp_path / "large.yaml"
+    for size, refused in ((3 << 20, False), ((3 << 20) + 1, True)):
+        large.write_bytes(b"#" * size)
+        with pytest.raises(UsageError, match="larger than" if refused else "holds no object"):
+            load([str(large)])

@@ -261,3 +261,29 @@ async def test_bodies_are_limited(quiet_api: Api) -> None:
         async with quiet_api.session.post(quiet_api.url + MAPS, data=body) as response:
             assert response.status == code
             assert (await response.json())["kind"] == ("ConfigMap" if code == 201 else "Status")
+
+
+NESTED = "{" * 3 + '"a":[' * 50_000
+DOUBLED = "a0: &a0 [x, x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+
+
+@pytest.mark.parametrize(
+    ("media", "body", "message"),
+    [
+        ("application/json", NESTED.encode(), "error decoding the request's body"),
+        ("application/json", b'{"kind": "Pod\xff"}', "error decoding the request's body"),
+        ("application/json", b'{"metadata": ' * 5000 + b"1" + b"}" * 5000, "exceeded max depth"),
+        ("application/yaml", b"[" * 5000, "exceeded max depth"),
+        ("application/yaml", b"&a [*a]", "exceeded max depth"),
+        ("application/yaml", DOUBLED.encode(), "excessive aliasing"),
+    ],
+)
+async def test_bodies_that_are_made_to_be_too_much_are_bad_requests(
+    quiet_api: Api, media: str, body: bytes, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for method, path in (("POST", PODS), ("POST", MAPS)):
+        sent = quiet_api.session.request(method, quiet_api.url + path, data=body, headers={"Content-Type": media})
+        async with sent as response:
+            assert response.status == 400
+            assert message in (await response.json())["message"]
+    assert not caplog.messages

@@ -128,3 +128,13 @@ def test_strategic_patch_merges_by_key(kind: Type | None, value: Any, patch: Any
 def test_strategic_patch_refuses_what_has_no_key(patch: Any) -> None:
     with pytest.raises(ApiError):
         strategic_patch(containers(A), patch, POD)
+
+
+def test_json_patch_copies_and_does_only_so_much() -> None:
+    doubling = [op("copy", f"/a/{number}", **{"from": "/a"}) for number in range(40)]
+    with pytest.raises(ApiError, match="accumulated size") as refused:
+        json_patch({"a": {"x": "y" * 1000}}, doubling)
+    assert refused.value.code == 422
+    with pytest.raises(ApiError, match="10000, got 10001") as refused:
+        json_patch({"a": 1}, [op("test", "/a", 1)] * 10_001)
+    assert refused.value.code == 413
