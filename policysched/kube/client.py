@@ -16,8 +16,9 @@ from policysched.framework import ApiError, Event
 from policysched.kube.events import EventWriter
 from policysched.kube.resources import POLICIES_PATH
 from policysched.kube.retry import Pacing, Retry, passes
-from policysched.kube.transport import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Transport
+from policysched.kube.transport import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, UNREADABLE, Transport
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.outline import identity, shallow
 from policysched.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 
 STATUS_ATTEMPTS = 4
@@ -94,10 +95,9 @@ class KubeClient:
         """
         of = pod.metadata
         answer = await self._request("GET", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}")
-        try:
-            found = _PLACE.decode(answer)
-        except msgspec.DecodeError as error:
-            raise ApiError(0, "Malformed", f"the answer for pod {pod.key} is no pod: {error}") from error
+        found = _placed(answer)
+        if found is None:
+            raise ApiError(0, "Malformed", f"the answer for pod {pod.key} is no pod")
         if found.metadata.uid != of.uid:
             raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"pod {pod.key} was made anew")
         return found.spec.nodeName
@@ -174,8 +174,11 @@ class KubeClient:
         answer = await self._request("PATCH", path, _ENCODER.encode(body), MERGE_PATCH)
         try:
             return _VERSION.decode(answer).metadata.resourceVersion
-        except msgspec.DecodeError as error:
-            raise ApiError(0, "Malformed", f"the answer for {path} is no object: {error}") from error
+        except UNREADABLE as error:
+            version = identity(answer).version
+            if not version:
+                raise ApiError(0, "Malformed", f"the answer for {path} is no object: {error}") from error
+            return version
 
     async def _patch(self, path: str, body: bytes, content_type: str) -> None:
         retry = Retry(self._pacing)
@@ -188,3 +191,13 @@ class KubeClient:
                 await retry.pause(error.retry_after or 0.0)
             else:
                 return
+
+
+def _placed(answer: bytes) -> _PlacedPod | None:
+    """Read where a pod is, whatever else the answer holds; None where it is no pod."""
+    for read in (bytes, shallow):
+        try:
+            return _PLACE.decode(read(answer))
+        except UNREADABLE:
+            pass
+    return None

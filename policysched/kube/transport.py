@@ -28,8 +28,12 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_TIMEOUT = 30.0
 """Units: seconds."""
+PATIENCE = 20
+"""How many times as long an answer may take that is read, as long as something of it keeps coming."""
 SILENT = "Silent"
 """The reason of a stream that was given up because no line came."""
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What decoding a text that a server sent may raise."""
 MAX_LINE = 32 << 20
 """The longest line of a stream; an object is 1.5 MiB at most in etcd. Units: bytes."""
 
@@ -62,9 +66,12 @@ class Transport:
     def __init__(self, connection: Connection, timeout: float = REQUEST_TIMEOUT) -> None:
         self._connection = connection
         self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._patience = aiohttp.ClientTimeout(total=PATIENCE * timeout, sock_connect=timeout, sock_read=timeout)
 
     async def request(self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON) -> bytes:
         """Send a request and give the body of its answer.
+
+        An answer that is read may take long while something of it keeps coming: others decide how large lists are.
 
         Raises:
             ApiError: the server refused, or could not be reached.
@@ -99,9 +106,10 @@ class Transport:
     ) -> bytes:
         sent = headers if body is None else {**headers, "Content-Type": content_type}
         url = URL(self._connection.url + path, encoded=True)
+        timeout = self._patience if method == "GET" else self._timeout
         try:
             async with self._connection.session.request(
-                method, url, data=body, headers=sent, timeout=self._timeout, **self._connection.routing
+                method, url, data=body, headers=sent, timeout=timeout, **self._connection.routing
             ) as response:
                 answer = await response.read()
         except LOST as error:
@@ -198,7 +206,7 @@ def refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
     retry_after = float(waits) if waits.isdecimal() else None
     try:
         status = _STATUS.decode(answer)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         status = Status()
     if status.kind != "Status":
         reason = response.reason or "no reason"

@@ -23,7 +23,9 @@ from policysched.state.pods import pod_id
 from policysched.state.storage import OutOfStepError
 
 POLL: Final = 0.1
-"""How often it is looked whether the controllers are done. Units: seconds."""
+"""After how long it is looked for the first time whether the controllers are done. Units: seconds."""
+SLOWEST_POLL: Final = 1.0
+"""How long it is between two looks at most, because many pods may wait for volumes that never come. Units: seconds."""
 Binding = tuple[PersistentVolume, PersistentVolumeClaim]
 S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
 
@@ -79,14 +81,15 @@ class VolumeReservation:
             await self._write(handle)
         except ApiError as error:
             return error.message
-        ends = handle.clock.monotonic() + self._timeout
+        ends, poll = handle.clock.monotonic() + self._timeout, POLL
         while not self._is_done():
             problem = self._problem()
             if problem:
                 return problem
             if handle.clock.monotonic() >= ends:
                 return "binding volumes: context deadline exceeded"
-            await handle.pause(POLL)
+            await handle.pause(min(poll, ends - handle.clock.monotonic()))
+            poll = min(poll * 1.25, SLOWEST_POLL)
         return ""
 
     async def _write(self, handle: BindingHandle) -> None:

@@ -121,3 +121,25 @@ async def test_page_with_a_good_status_is_no_success(kube: Kube, method: str) ->
     with pytest.raises(ApiError, match="answered with text/html, as no API server does") as caught:
         await kube.transport.request(method, "/a")
     assert caught.value.status == 0
+
+
+async def test_answer_that_is_read_may_take_as_long_as_it_keeps_coming(kube: Kube) -> None:
+    connection = Connection(kube.server.url, Ticking())
+    patient = Transport(connection, timeout=0.2)
+    kube.server.on("GET", "/a", stream(*[b"x"] * 100))
+    assert await patient.request("GET", "/a") == b"x" * 100
+    kube.server.on("PATCH", "/a", stream(*[b"x"] * 100))
+    with pytest.raises(ApiError):
+        await patient.request("PATCH", "/a", b"{}")
+    kube.server.on("GET", "/a", stream(b"x", then="hang"))
+    with pytest.raises(ApiError):
+        await patient.request("GET", "/a")
+    await connection.close()
+
+
+@pytest.mark.parametrize("body", ['{"message": "\udcff"}', '{"x":' * 2000 + "1" + "}" * 2000])
+async def test_error_that_cannot_be_decoded_is_one_all_the_same(kube: Kube, body: str) -> None:
+    kube.server.on("GET", "/a", answer(body.encode(errors="surrogateescape"), 502))
+    with pytest.raises(ApiError) as caught:
+        await kube.transport.request("GET", "/a")
+    assert caught.value.status == 502

@@ -156,3 +156,26 @@ async def test_writes_about_volumes_are_tried_once(kube: Kube, given: Answer, st
     with pytest.raises(ApiError) as error:
         await client(kube).claim_volume(VOLUME)
     assert (error.value.status, len(kube.server.asked)) == (status, 1)
+
+
+DEEP = b'{"f":' * 2000 + b"{}" + b"}" * 2000
+
+
+async def test_node_of_a_pod_is_read_whatever_else_its_answer_holds(kube: Kube) -> None:
+    path = POD_STATUS.removesuffix("/status")
+    kube.server.on("GET", path, answer(b'{"metadata":{"uid":"u-1","f":%b},"spec":{"nodeName":"n1"}}' % DEEP))
+    assert await client(kube).node_of(POD) == "n1"
+    kube.server.on("GET", path, answer(b'{"metadata":{"uid":"\xff"}}'))
+    with pytest.raises(ApiError) as caught:
+        await client(kube).node_of(POD)
+    assert (caught.value.status, caught.value.reason) == (0, "Malformed")
+
+
+async def test_version_of_what_was_written_is_read_whatever_else_the_answer_holds(kube: Kube) -> None:
+    path = "/api/v1/namespaces/d/persistentvolumeclaims/c"
+    claim = PersistentVolumeClaim(metadata=Metadata(name="c", namespace="d", resource_version="1"))
+    kube.server.on("PATCH", path, answer(b'{"metadata":{"name":"c","resourceVersion":"7","f":%b}}' % DEEP))
+    assert await client(kube).select_node(claim, "n1") == "7"
+    kube.server.on("PATCH", path, answer(b'{"metadata":{"f":%b}}' % DEEP))
+    with pytest.raises(ApiError, match="is no object"):
+        await client(kube).select_node(claim, "n1")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from policysched.framework import ApiError, BindingHandle, Cluster, Code, Status
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.plugins.volume_binding import VolumeBinding
-from policysched.plugins.volume_reservation import VolumeReservation, bound_to
+from policysched.plugins.volume_reservation import POLL, SLOWEST_POLL, VolumeReservation, bound_to
 from tests.build import node
 from tests.plugins.stored import DONE, ZONE, claim, claiming, storage_class, volume, with_storage
 
@@ -199,6 +199,17 @@ async def test_waiting_ends_after_the_timeout() -> None:
     server = Server(around)
     assert await reserved(around, POD).pre_bind(server.handle) == "binding volumes: context deadline exceeded"
     assert 9.9 < server.seconds < 10.2
+
+
+async def test_volumes_that_do_not_come_are_looked_for_less_and_less_often() -> None:
+    around = static()
+    looks: list[float] = []
+    server = Server(around, *[lambda _: looks.append(server.seconds)] * 1000)
+    await reserved(around, POD).pre_bind(server.handle)
+    between = [later - earlier for earlier, later in zip([0.0, *looks], looks, strict=False)]
+    assert between[0] == POLL
+    assert max(between) == pytest.approx(SLOWEST_POLL)
+    assert len(looks) < 2 * server.seconds
 
 
 async def test_a_server_that_refuses_ends_the_binding() -> None:
