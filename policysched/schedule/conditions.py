@@ -28,11 +28,26 @@ class ConditionWrites:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._under_way: dict[str, asyncio.Task[Any] | None] = {}
+        self._newest: dict[str, object] = {}
+        """What is to be written last, of pods with a condition that waits for its turn."""
 
     async def write(self, pod: Pod, condition: dict[str, Any]) -> None:
-        """Write a condition after the pod's earlier one; trouble is logged, because the next attempt writes again."""
+        """Write a condition after the pod's earlier one, unless a newer one comes meanwhile.
+
+        Trouble is logged, because the next attempt writes again.
+        """
         identity, task = pod_id(pod), asyncio.current_task()
-        await self.settle(identity)
+        self._newest[identity] = condition
+        try:
+            await self.settle(identity)
+        finally:
+            newest = self._newest.get(identity) is condition
+            if newest:
+                del self._newest[identity]
+        if newest:
+            await self._write(identity, task, pod, condition)
+
+    async def _write(self, identity: str, task: asyncio.Task[Any] | None, pod: Pod, condition: dict[str, Any]) -> None:
         self._under_way[identity] = task
         try:
             await self._client.set_pod_condition(pod, condition)

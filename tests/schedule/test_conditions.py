@@ -106,3 +106,27 @@ async def test_refused_condition_is_logged_and_over(status: int, level: str, cap
         (level, "could not write the condition of pod=default/a: no")
     ]
     await writes.settle(pod_id(pod("a")))
+
+
+async def test_of_conditions_that_wait_only_the_newest_is_written() -> None:
+    client = SlowClient()
+    writes = ConditionWrites(client)
+    tasks = [start(writes, pod("a"), str(number)) for number in range(100)]
+    await turns()
+    client.go.set()
+    await asyncio.gather(*tasks)
+    assert client.written == ["a 0", "a 99"]
+
+
+async def test_conditions_do_not_pile_up_while_the_server_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "PATIENCE", 0.01)
+    writes = ConditionWrites(SlowClient())
+    tasks = []
+    for number in range(100):
+        tasks.append(start(writes, pod("a"), str(number)))
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.05)
+    assert sum(not task.done() for task in tasks) == 1
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
