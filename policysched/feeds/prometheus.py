@@ -1,7 +1,7 @@
 """Metrics of a Prometheus server: each distinct query asked by a task of its own, the answer joined for who reads it.
 
-A query that is slow or broken delays no other one. Nothing here ever ends the process or holds up a decision: without
-an answer, what was known before ages, and the problem is told.
+A query that is slow or broken delays no other one: those that were slow share half of the room. Nothing here ever ends
+the process or holds up a decision: without an answer, what was known before ages, and the problem is told.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from typing import Final
 
 from policysched.feeds.problems import FeedCounters, FeedError, Outcome, Troubles
@@ -23,6 +24,10 @@ INTERVAL: Final = 15.0
 """How often a query is asked. Units: seconds."""
 AT_ONCE: Final = 8
 """How many queries may be under way."""
+SLOW_AT_ONCE: Final = AT_ONCE // 2
+"""How many of these may be such as were slow the last time."""
+SLOW: Final = 2.0
+"""From when on a query is slow. Units: seconds."""
 Keys = frozenset[MetricKey]
 
 
@@ -43,6 +48,8 @@ class PrometheusSource:
         self._settled = asyncio.Event()
         self._settled.set()
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._room_of_slow = asyncio.Semaphore(SLOW_AT_ONCE)
+        self._slow: set[str] = set()
         self._troubles = Troubles()
 
     def follow(self, wanted: Wanted) -> None:
@@ -52,6 +59,7 @@ class PrometheusSource:
         self._unasked = (self._unasked & self._wanted.keys()) | new
         for query in before.keys() - self._wanted.keys():
             self._troubles.forget(query)
+        self._slow &= self._wanted.keys()
         self._changed.set()
         self._note_settled()
 
@@ -107,10 +115,12 @@ class PrometheusSource:
 
     async def _answers(self, query: str, keys: Keys) -> list[MetricAnswer]:
         """Ask one query; whatever goes wrong is in the answers."""
-        async with self._room:
+        async with self._room_of_slow if query in self._slow else nullcontext(), self._room:
             began = self._clock.monotonic()
             outcome, answers = await self._outcome(query, sorted(keys))
-            self._counters.refreshed(outcome, self._clock.monotonic() - began)
+            took = self._clock.monotonic() - began
+            self._counters.refreshed(outcome, took)
+        (self._slow.add if took > SLOW else self._slow.discard)(query)
         return answers
 
     async def _outcome(self, query: str, keys: Iterable[MetricKey]) -> tuple[Outcome, list[MetricAnswer]]:

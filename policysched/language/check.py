@@ -95,11 +95,17 @@ class Checker:
         yield
         self.peers, self.reducing = before
 
-    def condition(self, expr: Expr, *, inverted: bool = False) -> Typed | None:
-        """Return the graph of an expression that has to be a condition; `inverted` where `not` stands before it."""
+    def condition(self, expr: Expr, *, inverted: bool = False, meant: str = "") -> Typed | None:
+        """Return the graph of an expression that has to be a condition.
+
+        Args:
+            expr: The expression.
+            inverted: Whether `not` stands before it.
+            meant: What its writer meant if it is none, where that is known.
+        """
         node = self.check(expr)
         if node is not None and node.type.kind is not Kind.BOOL:
-            hint = hints.to_condition(node, self.source(expr), inverted=inverted)
+            hint = meant or hints.to_condition(node, self.source(expr), inverted=inverted)
             return self.report("E0302", expr.span, type=node.type, hint=hint)
         return node
 
@@ -176,7 +182,10 @@ class Checker:
         return node and make(Op.NOT, (node,), node.type)
 
     def _logic(self, logic: Logic, _: Unit | None) -> Typed | None:
-        nodes = [self.condition(operand) for operand in logic.operands]
+        nodes = [
+            self.condition(operand, meant=hints.member_of(logic.operator, before, operand, self.source))
+            for before, operand in zip((None, *logic.operands), logic.operands, strict=False)
+        ]
         found = [node for node in nodes if node is not None]
         if len(found) < len(nodes):
             return None

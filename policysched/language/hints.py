@@ -6,9 +6,10 @@ Reads types and inputs only. One sentence each; where nothing sure can be said i
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from policysched.language.names import FIELDS
-from policysched.language.syntax import Expr, Literal, LiteralKind, walk
+from policysched.language.syntax import Comparison, Expr, Literal, LiteralKind, walk
 from policysched.language.typed import Op, Typed
 from policysched.language.types import Gap, Kind, Type, Unit
 
@@ -79,6 +80,17 @@ def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
         return f"write `not has({shown})`, or compare: `{shown} {_OTHER_THAN[node.type.kind]}`"
     said = _CONDITIONS.get(node.type.kind, "").replace("...", shown, 1)
     return f"{said}, or `has({shown})`" if may_miss else said
+
+
+def member_of(operator: str, before: Expr | None, expr: Expr, source: Callable[[Expr], str]) -> str:
+    """Say what `x == "a" or "b"` was meant as."""
+    if operator != "or" or not isinstance(before, Comparison) or before.operator != "==":
+        return ""
+    items = (before.right, expr)
+    if not all(isinstance(one, Literal) and one.kind is LiteralKind.STRING for one in items) or _quoted_name(expr):
+        return ""
+    left, first, second = map(source, (before.left, *items))
+    return f"write `{left} in [{first}, {second}]`" if left and first and second else ""
 
 
 def instead_of_comparing(operator: str, left: str, right: str) -> str:

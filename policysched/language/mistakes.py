@@ -110,6 +110,8 @@ def _in_list(tokens: Sequence[Token], index: int) -> str:
         return "a list has at least one item"
     opened = max((place for place, one in enumerate(before) if one == "LSQB"), default=0)
     inside = before[opened - 1 : opened] == ["IN"] and "RSQB" not in before[opened:]
+    if inside and kind in _OPENS_VALUE - {"NAME"} and before[-1] in _OPENS_VALUE:
+        return "write a comma between two items"
     return f'items are constants: `"{tokens[index]}"` if it is a text' if inside and kind == "NAME" else ""
 
 

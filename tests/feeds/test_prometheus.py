@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from policysched.feeds.prometheus import AT_ONCE, by_query
+from policysched.feeds.prometheus import AT_ONCE, SLOW_AT_ONCE, by_query
 from policysched.feeds.server import PrometheusServer, ServerSettings
 from policysched.framework import MetricKey, Sample
 from tests.feeds.fake_prometheus import Held, fake_prometheus, given, nodes, series, vector
-from tests.feeds.following import LOAD, answers, prometheus
+from tests.feeds.following import LOAD, answers, prometheus, wanting
 
 
 async def test_a_compressed_answer_is_not_asked_for() -> None:
@@ -69,6 +69,37 @@ async def test_only_so_many_queries_are_under_way() -> None:
         found = await answers(prometheus(fake), keys)
     assert len(found.answers) == 3 * AT_ONCE
     assert most == AT_ONCE
+
+
+async def test_queries_that_were_slow_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.feeds.prometheus.SLOW", 0.01)
+    under_way = most = 0
+    answer = nodes(n1=1)
+
+    async def slow(request):  # type: ignore[no-untyped-def]
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.05)
+        under_way -= 1
+        return await answer(request)
+
+    async with fake_prometheus() as fake:
+        fake.otherwise = slow
+        source = prometheus(fake)
+        wanted = wanting(*(MetricKey(f"q{number}", "node") for number in range(3 * AT_ONCE)))
+        seen = []
+        for _ in range(2):
+            most = 0
+            assert len(await source.ask(wanted)) == 3 * AT_ONCE
+            seen.append(most)
+        assert seen == [AT_ONCE, SLOW_AT_ONCE]
+        fake.otherwise = answer
+        await source.ask(wanted)
+        fake.otherwise, most = slow, 0
+        monkeypatch.setattr("policysched.feeds.prometheus.SLOW", 10.0)
+        await source.ask(wanted)
+        assert most == AT_ONCE
 
 
 async def test_the_time_of_a_sample_is_the_servers() -> None:
