@@ -45,6 +45,8 @@ was restored from a backup."""
 SHORTEST_WATCH = 300
 """The server ends a watch after this to twice this time, so that not all end together. Units: seconds."""
 GRACE = 30
+TURN = 0.005
+"""How long events may follow each other before the loop gets its turn. Units: seconds."""
 ABSENT = 5.0
 """How often a resource that need not exist is asked for again: who installs it wants to see it work. Units: seconds."""
 GONE = 410
@@ -167,13 +169,17 @@ class Reflector(Generic[T]):
     async def _watch(self, version: str) -> None:
         seconds = round(SHORTEST_WATCH * (1 + self._pacing.random()))
         query = f"?watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={quote(version)}"
-        heard = False
+        heard, clock = False, asyncio.get_running_loop().time
         async with aclosing(self._transport.lines(self.watched.path + query, seconds + GRACE, SILENCE)) as stream:
             async for lines in stream:
                 self._well()
+                turn_ends = clock() + TURN
                 for line in filter(None, lines):
                     self._hear(line)
                     heard = True
+                    if clock() >= turn_ends:
+                        await asyncio.sleep(0)
+                        turn_ends = clock() + TURN
                 if heard:
                     self._retry.reset()
         if not heard:

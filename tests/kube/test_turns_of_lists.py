@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
+import pytest
 
+from policysched.kube import reflector
 from policysched.kube.items import PORTION
 from tests.kube.fake_server import Kube, answer, eventually, stream
 from tests.kube.reflecting import HANG, NODE_PATH, gone, node, page, watching
@@ -38,3 +40,20 @@ async def test_what_is_gone_is_taken_first_whatever_the_portions(kube: Kube) -> 
         await eventually(lambda: "b0" in run.ledger.held and len(run.ledger.held) == COUNT)
         told = [one[0] for one in run.ledger.heard if one != "list"]
         assert told == ["+"] * COUNT + ["-"] * COUNT + ["+"] * COUNT
+
+
+async def test_the_loop_gets_turns_between_events_that_come_together(
+    kube: Kube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reflector, "TURN", 0.0)
+    lines = [
+        msgspec.json.encode({"type": "ADDED", "object": node(f"n{number}", number + 2)}) + b"\n" for number in range(50)
+    ]
+    kube.server.on("GET", NODE_PATH, answer(page()))
+    kube.server.on("WATCH", NODE_PATH, stream(b"".join(lines), then="hang"))
+    async with watching(kube) as run:
+        sizes = set()
+        while len(run.ledger.held) < len(lines):
+            await asyncio.sleep(0)
+            sizes.add(len(run.ledger.held))
+    assert len(sizes) > len(lines) / 2
