@@ -209,9 +209,9 @@ class Trial:
         live = self.process.scheduler
         made = Scheduler({"policysched": default_profile()}, FakeClient(), SystemClock(), random.Random(0))
         made.cluster.moment.move(live.cluster.moment.seconds)
-        own = {one._watched.name: one for one in other_process(made).reflectors}
+        own = {one.watched.name: one for one in other_process(made).reflectors}
         for reflector in self.process.reflectors:
-            handler = own[reflector._watched.name]._handler
+            handler = own[reflector.watched.name]._handler
             if isinstance(handler, Handler):
                 objects = list(reflector._items._known.values())
                 self.chance.shuffle(objects)
@@ -354,7 +354,7 @@ async def test_hostile_objects_leave_the_state_of_the_usable_ones(
             if number % 10 == 0 or number == rounds - 1:
                 trial.equals_the_usable_objects_alone()
         await trial.withdraw()
-        known = {one._watched.name: len(one._items) for one in trial.process.reflectors}
+        known = {one.watched.name: len(one._items) for one in trial.process.reflectors}
         goods = sum(slot.startswith("good") for slot in trial.server.held["pods"])
         assert known == dict.fromkeys(PATHS, 0) | {"nodes": 1, "schedulingpolicies": 1, "pods": goods}
         trial.equals_the_usable_objects_alone()
