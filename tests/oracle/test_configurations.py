@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from .generate import single
 from .judge import ours
 from .oracle import InvalidCaseError
 from .relations import relation
+from .seed import seed
 from .storage import storage
 from .test_decisions import report
 from .wild_configs import wild
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from .oracle import Case, Oracle
 
-SEED = int(os.environ.get("POLICYSCHED_SEED") or secrets.randbits(32))
+SEED = seed()
 CASES = int(os.environ.get("POLICYSCHED_CASES") or 2000)
 SHOWN = 3
 EXPECTED = {

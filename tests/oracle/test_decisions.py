@@ -8,7 +8,6 @@ and written to files, together with the command that shows our side of it.
 from __future__ import annotations
 
 import os
-import secrets
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +18,7 @@ from .compare import differences
 from .extremes import extremes
 from .generate import singles
 from .judge import disagreement, ours, places
+from .seed import seed
 from .shrink import shrink
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.oracle
 
-SEED = int(os.environ.get("POLICYSCHED_SEED") or secrets.randbits(32))
+SEED = seed()
 CASES = int(os.environ.get("POLICYSCHED_CASES") or 3000)
 PARTS = 4  # for several test processes
 REPORTED = 5

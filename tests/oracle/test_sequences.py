@@ -7,7 +7,6 @@ kept between decisions. POLICYSCHED_SEED repeats a run. What differs is made sma
 from __future__ import annotations
 
 import os
-import secrets
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from .casefiles import write_case
 from .generate import marathons, sequences, stories
 from .judge import both, disagreement, first_difference, places, step
+from .seed import seed
 from .shrink import shrink
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.oracle
 
-SEED = int(os.environ.get("POLICYSCHED_SEED") or secrets.randbits(32))
+SEED = seed()
 CASES = int(os.environ.get("POLICYSCHED_CASES") or 3000)
 SEQUENCES = range(60)
 STORIES = range(CASES // 50)
