@@ -214,7 +214,7 @@ def _key(plain: Any) -> str:
     if not isinstance(metadata, dict):
         return ""
     parts = (metadata.get(part) for part in ("namespace", "name"))
-    return "/".join(part for part in parts if part and isinstance(part, str))
+    return "/".join(str(part) for part in parts if part and isinstance(part, str | int))
 
 
 def _check_quantities(kind: str, key: str, lists: Lists) -> None:
