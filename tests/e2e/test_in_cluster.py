@@ -47,9 +47,10 @@ def write_certificate(folder: Path) -> tuple[Path, Path]:
 
 @dataclass
 class Gate:
-    """TLS in front of a server: passes bytes on and remembers how connections began."""
+    """TLS in front of a server: passes bytes on under the address of the server, and remembers how connections began."""
 
     target: int
+    port: int = 0
     begins: list[bytes] = field(default_factory=list)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -57,14 +58,17 @@ class Gate:
         inner, outer = await asyncio.open_connection("127.0.0.1", self.target)
         head = await reader.readuntil(b"\r\n\r\n")
         self.begins.append(head)
-        outer.write(head)
-        await asyncio.gather(_pass_on(reader, outer), _pass_on(inner, writer))
+        own, theirs = (b"Host: 127.0.0.1:%d\r\n" % port for port in (self.port, self.target))
+        outer.write(head.replace(own, theirs))
+        await asyncio.gather(_pass_on(reader, outer, own, theirs), _pass_on(inner, writer))
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pass_on(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, old: bytes = b"\r\n", new: bytes = b"\r\n"
+) -> None:
     with contextlib.suppress(ConnectionError, ssl.SSLError):
         while data := await reader.read(65536):
-            writer.write(data)
+            writer.write(data.replace(old, new))
             await writer.drain()
     writer.close()
 
@@ -80,10 +84,11 @@ async def gate(
     tls.load_cert_chain(certificate, key)
     made = Gate(int(server.url.rpartition(":")[2]))
     listening = await asyncio.start_server(made, "127.0.0.1", 0, ssl=tls)
+    made.port = listening.sockets[0].getsockname()[1]
     monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
     monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(certificate))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(listening.sockets[0].getsockname()[1]))
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(made.port))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     yield made
