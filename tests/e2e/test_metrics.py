@@ -125,7 +125,7 @@ async def test_a_long_outage_makes_values_missing_and_its_end_wakes_the_pod(
             fake.otherwise = given("", 502)
             await asyncio.sleep(3.5)
             await server.load(pod("late"))
-            await server.turned_away("late", unfit(1, f"1 {HOT}"))
+            await server.turned_away("late", unfit(1, f"1 {HOT} (metrics.load is missing)"))
             fake.otherwise = nodes(n1=0.1)
             assert await server.placed("late") == {"late": "n1"}
 
