@@ -47,7 +47,7 @@ def write_certificate(folder: Path) -> tuple[Path, Path]:
 
 @dataclass
 class Gate:
-    """TLS in front of a server: passes bytes on under the address of the server, and remembers how connections began."""
+    """TLS in front of a server: passes bytes on under its address and remembers how connections began."""
 
     target: int
     port: int = 0
