@@ -39,7 +39,8 @@ class ConditionWrites:
         identity, task = pod_id(pod), asyncio.current_task()
         self._newest[identity] = condition
         try:
-            await self.settle(identity)
+            while self._newest.get(identity) is condition and (before := self._under_way.get(identity)) is not None:
+                await _end(before)
         finally:
             newest = self._newest.get(identity) is condition
             if newest:
@@ -61,7 +62,12 @@ class ConditionWrites:
     async def settle(self, identity: str) -> None:
         """Wait until no condition of the pod is under way, and drop one that takes too long."""
         while (task := self._under_way.get(identity)) is not None:
-            _, late = await asyncio.wait((task,), timeout=PATIENCE)
-            for one in late:
-                one.cancel()
-            await asyncio.wait((task,))
+            await _end(task)
+
+
+async def _end(task: asyncio.Task[Any]) -> None:
+    """Wait for a write to end, and cancel it when it takes too long."""
+    _, late = await asyncio.wait((task,), timeout=PATIENCE)
+    for one in late:
+        one.cancel()
+    await asyncio.wait((task,))

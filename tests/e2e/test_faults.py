@@ -194,6 +194,8 @@ async def test_filter_in_force_is_enforced_on_every_pod(
     pin = only("pin", "n1", **GOLD)
     await server.load(node("n1"), node("n2"), namespace("vault", tier="gold"), namespace("plain"), pin)
     async with watched(kubeconfig) as scheduler:
+        # A real server takes a while to be rid of the namespaces of the test before.
+        await until_true(lambda: not {"late", "later"} & set(scheduler.cluster.namespaces))
         await between.strike(FAULTS[fault], NAMESPACES, POLICIES)
         times = 1 if fault == "no answer" else 2
         await until_true(lambda: min(between.struck[NAMESPACES], between.struck[POLICIES]) >= times)
