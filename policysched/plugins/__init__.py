@@ -1,4 +1,8 @@
-"""The default plugins: one module each, under kube-scheduler's names. They know the framework, not each other."""
+"""The default plugins under kube-scheduler's names: they know the framework, not each other.
+
+`registry` makes them by name and knows their order, `points` the extension points at which each acts, `arguments` how
+an entry of `pluginConfig` becomes a plugin's arguments. Plugins of one subject share a folder.
+"""
 
 from policysched.plugins.registry import (
     DEFAULT_BINDER,

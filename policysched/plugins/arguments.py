@@ -9,6 +9,7 @@ Source: kube-scheduler/config/v1/types.go (decodeNestedObjects), v0.36.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeVar
 
@@ -23,6 +24,20 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 T = TypeVar("T")
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 """The version of configurations, and of arguments in them."""
+SECOND: Final = 1_000_000_000
+_UNITS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": SECOND,
+    "m": 60 * SECOND,
+    "h": 3600 * SECOND,
+}
+_PART: Final = re.compile(r"(?<![0-9.])([0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION: Final = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)")
+_LONGEST: Final = 2**63 - 1
 _SHAPES: Final[dict[type[Any], Any]] = {}
 """What was found out about shapes of arguments."""
 
@@ -119,3 +134,18 @@ def _unknown(value: Any, kind: Any, place: str) -> list[str]:
     return strange + [
         found for name, one in value.items() if name in types for found in _unknown(one, types[name], paths[name])
     ]
+
+
+def nanoseconds(text: str) -> int | None:
+    """Read a duration as Go writes them, as `1h15m30.5s`; None where it is none."""
+    if not _DURATION.fullmatch(text):
+        return None
+    total = sum(_scaled(number, _UNITS[unit]) for number, unit in _PART.findall(text))
+    if total > _LONGEST:
+        return None
+    return -total if text.startswith("-") else total
+
+
+def _scaled(number: str, unit: int) -> int:
+    whole, _, fraction = number.partition(".")
+    return int(whole or 0) * unit + (int(fraction or 0) * unit // 10 ** len(fraction) if fraction else 0)

@@ -4,33 +4,37 @@ Knows claims by their presence and which extended resources have a device class.
 turned away before any node is looked at; a resource that has a device class needs them on every node, since which
 nodes provide it themselves is not known before filtering.
 
-Source: plugins/dynamicresources/dynamicresources.go, extendeddynamicresources.go, v1.36.
+Source: plugins/dynamicresources/dynamicresources.go, extendeddynamicresources.go,
+pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from policysched.framework import (
+    SKIP,
     Action,
     Aspect,
     Change,
     Cluster,
+    Codes,
     Hint,
     Resource,
     Rows,
     Scores,
     Status,
+    unresolvable,
     unschedulable,
 )
 from policysched.model.names import is_device_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_requests
-from policysched.plugins.bases import FinalScores, row_count
-from policysched.plugins.guards import Guard
+from policysched.plugins.arguments import SECOND, Arguments, PluginArguments, converted, nanoseconds, refusal
+from policysched.plugins.helper.bases import FinalScores, row_count
 from policysched.state.nodes import NodeTable
 
 CLAIMS = "policysched does not support resource claims yet"
@@ -38,15 +42,48 @@ MAPPED = "policysched does not support extended resources of a device class yet"
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 
 
-class DynamicResources(Guard, FinalScores):
-    """The plugin."""
+class DynamicResourcesArguments(PluginArguments, frozen=True):
+    """The arguments of DynamicResources."""
 
-    score_reads = Aspect.NONE
+    filter_timeout: str = "10s"
+    binding_timeout: str = "10m"
+
+
+class DynamicResources(FinalScores):
+    """The plugin: it turns away, before any node is looked at, the pods whose devices it could not allocate."""
+
+    name = "DynamicResources"
+    filter_reads = score_reads = Aspect.NONE
     scores_after_pre_filter = True
 
-    def __init__(self) -> None:
-        hint = Hint(Resource.DEVICE_CLASS, Action.ALL, _device_class_helps)
-        super().__init__("DynamicResources", _missing, (hint,), _mapped_resources)
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Reject the pod if it needs devices, else skip it."""
+        missing = _missing(pod, cluster)
+        return unresolvable(missing) if missing else SKIP
+
+    def filter(self, state: Any, rows: Rows) -> Codes:
+        """Refuse: no pod gets this far.
+
+        Raises:
+            RuntimeError: always, because no state is prepared that could be asked.
+        """
+        raise RuntimeError(f"{self.name} prepared no state, and was asked about {rows} with {state!r}")
+
+    def reason(self, state: Any, code: int) -> Status:
+        """Refuse: there are no codes.
+
+        Raises:
+            RuntimeError: always, as for `filter`.
+        """
+        raise RuntimeError(f"{self.name} gave no reason codes, and was asked for {code} of {state!r}")
+
+    def events(self) -> Sequence[Hint]:
+        """Return the changes after which a resource may need no devices any more."""
+        return (Hint(Resource.DEVICE_CLASS, Action.ALL, _device_class_helps),)
+
+    def epoch(self, cluster: Cluster) -> Hashable:
+        """Return the device classes of extended resources."""
+        return tuple(cluster.mapped_resources.items())
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - the protocol's signature
         """Take part with every pod."""
@@ -59,6 +96,25 @@ class DynamicResources(Guard, FinalScores):
     def post_filter(self, pod: Pod) -> Status:  # noqa: ARG002 - the protocol's signature
         """Find no claim to take back."""
         return unschedulable(NOTHING_TO_DEALLOCATE)
+
+
+def check_dynamic_resources(arguments: Arguments) -> None:
+    """Check the arguments of DynamicResources.
+
+    Raises:
+        UsageError: one is not valid.
+    """
+    plugin = "DynamicResources"
+    given = converted(plugin, arguments, DynamicResourcesArguments)
+    for field, text, least in (
+        ("filterTimeout", given.filter_timeout, 0),
+        ("bindingTimeout", given.binding_timeout, SECOND),
+    ):
+        length = nanoseconds(text)
+        if length is None:
+            raise refusal(plugin, field, f'"{text}" is not a duration as 10s or 1m30s')
+        if length < least:
+            raise refusal(plugin, field, f'"{text}" is shorter than {least // SECOND}s')
 
 
 def _missing(pod: Pod, cluster: Cluster) -> str:
@@ -74,7 +130,3 @@ def _missing(pod: Pod, cluster: Cluster) -> str:
 
 def _device_class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
     return not _missing(pod, cluster)
-
-
-def _mapped_resources(cluster: Cluster) -> Hashable:
-    return tuple(cluster.mapped_resources.items())

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Mask, RowNumbers, Rows
-from policysched.plugins.present import Present
+from policysched.plugins.helper.present import Present
 from policysched.state.domains import NO_DOMAIN, Domains, DomainTable
 from policysched.state.journal import Journal
 from policysched.state.memory import part_of

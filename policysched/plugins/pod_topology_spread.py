@@ -18,7 +18,7 @@ import numpy as np
 from policysched.framework import SKIP, Aspect, Cluster, Code, Codes, Hint, Mask, RowNumbers, Rows, Scores, Status
 from policysched.model.objects import Pod
 from policysched.plugins import pod_topology_spread_filter
-from policysched.plugins.bases import row_count
+from policysched.plugins.helper.bases import row_count
 from policysched.plugins.pod_topology_spread_constraints import (
     DO_NOT_SCHEDULE,
     HOSTNAME,

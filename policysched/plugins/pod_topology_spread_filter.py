@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from policysched.framework import Codes, Mask, RowNumbers, Rows, Status, unresolvable, unschedulable
-from policysched.plugins.bases import row_count
+from policysched.plugins.helper.bases import row_count
 from policysched.plugins.pod_topology_spread_constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread_sums import DomainSums
 from policysched.state.domains import NO_DOMAIN

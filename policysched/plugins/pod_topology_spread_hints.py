@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource
 from policysched.model.objects import Node, Pod
-from policysched.plugins.hints import nodes_of, pods_of
+from policysched.plugins.helper.hints import nodes_of, pods_of
 from policysched.plugins.pod_topology_spread_constraints import (
     DO_NOT_SCHEDULE,
     Constraint,

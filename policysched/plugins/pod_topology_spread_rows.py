@@ -20,9 +20,9 @@ from policysched.framework import Aspect, Cluster, Mask, Rows
 from policysched.model.node_selectors import NodeSelectorMatcher, required_nodes
 from policysched.model.objects import Pod, Taint, Toleration
 from policysched.model.taints import tolerates_all
-from policysched.plugins.node_selection import labels_test, selector_test
+from policysched.plugins.helper.verdicts import Verdicts
+from policysched.plugins.nodes.node_selection import labels_test, selector_test
 from policysched.plugins.pod_topology_spread_constraints import Constraint
-from policysched.plugins.verdicts import Verdicts
 from policysched.state.domains import NO_DOMAIN
 from policysched.state.memory import part_of
 

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
-from policysched.plugins.bases import levelled
+from policysched.plugins.helper.bases import levelled
+from policysched.plugins.helper.present import Present
 from policysched.plugins.pod_topology_spread_constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread_rows import Labelled
 from policysched.plugins.pod_topology_spread_sums import DomainSums
-from policysched.plugins.present import Present
 from policysched.state.domains import NO_DOMAIN
 from policysched.state.int64_arrays import quotients
 from policysched.state.memory import part_of

@@ -14,24 +14,26 @@ from typing import Any, Final
 
 from policysched.errors import UsageError
 from policysched.framework import Plugin
-from policysched.plugins import engine_arguments, resource_arguments
 from policysched.plugins.arguments import Arguments, converted, refusal
-from policysched.plugins.dynamic_resources import DynamicResources
-from policysched.plugins.image_locality import ImageLocality
+from policysched.plugins.default_preemption import check_preemption
+from policysched.plugins.dynamic_resources import DynamicResources, check_dynamic_resources
 from policysched.plugins.inter_pod_affinity_arguments import inter_pod_affinity
-from policysched.plugins.node_affinity_arguments import node_affinity
-from policysched.plugins.node_declared_features import NodeDeclaredFeatures
-from policysched.plugins.node_name import NodeName
-from policysched.plugins.node_ports import NodePorts
-from policysched.plugins.node_resources_fit import NodeResourcesFit
-from policysched.plugins.node_unschedulable import NodeUnschedulable
-from policysched.plugins.node_volume_limits import NodeVolumeLimits
+from policysched.plugins.node_resources import arguments as resource_arguments
+from policysched.plugins.node_resources.fit import NodeResourcesFit
+from policysched.plugins.nodes.image_locality import ImageLocality
+from policysched.plugins.nodes.node_affinity import node_affinity
+from policysched.plugins.nodes.node_declared_features import NodeDeclaredFeatures
+from policysched.plugins.nodes.node_name import NodeName
+from policysched.plugins.nodes.node_ports import NodePorts
+from policysched.plugins.nodes.node_unschedulable import NodeUnschedulable
+from policysched.plugins.nodes.taint_toleration import TaintToleration
 from policysched.plugins.priority_sort import PrioritySort
 from policysched.plugins.scheduling_gates import SchedulingGates
 from policysched.plugins.spread_arguments import pod_topology_spread
-from policysched.plugins.taint_toleration import TaintToleration
-from policysched.plugins.volume_restrictions import VolumeRestrictions
-from policysched.plugins.volume_zone import VolumeZone
+from policysched.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from policysched.plugins.volumes.volume_binding import volume_binding
+from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
+from policysched.plugins.volumes.volume_zone import VolumeZone
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 DEFAULT_BINDER: Final = "DefaultBinder"
@@ -89,12 +91,12 @@ FACTORIES: Final[Mapping[str, Make]] = {
     "NodeResourcesFit": resource_arguments.node_resources_fit,
     "VolumeRestrictions": _without_arguments(VolumeRestrictions),
     "NodeVolumeLimits": _without_arguments(NodeVolumeLimits),
-    "VolumeBinding": engine_arguments.volume_binding,
+    "VolumeBinding": volume_binding,
     "VolumeZone": _without_arguments(VolumeZone),
     "PodTopologySpread": pod_topology_spread,
     "InterPodAffinity": inter_pod_affinity,
-    "DynamicResources": _checking(engine_arguments.check_dynamic_resources, DynamicResources),
-    DEFAULT_PREEMPTION: _checking(engine_arguments.check_preemption, lambda: EnginePart(DEFAULT_PREEMPTION)),
+    "DynamicResources": _checking(check_dynamic_resources, DynamicResources),
+    DEFAULT_PREEMPTION: _checking(check_preemption, lambda: EnginePart(DEFAULT_PREEMPTION)),
     "NodeResourcesBalancedAllocation": resource_arguments.balanced_allocation,
     "ImageLocality": _without_arguments(ImageLocality),
     DEFAULT_BINDER: _engine_part(DEFAULT_BINDER),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource, Status, unresolvable
 from policysched.model.objects import Pod
-from policysched.plugins.hints import updates_itself
+from policysched.plugins.helper.hints import updates_itself
 
 
 class SchedulingGates:

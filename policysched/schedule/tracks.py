@@ -23,7 +23,6 @@ from policysched.framework import (
     Everywhere,
     FilterPlugin,
     Hint,
-    InRange,
     LeavingOut,
     Mask,
     RowNumbers,
@@ -140,7 +139,7 @@ class ScoreTrack:
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
         """True while every value is 0."""
-        self._stays: Callable[[Any], bool] = plugin.stays_in_range if isinstance(plugin, InRange) else _unsure
+        self._stays: Callable[[Any], bool] = getattr(plugin, "stays_in_range", _unsure)
         self.strays = self.normalizes and not self._stays(state)
         """Whether a final score may be none of 0 to 100."""
 

@@ -13,7 +13,7 @@ import pytest
 from policysched.app import run
 from policysched.app.profiles import configured_profiles
 from policysched.framework.profile import Profile
-from policysched.plugins.volume_restrictions import CLAIM_REASON
+from policysched.plugins.volumes.volume_restrictions import CLAIM_REASON
 from tests.e2e.objects import NAME, Json, node, pod, unfit
 from tests.e2e.schedulers import in_process
 from tests.e2e.server import Server

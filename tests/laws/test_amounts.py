@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from policysched.framework import SKIP, Cluster
 from policysched.model.objects import Node, Pod
 from policysched.model.requests import allocatable, incoming_amount
-from policysched.plugins.allocation import ResourceWeight
-from policysched.plugins.balanced_allocation import NodeResourcesBalancedAllocation
-from policysched.plugins.most_allocated import most_allocated
-from policysched.plugins.node_resources_fit import NodeResourcesFit
-from policysched.plugins.requested_to_capacity_ratio import Point, RequestedToCapacityRatio
-from policysched.plugins.resource_names import by_name
-from policysched.plugins.resource_shortages import MOST_BITS
+from policysched.plugins.node_resources.allocation import ResourceWeight
+from policysched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
+from policysched.plugins.node_resources.fit import NodeResourcesFit
+from policysched.plugins.node_resources.hints import by_name
+from policysched.plugins.node_resources.shortages import MOST_BITS
+from policysched.plugins.node_resources.strategies import Point, RequestedToCapacityRatio, most_allocated
 from policysched.state.amounts import CPU, FIRST_PLACES, MEMORY, WIDEST
 from policysched.state.pods import pod_id
 from tests.build import node, pod

@@ -9,8 +9,7 @@ import pytest
 from policysched.errors import UsageError
 from policysched.framework import ScorePlugin
 from policysched.plugins import EnginePart, plugin_named
-from policysched.plugins.arguments import API_VERSION
-from policysched.plugins.engine_arguments import nanoseconds
+from policysched.plugins.arguments import API_VERSION, nanoseconds
 from tests.build import cluster, node, pod
 from tests.plugins.ask import scored
 

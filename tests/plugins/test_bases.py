@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.plugins.bases import levelled
+from policysched.plugins.helper.bases import levelled
+from policysched.plugins.helper.present import Present
 from policysched.plugins.pod_topology_spread_rows import Labelled
-from policysched.plugins.present import Present
 from tests.build import cluster, node, pod
 
 MASKED = st.lists(st.tuples(st.integers(-9, 9), st.booleans()), min_size=1, max_size=20)

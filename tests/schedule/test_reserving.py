@@ -10,7 +10,7 @@ import pytest
 
 from policysched.framework import BindingHandle, Cluster, Code, Reservation, ReservePlugin, Status
 from policysched.model.objects import Pod
-from policysched.plugins.volume_binding import VolumeBinding
+from policysched.plugins.volumes.volume_binding import VolumeBinding
 from tests.build import node, pod
 from tests.plugins.stored import claim, claiming, storage_class, volume
 from tests.schedule.parts import FakeFilter, profile, refused

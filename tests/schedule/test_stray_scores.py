@@ -6,9 +6,9 @@ import pytest
 
 from policysched.framework import Cluster, Mask, Scores
 from policysched.model.objects import Affinity, NodeAffinity, NodeSelectorTerm, PreferredSchedulingTerm, Requirement
-from policysched.plugins.balanced_allocation import NodeResourcesBalancedAllocation
-from policysched.plugins.node_affinity import NodeAffinity as Plugin
-from policysched.plugins.node_resources_fit import NodeResourcesFit
+from policysched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
+from policysched.plugins.node_resources.fit import NodeResourcesFit
+from policysched.plugins.nodes.node_affinity import NodeAffinity as Plugin
 from policysched.schedule.record import make_record
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeFilter, FakeScore, engine

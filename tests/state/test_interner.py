@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policysched.plugins.verdicts import Verdicts
+from policysched.plugins.helper.verdicts import Verdicts
 from policysched.state.columns import Column, ColumnSet
 from policysched.state.interner import MISSING, UNKNOWN, Interner, Strings
 

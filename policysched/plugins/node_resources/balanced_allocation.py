@@ -1,0 +1,145 @@
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources the pod leaves evenly used.
+
+Knows amounts only. The arithmetic is in doubles and in kube-scheduler's order of operations, because scores are
+truncated: another order would now and then differ by one.
+
+Source: plugins/noderesources/balanced_allocation.go, v1.36.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Cluster, Rows, Scores
+from policysched.model.objects import Pod
+from policysched.plugins.helper.bases import ONE, FinalScores, OwnRowOnly, constant
+from policysched.plugins.node_resources.allocation import (
+    CPU_AND_MEMORY,
+    ResourceWeight,
+    SharedScores,
+    Wanted,
+    prepare_allocation,
+)
+from policysched.plugins.node_resources.kept import Kept
+from policysched.state.int64_arrays import from_floats, quotients
+
+PAIR = 2
+"""Of how many resources a balance is told without arrays."""
+HALF, WHOLE, HIGHEST = constant(0.5), constant(1.0), constant(float(MAX_NODE_SCORE))
+MIDDLE = constant(MAX_NODE_SCORE + MAX_NODE_SCORE // 2)
+"""What makes half of it, rounded down, 75 where the balance stays as it is."""
+Floats = NDArray[np.float64]
+
+
+class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
+    """The plugin.
+
+    Args:
+        resources: the resources to balance; their weights play no part.
+    """
+
+    name = "NodeResourcesBalancedAllocation"
+    score_reads = Aspect.CAPACITY | Aspect.USAGE
+
+    def __init__(self, resources: Sequence[ResourceWeight] = CPU_AND_MEMORY) -> None:
+        self._resources = tuple(resources)
+        self._kept = SharedScores(balanced, None)
+        self._pairs = SharedScores(balanced, balanced_on_row)
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Work out the pod's amounts; a pod that requests none of the resources would crowd one node: skip it."""
+        wanted = prepare_allocation(pod, cluster, self._resources, nonzero=False)
+        if not wanted.amounts.any():
+            return SKIP
+        return (self._pairs if len(wanted.resources) == PAIR else self._kept).of(wanted, cluster)
+
+    score_alone = prepare_score
+
+    def stays_in_range(self, state: Kept) -> bool:
+        """Tell whether all amounts that were looked at are ordinary."""
+        return state.narrow
+
+    def score(self, state: Kept, rows: Rows) -> Scores:
+        """Score rows by how much the pod improves their balance: 75 where it changes nothing."""
+        return state.of(rows).astype(np.int64)
+
+
+def balanced(wanted: Wanted, rows: Rows) -> Scores:
+    """Score rows by how much a pod improves their balance.
+
+    Shapes: R rows -> (R,).
+    """
+    capacity, taken = wanted.capacity(rows), wanted.taken(rows)
+    ordinary = wanted.are_ordinary(capacity, taken)
+    whole = (np.maximum(capacity, ONE) if ordinary else np.where(capacity == 0, 1, capacity)).astype(np.float64)
+    fractions = np.empty((2, *whole.shape))
+    # numbers of one kind are divided without a buffer
+    np.divide(taken.astype(np.float64), whole, out=fractions[0])
+    np.divide((taken + wanted.amounts).astype(np.float64), whole, out=fractions[1])
+    np.minimum(fractions, WHOLE, out=fractions)
+    absent = None if np.count_nonzero(capacity) == capacity.size else capacity == 0
+    without_pod, with_pod = _balances(fractions, absent)
+    change: Scores = with_pod - without_pod
+    if not ordinary:
+        return quotients(change + MAX_NODE_SCORE // 2, 2) + MAX_NODE_SCORE // 2
+    change += MIDDLE
+    change >>= ONE
+    return change
+
+
+def balanced_on_row(wanted: Wanted, have: Sequence[int], taken: Sequence[int]) -> int:
+    """Give the same for one row and two resources, of ordinary amounts."""
+    first, second = wanted.plain_amounts
+    without_pod = _balance_of_two(have, taken[0], taken[1])
+    with_pod = _balance_of_two(have, taken[0] + first, taken[1] + second)
+    return (with_pod - without_pod + MAX_NODE_SCORE + MAX_NODE_SCORE // 2) >> 1
+
+
+def _balance_of_two(have: Sequence[int], first: int, second: int) -> int:
+    if not all(have):
+        return MAX_NODE_SCORE
+    one, other = min(float(first) / float(have[0]), 1.0), min(float(second) / float(have[1]), 1.0)
+    return int((1.0 - abs(one - other) / 2) * float(MAX_NODE_SCORE))
+
+
+def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
+    """Score the standard deviation of the fractions without and with the pod, 100 where they are all equal.
+
+    Shapes: (2, k, R), absent resources (k, R) -> (2, R).
+    """
+    if fractions.shape[1] == 2:
+        deviations = fractions[:, 0] - fractions[:, 1]
+        np.abs(deviations, out=deviations)
+        deviations *= HALF
+        if absent is not None:
+            deviations[:, absent.any(axis=0)] = 0.0
+    else:
+        absent = np.zeros(fractions.shape[1:], np.bool_) if absent is None else absent
+        deviations = np.array([_deviation(one, absent) for one in fractions])
+    np.subtract(WHOLE, deviations, out=deviations)
+    deviations *= HIGHEST
+    return from_floats(deviations)
+
+
+def _deviation(fractions: Floats, absent: NDArray[np.bool_]) -> Floats:
+    """Take each row's deviation over the resources that it has; of fewer than two there is none.
+
+    Shapes: (k, R), (k, R) -> (R,).
+    """
+    count = np.maximum(len(absent) - absent.sum(axis=0), 1)
+    total = np.zeros(fractions.shape[1])
+    highest, lowest = np.full(len(total), -math.inf), np.full(len(total), math.inf)
+    for fraction, missing in zip(fractions, absent, strict=True):
+        total += np.where(missing, 0.0, fraction)
+        highest = np.where(missing, highest, np.maximum(highest, fraction))
+        lowest = np.where(missing, lowest, np.minimum(lowest, fraction))
+    mean = total / count
+    squares = np.zeros(len(total))
+    for fraction, missing in zip(fractions, absent, strict=True):
+        squares += np.where(missing, 0.0, (fraction - mean) * (fraction - mean))
+    return np.where(count > 2, np.sqrt(squares / count), np.where(count == 2, (highest - lowest) / 2, 0.0))

@@ -1,0 +1,266 @@
+"""Where a pod that requests resources would find too little of them, and how that is written as a reason code.
+
+Knows amounts by row. A pod with few kinds of resources has a bit for each in its codes; of a pod with many, each set of
+resources that are short together somewhere has a number. Resources that no node has are short everywhere, so they cost
+nothing by node however many a pod names.
+
+Source: plugins/noderesources/fit.go (fitsRequest), v1.36.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from policysched.framework import NO_ROWS, Cluster, Codes, Mask, RowNumbers, Rows
+from policysched.model.int64 import wrap
+from policysched.plugins.node_resources.kept import Kept
+from policysched.state.amounts import Amounts, are_ordinary, at
+from policysched.state.nodes import NodeTable
+
+PODS, UNRESOLVABLE = 1, 1 << 30
+"""Bits of the codes of few resources: too many pods, and a resource that is short even on the empty node."""
+MOST_BITS: Final = 29
+"""How many resources such a code has bits for."""
+FEW_NUMBERS: Final = 256
+"""How many sets of resources may have numbers before those that no row has are used again."""
+_ANSWER_BYTES: Final = 128
+"""What is kept of each number besides its bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """What is short on a row."""
+
+    pods: bool
+    resources: tuple[int, ...]
+    """The places of resources among those that are requested."""
+    unresolvable: bool
+
+
+class Requested:
+    """All that a pod requests.
+
+    Delegated resources have a device class: nodes that do not have the resource themselves are not asked for it.
+    Shapes: k resources; amounts and delegated are (k, 1).
+    """
+
+    def __init__(self, nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> None:
+        self.nodes = nodes
+        self.resources = tuple(wanted)
+        self.amounts: Amounts = np.array(list(wanted.values()), np.int64).reshape(-1, 1)
+        self._plain_amounts = tuple(wanted.values())
+        self._delegated = delegated
+        self._mask: Mask | None = None
+        if delegated:
+            self._mask = np.array([[name in delegated] for name in wanted], np.bool_)
+
+    @property
+    def key(self) -> Hashable:
+        """What makes the answers of two pods the same."""
+        return self.resources, self._plain_amounts, self._delegated
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, names apart. Units: bytes."""
+        return 64 * len(self.resources)
+
+    def keep(self, cluster: Cluster) -> Kept:
+        """Make what keeps the codes."""
+        return Kept(cluster, self.codes, self.code, np.int32)
+
+    def codes(self, rows: Rows) -> Codes:
+        """Give the codes of rows.
+
+        Shapes: (R,).
+        """
+        nodes, tables = self.nodes, self.nodes.amounts
+        codes = (nodes.pods_count.data[rows] >= nodes.pods_allowed.data[rows]).astype(np.int32)
+        places = tables.places(self.resources)
+        allocatable = at(tables.allocatable, places, rows)
+        short = self.amounts > allocatable - at(tables.requested, places, rows)
+        if np.count_nonzero(short):
+            if self._mask is not None:
+                short &= ~(self._mask & (allocatable <= 0))
+            for position, missing in enumerate(short.astype(np.int32)):
+                codes |= missing << (position + 1)
+            codes[(short & (self.amounts > allocatable)).any(axis=0)] |= UNRESOLVABLE
+        if tables.owing:
+            for index, row in self.owing(rows):
+                codes[index] = self._code_of(self.on_row(row))
+        return codes
+
+    def code(self, row: int) -> int:
+        """Give the code of one row, without arrays."""
+        nodes, tables = self.nodes, self.nodes.amounts
+        places = tables.places(self.resources)
+        have, taken = tables.allocatable[places, row].tolist(), tables.requested[places, row].tolist()
+        if row in tables.owing or (tables.odd and not are_ordinary((*have, *taken))):
+            return self._code_of(self.on_row(row))
+        code = PODS if nodes.pods_count.data[row] >= nodes.pods_allowed.data[row] else 0
+        for position, amount in enumerate(self._plain_amounts):
+            capacity = have[position]
+            if amount > capacity - taken[position] and not self._delegates(position, capacity):
+                code |= PODS << (position + 1) | (UNRESOLVABLE if amount > capacity else 0)
+        return code
+
+    def shortage(self, code: int) -> Shortage:
+        """Say what a code stands for."""
+        positions = (one for one in range(len(self.resources)) if code & PODS << (one + 1))
+        return Shortage(bool(code & PODS), tuple(positions), bool(code & UNRESOLVABLE))
+
+    def on_row(self, row: int) -> Shortage:
+        """Work one row out step by step, whatever the amounts are."""
+        nodes, tables = self.nodes, self.nodes.amounts
+        unplaced = tables.unplaced(row)
+        short, unresolvable = [], False
+        for position, (resource, amount) in enumerate(zip(self.resources, self._plain_amounts, strict=True)):
+            place = tables.place(resource)
+            capacity = tables.allocatable.item(place, row)
+            taken = tables.requested.item(place, row) if place else unplaced.get(resource, 0)
+            if amount > wrap(capacity - taken) and not self._delegates(position, capacity):
+                short.append(position)
+                unresolvable |= amount > capacity
+        full = bool(nodes.pods_count.data[row] >= nodes.pods_allowed.data[row])
+        return Shortage(full, tuple(short), unresolvable)
+
+    def owing(self, rows: Rows) -> Iterator[tuple[int, int]]:
+        """List the rows where less than nothing is requested of what no node has, with where they stand among these."""
+        owing = self.nodes.amounts.owing
+        numbers = np.arange(self.nodes.columns.capacity)[rows].tolist() if owing else ()
+        return ((index, row) for index, row in enumerate(numbers) if row in owing)
+
+    def _delegates(self, position: int, capacity: int) -> bool:
+        """Tell whether a resource is left to its device class on a node that has so much of it."""
+        return bool(self._delegated) and capacity <= 0 and self.resources[position] in self._delegated
+
+    @staticmethod
+    def _code_of(shortage: Shortage) -> int:
+        code = PODS * shortage.pods | UNRESOLVABLE * shortage.unresolvable
+        for position in shortage.resources:
+            code |= PODS << (position + 1)
+        return code
+
+
+class ManyRequested(Requested):
+    """The same for more resources than a code has bits for: codes are numbers of what is short on a row.
+
+    A number that no row has any more is given to another answer later: whoever keeps codes asks again for rows that
+    changed before they read one.
+    """
+
+    def __init__(self, nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> None:
+        super().__init__(nodes, wanted, delegated)
+        self._kept: Callable[[], Kept | None] = lambda: None
+        self._numbers: dict[bytes, int] = {}
+        self._answers: list[bytes] = [b""]
+        """What each number stands for: bits for too many pods, for unresolvable, and for each resource."""
+        self._free: list[int] = []
+        self._version = -1
+        self._offered: RowNumbers = NO_ROWS
+        self._hidden: RowNumbers = NO_ROWS
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, names apart. Units: bytes."""
+        return super().nbytes + len(self._answers) * (_ANSWER_BYTES + len(self.resources) // 8)
+
+    def keep(self, cluster: Cluster) -> Kept:
+        """Make what keeps the codes, and with them the numbers that are in use."""
+        kept = Kept(cluster, self.codes, None, np.int32)
+        self._kept = weakref.ref(kept)
+        return kept
+
+    def codes(self, rows: Rows) -> Codes:
+        """Give the codes of rows.
+
+        Shapes: (R,).
+        Cost: O(resources that nodes have) by row, O(all that are requested) by distinct answer.
+        """
+        self._collect()
+        self._split()
+        nodes, tables = self.nodes, self.nodes.amounts
+        chosen = self._offered
+        places = np.array([tables.place(self.resources[one]) for one in chosen.tolist()], np.intp)
+        amounts, allocatable = self.amounts[chosen], at(tables.allocatable, places, rows)
+        short = amounts > allocatable - at(tables.requested, places, rows)
+        if self._mask is not None:
+            short &= ~(self._mask[chosen] & (allocatable <= 0))
+        full = nodes.pods_count.data[rows] >= nodes.pods_allowed.data[rows]
+        unresolvable = (short & (amounts > allocatable)).any(axis=0)
+        packed, of_row = np.unique(np.packbits([full, unresolvable, *short], axis=0), axis=1, return_inverse=True)
+        found = np.unpackbits(packed, axis=0, count=2 + chosen.size).astype(np.bool_).T
+        codes: Codes = np.array([self._number(self._widened(one)) for one in found], np.int32)[of_row.reshape(-1)]
+        for index, row in self.owing(rows):
+            codes[index] = self.code(row)
+        return codes
+
+    def code(self, row: int) -> int:
+        """Give the code of one row, without arrays."""
+        shortage = self.on_row(row)
+        bits = np.zeros(2 + len(self.resources), np.bool_)
+        bits[0], bits[1] = shortage.pods, shortage.unresolvable
+        bits[[2 + position for position in shortage.resources]] = True
+        return self._number(bits)
+
+    def shortage(self, code: int) -> Shortage:
+        """Say what a code stands for."""
+        bits = np.unpackbits(np.frombuffer(self._answers[code], np.uint8), count=2 + len(self.resources))
+        return Shortage(bool(bits[0]), tuple(bits[2:].nonzero()[0].tolist()), bool(bits[1]))
+
+    def _split(self) -> None:
+        """Find out which resources some node has, and which are short everywhere."""
+        tables = self.nodes.amounts
+        if self._version == tables.version:
+            return
+        self._version = tables.version
+        placed = np.array([tables.place(one) > 0 for one in self.resources], np.bool_)
+        left = np.array([one in self._delegated for one in self.resources], np.bool_)
+        self._offered, self._hidden = placed.nonzero()[0], (~placed & ~left).nonzero()[0]
+
+    def _widened(self, bits: Mask) -> Mask:
+        """Make an answer about all resources of one about those that some node has.
+
+        Shapes: (2 + offered,) -> (2 + k,).
+        """
+        made = np.zeros(2 + len(self.resources), np.bool_)
+        made[:2] = bits[:2]
+        made[2 + self._offered] = bits[2:]
+        made[2 + self._hidden] = True
+        made[1] |= self._hidden.size > 0
+        return made
+
+    def _number(self, bits: Mask) -> int:
+        if not bits[0] and not bits[2:].any():
+            return 0
+        answer = np.packbits(bits).tobytes()
+        number = self._numbers.get(answer)
+        if number is None:
+            if not self._free:
+                self._free.append(len(self._answers))
+                self._answers.append(b"")
+            number = self._numbers[answer] = self._free.pop()
+            self._answers[number] = answer
+        return number
+
+    def _collect(self) -> None:
+        """Free the numbers that no row has, once there are many of them."""
+        kept = self._kept()
+        if kept is None or len(self._numbers) < FEW_NUMBERS:
+            return
+        used = set(kept.distinct())
+        if len(self._numbers) < 2 * len(used):
+            return
+        for answer, number in [one for one in self._numbers.items() if one[1] not in used]:
+            del self._numbers[answer]
+            self._answers[number] = b""
+            self._free.append(number)
+
+
+def requested(nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> Requested:
+    """Make what suits the number of resources."""
+    return (Requested if len(wanted) <= MOST_BITS else ManyRequested)(nodes, wanted, delegated)

@@ -1,0 +1,73 @@
+"""ImageLocality: prefer nodes that have the pod's images already, the more so the larger and the wider spread.
+
+Knows sizes of images by row. How far an image has spread depends on all nodes, so the epoch of the images is this
+plugin's, and rows are scored once for all when a class is prepared.
+
+Source: plugins/imagelocality/image_locality.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Rows, Scores
+from policysched.model.images import container_count, pod_images
+from policysched.model.objects import Pod
+from policysched.plugins.helper.bases import FinalScores, ScoresInRange, row_count
+from policysched.state.int64_arrays import from_floats
+from policysched.state.nodes import NodeTable
+
+MEBIBYTE = 1024 * 1024
+LEAST = 23 * MEBIBYTE
+MOST_PER_CONTAINER = 1000 * MEBIBYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What rows score by the pod's images; None where no node has any of them."""
+
+    nodes: NodeTable
+    scores: Scores | None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return 0 if self.scores is None else self.scores.nbytes
+
+
+class ImageLocality(FinalScores, ScoresInRange):
+    """The plugin."""
+
+    name = "ImageLocality"
+    score_reads = Aspect.IMAGES
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Add up the sizes of the images that rows have, one that is used twice counting twice, and score them."""
+        nodes, there = cluster.nodes, False
+        present = np.zeros(nodes.columns.capacity, np.int64)
+        for name, times in Counter(pod_images(pod)).items():
+            found = cluster.images.rows_with(name)
+            if found is not None:
+                rows, size = found
+                present[rows] += times * from_floats(np.array([size]) * (rows.size / nodes.count))
+                there = True
+        return Wanted(nodes, _scored(present, MOST_PER_CONTAINER * container_count(pod)) if there else None)
+
+    def score(self, state: Wanted, rows: Rows) -> Scores:
+        """Give the scores of rows."""
+        return np.zeros(row_count(state.nodes, rows), np.int64) if state.scores is None else state.scores[rows]
+
+    def epoch(self, cluster: Cluster) -> Hashable:
+        """Give what moves when any image comes or goes, or the number of nodes changes."""
+        return cluster.images.epoch
+
+
+def _scored(present: Scores, most: int) -> Scores:
+    """Scale the bytes that need not be pulled to 0..100."""
+    bounded = np.where(present < LEAST, LEAST, np.minimum(present, most))
+    return MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST)

@@ -1,0 +1,142 @@
+"""A pod's claims: found in the state, sorted as VolumeBinding does, and named when one is not there.
+
+Claims are bound, waiting for the pod, or such as the pod cannot wait for. It knows the state's storage, no plugin. The
+texts are those of kube-scheduler's listers.
+
+Source: client-go listers (errors.NewNotFound); plugins/volumebinding/binder.go (GetPodVolumeClaims), volumezone,
+volumerestrictions, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from policysched.framework import Change, Cluster, Code, Status, unresolvable
+from policysched.model.objects import PersistentVolumeClaim, Pod, Volume
+from policysched.model.storage import WAIT_FOR_FIRST_CONSUMER, claim_name, class_of, is_fully_bound, is_made_for
+from policysched.state.storage import Storage
+
+
+def claim_missing(name: str) -> str:
+    """Say that a claim is not there."""
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def volume_missing(name: str) -> str:
+    """Say that a volume is not there."""
+    return f'persistentvolume "{name}" not found'
+
+
+def class_missing(name: str) -> str:
+    """Say that a storage class is not there."""
+    return f'storageclass.storage.k8s.io "{name}" not found'
+
+
+def stated_claims(pod: Pod) -> list[str]:
+    """Name the claims that a pod states, in the order of its volumes; those made for it are left out."""
+    sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return [source.claim_name for source in sources if source is not None]
+
+
+def stored_claim(storage: Storage, pod: Pod, name: str) -> PersistentVolumeClaim | None:
+    """Find a claim of the pod's namespace as the API server has it."""
+    return storage.claims.stored(f"{pod.metadata.namespace}/{name}")
+
+
+def states_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    """Tell whether a change is about a claim that the pod states."""
+    claim = change.new
+    if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.metadata.namespace:
+        return False
+    return claim.metadata.name in stated_claims(pod)
+
+
+def uses_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    """Tell whether a change is about a claim that the pod uses, stated or made for it."""
+    claim = change.new
+    if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.metadata.namespace:
+        return False
+    return any(claim_name(pod, volume) == claim.metadata.name for volume in pod.spec.volumes)
+
+
+IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """A pod's claims that can be looked at node by node."""
+
+    bound: tuple[PersistentVolumeClaim, ...] = ()
+    waiting: tuple[PersistentVolumeClaim, ...] = ()
+    """Not bound; their class waits for the pod."""
+
+
+def claims_of(pod: Pod, storage: Storage) -> Claims | Status | None:
+    """Sort a pod's claims.
+
+    Returns:
+        The claims; None where the pod has none; a status where one of them keeps the pod from every node.
+    """
+    named = [(volume, name) for volume, name in _named(pod) if name is not None]
+    if not named:
+        return None
+    for volume, name in named:
+        problem = _problem(pod, volume, name, storage)
+        if problem is not None:
+            return problem
+    found = (storage.claims.get(f"{pod.metadata.namespace}/{name}") for _, name in named)
+    return _sorted([claim for claim in found if claim is not None], storage)
+
+
+def _sorted(claims: Sequence[PersistentVolumeClaim], storage: Storage) -> Claims | Status:
+    bound = tuple(claim for claim in claims if is_fully_bound(claim))
+    waiting, immediate = [], False
+    for claim in claims:
+        if is_fully_bound(claim):
+            continue
+        waits = _waits(claim, storage)
+        if isinstance(waits, Status):
+            return waits
+        if waits and not claim.spec.volume_name:
+            waiting.append(claim)
+        else:
+            immediate = True
+    return unresolvable(IMMEDIATE) if immediate else Claims(bound, tuple(waiting))
+
+
+def all_bound(pod: Pod, storage: Storage) -> bool:
+    """Tell whether nothing is left to bind for a pod."""
+    claims = (storage.claims.get(f"{pod.metadata.namespace}/{name}") for _, name in _named(pod) if name is not None)
+    return all(claim is not None and is_fully_bound(claim) for claim in claims)
+
+
+def _named(pod: Pod) -> Iterator[tuple[Volume, str | None]]:
+    return ((volume, claim_name(pod, volume)) for volume in pod.spec.volumes)
+
+
+def _problem(pod: Pod, volume: Volume, name: str, storage: Storage) -> Status | None:
+    claim = stored_claim(storage, pod, name)
+    if claim is None:
+        if volume.ephemeral is not None:
+            return unresolvable(f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"')
+        return unresolvable(claim_missing(name))
+    if claim.status.phase == "Lost":
+        return unresolvable(
+            f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+        )
+    if claim.metadata.deletion_timestamp is not None:
+        return unresolvable(f'persistentvolumeclaim "{name}" is being deleted')
+    if volume.ephemeral is not None and not is_made_for(claim, pod):
+        return unresolvable(f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)")
+    return None
+
+
+def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool | Status:
+    name = class_of(claim)
+    of_class = storage.classes.get(name) if name else None
+    if of_class is None:
+        return False
+    if of_class.volume_binding_mode is None:
+        return Status(Code.ERROR, (f'VolumeBindingMode not set for StorageClass "{name}"',))
+    return of_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER

@@ -1,0 +1,186 @@
+"""NodeVolumeLimits: a node takes no more volumes of a CSI driver than the driver allows there.
+
+Knows names of volumes and counts by row, which the state keeps. Which volumes a pod brings depends on whether the node
+has a CSINode object at all: without one, disks of old in-tree plugins do not count as a driver's.
+
+Source: plugins/nodevolumelimits/csi.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import (
+    SKIP,
+    Action,
+    Aspect,
+    Change,
+    Cluster,
+    Code,
+    Codes,
+    Hint,
+    Mask,
+    Resource,
+    Rows,
+    Status,
+    unresolvable,
+    unschedulable,
+)
+from policysched.model.csi_translation import TranslationError, inline_migration_of, translate_inline
+from policysched.model.objects import CSINode, Pod, VolumeAttachment
+from policysched.plugins.helper.bases import OwnRowOnly, codes_where, row_count
+from policysched.plugins.helper.hints import leaves_a_place, pods_of
+from policysched.plugins.volumes.claims import uses_claim
+from policysched.state.csi_volumes import CountingError, CSIVolumeName, csi_volumes
+
+REASON: Final = "node(s) exceed max volume count"
+EXCEEDED, WITHOUT_NODE, WITH_NODE, PLACED = 1, 2, 3, 4
+"""Codes from PLACED on are those of rows whose own pods' volumes cannot be told."""
+
+Brought = frozenset[CSIVolumeName] | CountingError
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a pod brings to rows with a CSINode object and to rows without."""
+
+    cluster: Cluster
+    with_node: Brought
+    without_node: Brought
+    errors: tuple[tuple[int, str], ...]
+    """Rows whose own pods' volumes cannot be told, and why."""
+
+
+class NodeVolumeLimits(OwnRowOnly):
+    """The plugin."""
+
+    name = "NodeVolumeLimits"
+    filter_reads = Aspect.NONE
+    by_pod = True
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Name the volumes that the pod brings."""
+        if not any(
+            one.persistent_volume_claim or one.ephemeral or inline_migration_of(one) for one in pod.spec.volumes
+        ):
+            return SKIP
+        cluster.attachments.refresh()
+        errors = tuple(sorted(cluster.attachments.errors.items()))
+        everywhere = cluster.attachments.has_csi_node[: cluster.nodes.size].all()
+        without_node = frozenset() if everywhere else _brought(pod, cluster, False)
+        return Load(cluster, _brought(pod, cluster, True), without_node, errors)
+
+    filter_alone = prepare_filter
+
+    def filter(self, state: Load, rows: Rows) -> Codes:
+        """Reject rows where some driver's volumes would be more than its limit."""
+        attachments = state.cluster.attachments
+        has_node = attachments.has_csi_node[rows]
+        codes = np.zeros(row_count(state.cluster.nodes, rows), np.int32)
+        if isinstance(state.with_node, CountingError):
+            codes[has_node] = WITH_NODE
+        elif state.with_node:
+            codes = codes_where(has_node & _exceeds(state, state.with_node, rows), EXCEEDED)
+            self._mark_errors(state, rows, codes, attachments.limited[rows])
+        if isinstance(state.without_node, CountingError):
+            codes[~has_node] = WITHOUT_NODE
+        return codes
+
+    def reason(self, state: Load, code: int) -> Status:
+        """Name the limit, or what is wrong with the pod's claims or with those of pods on the node."""
+        if code == EXCEEDED:
+            return unschedulable(REASON)
+        if code >= PLACED:
+            return Status(Code.ERROR, (state.errors[code - PLACED][1],))
+        error = state.with_node if code == WITH_NODE else state.without_node
+        missing = isinstance(error, CountingError) and error.missing
+        return unresolvable(str(error)) if missing else Status(Code.ERROR, (str(error),))
+
+    def events(self) -> Sequence[Hint]:
+        """Nodes with more room, pods and attachments that go, and claims that come."""
+        return (
+            Hint(Resource.CSI_NODE, Action.ADD),
+            Hint(Resource.CSI_NODE, Action.UPDATE, _limit_rose),
+            Hint(Resource.ASSIGNED_POD, Action.DELETE, _deletion_helps),
+            Hint(Resource.PENDING_POD, Action.DELETE, _deletion_helps),
+            Hint(Resource.CLAIM, Action.ADD, uses_claim),
+            Hint(Resource.ATTACHMENT, Action.DELETE, _detaching_helps),
+        )
+
+    @staticmethod
+    def _mark_errors(state: Load, rows: Rows, codes: Codes, limited: Mask) -> None:
+        """Mark limited rows whose own pods' volumes cannot be told: nothing can be counted there."""
+        if not state.errors:
+            return
+        numbers = np.arange(state.cluster.nodes.columns.capacity)[rows]
+        for index, (row, _) in enumerate(state.errors):
+            codes[(numbers == row) & limited] = PLACED + index
+
+
+def _brought(pod: Pod, cluster: Cluster, has_csi_node: bool) -> Brought:
+    try:
+        return frozenset(csi_volumes(pod, cluster.storage, has_csi_node=has_csi_node, placed=False))
+    except CountingError as error:
+        return error
+
+
+def _exceeds(state: Load, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
+    """Tell on which rows some driver would have too many volumes; those that are there already are not new."""
+    attachments = state.cluster.attachments
+    exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
+    for driver in {one.driver for one in brought}:
+        new = _new([one for one in brought if one.driver == driver], state.cluster, rows)
+        limits = attachments.limits(driver)[rows]
+        exceeds |= (attachments.counts(driver)[rows] + new > limits) & (new > 0)
+    return exceeds
+
+
+def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | np.int64:
+    """Count volumes that a row does not have yet; one number where that is the same everywhere."""
+    new: NDArray[np.int64] | np.int64 = np.int64(len(volumes))
+    for held in (cluster.attachments.rows_with(one) for one in volumes):
+        if held:
+            new = new - np.isin(np.arange(cluster.nodes.columns.capacity)[rows], list(held))
+    return new
+
+
+def _limits(node: CSINode) -> dict[str, int]:
+    drivers = node.spec.drivers
+    return {one.name: (one.allocatable.count or 0) if one.allocatable is not None else 0 for one in drivers}
+
+
+def _limit_rose(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = change.old, change.new
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return True
+    before = _limits(old)
+    return any(limit > before.get(name, 0) for name, limit in _limits(new).items())
+
+
+def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    gone = pods_of(change)[0]
+    if gone is None or not leaves_a_place(gone):
+        return False
+    return any(one.persistent_volume_claim or one.ephemeral or inline_migration_of(one) for one in gone.spec.volumes)
+
+
+def _detaching_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    attacher = change.old.spec.attacher if isinstance(change.old, VolumeAttachment) else ""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            return True
+        migration = inline_migration_of(volume)
+        if migration is None:
+            continue
+        try:
+            translate_inline(volume, migration)
+        except TranslationError:
+            return True
+        if migration.driver == attacher:
+            return True
+    return False

@@ -1,0 +1,150 @@
+"""Which nodes can reach a volume, and where a class may provision one: masks over rows.
+
+Knows node labels. Selectors of volumes name no fields of nodes: a field requirement there is looked at on no node. What
+cannot be parsed matches nowhere.
+
+Shapes: N rows in use -> (N,) bool.
+Source: component-helpers/storage/volume/helpers.go (CheckNodeAffinity), pkg/apis/core/v1/helper/helpers.go
+(MatchTopologySelectorTerms), plugins/volumebinding/binder.go (tryTranslatePVToCSI, nodeHasAccess), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+from cachetools import LRUCache
+
+from policysched.framework import Cluster, Mask
+from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate, translate_affinity
+from policysched.model.node_selectors import NodeSelectorMatcher, NodeTerm, lenient_node_selector
+from policysched.model.objects import CSIStorageCapacity, PersistentVolume, Requirement, StorageClass
+from policysched.model.quantity import value
+from policysched.model.selectors import SelectorError, compile_selector, requirement
+from policysched.model.storage import VolumeNodeAffinity, affinity_key
+from policysched.plugins.nodes.node_selection import selector_test
+
+KEPT = 256
+"""How many masks are kept."""
+_ENCODER = msgspec.json.Encoder()
+
+
+class Reach:
+    """Which rows can reach volumes, found out once for each affinity as long as no node changes.
+
+    Its masks are not to be changed.
+    """
+
+    __slots__ = ("_cluster", "_everywhere", "_masks", "_seen")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
+        self._seen = (-1, 0)
+        self._everywhere: Mask
+        self.refresh()
+
+    def is_in(self, cluster: Cluster) -> bool:
+        """Tell whether it looks at this cluster."""
+        return self._cluster is cluster
+
+    def refresh(self) -> None:
+        """Forget what a change of nodes may have changed; a row for pods of a node to come makes masks too short."""
+        now = (self._cluster.journal.about_nodes, self._cluster.nodes.size)
+        if self._seen != now:
+            self._seen = now
+            self._masks.clear()
+            self._everywhere = np.ones(self._cluster.nodes.size, np.bool_)
+
+    def holds(self, affinity: VolumeNodeAffinity | None, key: bytes = b"") -> Mask:
+        """Tell on which rows a volume's node affinity holds.
+
+        Args:
+            affinity: What it says.
+            key: Its key, where that is known.
+        """
+        if affinity is None or affinity.required is None:
+            return self._everywhere
+        key = key or affinity_key(affinity)
+        mask = self._masks.get(key)
+        if mask is None:
+            terms = lenient_node_selector(affinity.required).terms or ()
+            selector = NodeSelectorMatcher(terms=tuple(NodeTerm(labels=term.labels) for term in terms))
+            mask = self._masks[key] = _holds(selector, self._cluster)
+        return mask
+
+    def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
+        """Tell on which rows a bound volume can be reached, in its driver's labels where the node has moved to that.
+
+        Returns:
+            Where it can; where that cannot be told, None for nowhere; and why.
+        """
+        plain = self.holds(volume.spec.node_affinity)
+        migration = migration_of(volume)
+        if migration is None:
+            return plain, None, ""
+        moved = self._cluster.attachments.migrated(migration.in_tree)[: plain.size]
+        if not moved.any():
+            return plain, None, ""
+        try:
+            translate(volume, migration)
+        except TranslationError as error:
+            return plain, moved, f"could not translate pv: {error}"
+        return np.where(moved, self._holds_for_driver(volume, migration), plain), None, ""
+
+    def _holds_for_driver(self, volume: PersistentVolume, migration: Migration) -> Mask:
+        """Tell on which rows a volume's node affinity holds in its driver's labels."""
+        key = _ENCODER.encode([migration.driver, volume.spec.node_affinity, volume.metadata.labels])
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = self._masks[key] = self.holds(translate_affinity(volume, migration))
+        return mask
+
+    def allowed(self, of_class: StorageClass) -> Mask:
+        """Tell on which rows a class may provision: everywhere, or where one of its terms holds."""
+        if not of_class.allowed_topologies:
+            return self._everywhere
+        key = b"topologies" + _ENCODER.encode(of_class.allowed_topologies)
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = self._masks[key] = _holds(_topologies(of_class), self._cluster)
+        return mask
+
+
+def _topologies(of_class: StorageClass) -> NodeSelectorMatcher:
+    terms = []
+    for term in of_class.allowed_topologies:
+        try:
+            labels = tuple(
+                requirement(Requirement(key=one.key, operator="In", values=one.values))
+                for one in term.match_label_expressions
+            )
+        except SelectorError:
+            continue
+        if labels:
+            terms.append(NodeTerm(labels=labels))
+    return NodeSelectorMatcher(terms=tuple(terms))
+
+
+def has_capacity(name: str, size: int, capacities: Iterable[CSIStorageCapacity], cluster: Cluster) -> Mask:
+    """Tell on which rows a driver says that it can provision so many bytes of a class.
+
+    Units: bytes.
+    """
+    enough = np.zeros(cluster.nodes.size, np.bool_)
+    for one in capacities:
+        limit = one.capacity if one.maximum_volume_size is None else one.maximum_volume_size
+        if one.storage_class_name != name or limit is None or value(limit) < size or one.node_topology is None:
+            continue
+        try:
+            selector = compile_selector(one.node_topology)
+        except SelectorError:
+            continue
+        if selector.requirements is not None:
+            enough |= _holds(NodeSelectorMatcher(terms=(NodeTerm(selector.requirements),)), cluster)
+    return enough
+
+
+def _holds(selector: NodeSelectorMatcher, cluster: Cluster) -> Mask:
+    return selector_test(selector, cluster.nodes)(slice(0, cluster.nodes.size))

@@ -1,0 +1,202 @@
+"""What a pod on its way to a node has taken of volumes and claims, and how the API server is told.
+
+Taking is assuming in the state. Telling is naming the claim in a volume, or the node in a claim; then the volume
+controllers bind or make the volume, and the pod's binding waits for them. Whatever fails, everything is given back and
+the pod is tried again.
+
+Source: plugins/volumebinding/binder.go (AssumePodVolumes, BindPodVolumes, bindAPIUpdate, checkBindings), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from policysched.framework import ApiError, BindingHandle, Cluster, Code, Status
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, ObjectReference, is_fully_bound
+from policysched.plugins.volumes.matching import is_meant_for
+from policysched.plugins.volumes.reach import Reach
+from policysched.state.pods import pod_id
+from policysched.state.storage import OutOfStepError
+
+POLL: Final = 0.1
+"""After how long it is looked for the first time whether the controllers are done. Units: seconds."""
+SLOWEST_POLL: Final = 1.0
+"""How long it is between two looks at most, because many pods may wait for volumes that never come. Units: seconds."""
+Binding = tuple[PersistentVolume, PersistentVolumeClaim]
+S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
+
+
+class VolumeReservation:
+    """The volumes and claims that one pod has taken.
+
+    Args:
+        pod: the pod.
+        node: its node's name.
+        cluster: where they are assumed.
+        timeout: how long to wait for the controllers. Units: seconds.
+    """
+
+    plugin = "VolumeBinding"
+
+    def __init__(self, pod: Pod, node: str, cluster: Cluster, timeout: float) -> None:
+        self._pod, self._node, self._cluster, self._timeout = pod, node, cluster, timeout
+        self._storage = cluster.storage
+        self._bindings: list[Binding] = []
+        self._provisions: list[PersistentVolumeClaim] = []
+        self._versions: dict[str, str] = {}
+        """The versions that the API server gave to what was written, by `kind key`."""
+
+    def assume(
+        self, bindings: Sequence[Binding], provisions: Sequence[PersistentVolumeClaim]
+    ) -> VolumeReservation | Status:
+        """Take volumes for claims, and mark claims for provisioning; a status where one of them has changed."""
+        try:
+            for volume, claim in bindings:
+                bound = bound_to(volume, claim)
+                self._storage.volumes.assume(bound)
+                self._bindings.append((bound, claim))
+            for claim in provisions:
+                marked = _annotated(claim, SELECTED_NODE, self._node)
+                self._storage.claims.assume(marked)
+                self._provisions.append(marked)
+        except OutOfStepError as error:
+            self.undo()
+            return Status(Code.ERROR, (str(error),))
+        return self
+
+    def undo(self) -> None:
+        """Give everything back that no newer version has settled."""
+        for volume, _ in self._bindings:
+            self._storage.volumes.restore(volume)
+        for claim in self._provisions:
+            self._storage.claims.restore(claim)
+
+    async def pre_bind(self, handle: BindingHandle) -> str:
+        """Tell the API server and wait for the volume controllers; give what went wrong, empty where nothing did."""
+        try:
+            await self._write(handle)
+        except ApiError as error:
+            return error.message
+        ends, poll = handle.clock.monotonic() + self._timeout, POLL
+        while not self._is_done():
+            problem = self._problem()
+            if problem:
+                return problem
+            if handle.clock.monotonic() >= ends:
+                return "binding volumes: context deadline exceeded"
+            await handle.pause(min(poll, ends - handle.clock.monotonic()))
+            poll = min(poll * 1.25, SLOWEST_POLL)
+        return ""
+
+    async def _write(self, handle: BindingHandle) -> None:
+        for volume, claim in self._bindings:
+            if not is_settled(self._storage.volumes.stored(volume.metadata.name), claim):
+                self._versions[f"volume {volume.metadata.name}"] = await handle.client.claim_volume(volume)
+        for claim in self._provisions:
+            self._versions[f"claim {claim.key}"] = await handle.client.select_node(claim, self._node)
+
+    def _is_done(self) -> bool:
+        """Tell whether every claim is bound as far as the API server has told."""
+        if self._problem():
+            return False
+        for volume, claim in self._bindings:
+            stored = self._storage.claims.stored(claim.key)
+            if self._is_older("volume", volume.metadata.name) or stored is None or not is_fully_bound(stored):
+                return False
+        for claim in self._provisions:
+            stored = self._storage.claims.stored(claim.key)
+            if self._is_older("claim", claim.key) or stored is None or not is_fully_bound(stored):
+                return False
+            if self._storage.volumes.stored(stored.spec.volume_name) is None:
+                return False
+        return True
+
+    def _problem(self) -> str:
+        """Say what makes waiting useless, empty where nothing does."""
+        if pod_id(self._pod) not in self._cluster.pods.by_id:
+            return f'binding volumes: pod does not exist any more: pod "{self._pod.metadata.name}" not found'
+        row = self._cluster.nodes.row_of.get(self._node, -1)
+        if row < 0 or not self._cluster.nodes.present.data[row]:
+            return f'binding volumes: failed to get node "{self._node}": node "{self._node}" not found'
+        problems = [self._binding_problem(volume, claim, row) for volume, claim in self._bindings]
+        problems += [self._provision_problem(claim, row) for claim in self._provisions]
+        found = next((problem for problem in problems if problem), "")
+        return found and f"binding volumes: {found}"
+
+    def _binding_problem(self, volume: PersistentVolume, claim: PersistentVolumeClaim, row: int) -> str:
+        name = volume.metadata.name
+        stored = self._storage.volumes.stored(name)
+        if stored is None:
+            return f'failed to check binding: persistentvolumes "{name}" not found'
+        if self._storage.claims.stored(claim.key) is None:
+            return f'failed to check binding: persistentvolumeclaims "{claim.key}" not found'
+        if self._is_older("volume", name):
+            return ""
+        if stored.spec.claim_ref is None or not stored.spec.claim_ref.uid:
+            return f'ClaimRef got reset for pv "{name}"'
+        return self._reach_problem(stored, row)
+
+    def _provision_problem(self, claim: PersistentVolumeClaim, row: int) -> str:
+        stored = self._storage.claims.stored(claim.key)
+        if stored is None:
+            return f'failed to check provisioning pvc: persistentvolumeclaims "{claim.key}" not found'
+        if self._is_older("claim", claim.key):
+            return ""
+        if stored.metadata.annotations.get(SELECTED_NODE) != self._node:
+            return f'provisioning failed for PVC "{stored.metadata.name}"'
+        volume = self._storage.volumes.stored(stored.spec.volume_name) if stored.spec.volume_name else None
+        return "" if volume is None else self._reach_problem(volume, row)
+
+    def _reach_problem(self, volume: PersistentVolume, row: int) -> str:
+        self._cluster.attachments.refresh()
+        reached, unclear, why = Reach(self._cluster).of(volume)
+        if unclear is not None and unclear[row]:
+            return f"failed to translate pv to csi: {why}"
+        name = volume.metadata.name
+        mismatch = f'pv "{name}" node affinity doesn\'t match node "{self._node}": no matching NodeSelectorTerms'
+        return "" if reached[row] else mismatch
+
+    def _is_older(self, kind: str, key: str) -> bool:
+        """Tell whether the state has not heard yet of what was written to an object."""
+        written = self._versions.get(f"{kind} {key}")
+        table = self._storage.volumes if kind == "volume" else self._storage.claims
+        stored = table.stored(key)
+        return (
+            written is not None and stored is not None and _number(stored.metadata.resource_version) < _number(written)
+        )
+
+
+def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    """Give a volume as it is when it names the claim as its own.
+
+    Source: component-helpers/storage/volume/pv_helpers.go (GetBindVolumeToClaim).
+    """
+    metadata = claim.metadata
+    reference = ObjectReference(
+        kind="PersistentVolumeClaim",
+        api_version="v1",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+    )
+    made = replace(volume, spec=replace(volume.spec, claim_ref=reference))
+    return made if is_meant_for(volume, claim) else _annotated(made, BOUND_BY_CONTROLLER, "yes")
+
+
+def is_settled(volume: PersistentVolume | None, claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a stored volume names the claim already, so that nothing needs to be written."""
+    if volume is None or not is_meant_for(volume, claim):
+        return False
+    return volume.spec.claim_ref is not None and volume.spec.claim_ref.uid == claim.metadata.uid
+
+
+def _annotated(obj: S, key: str, text: str) -> S:
+    return replace(obj, metadata=replace(obj.metadata, annotations={**obj.metadata.annotations, key: text}))
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else 0

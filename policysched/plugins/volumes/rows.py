@@ -1,0 +1,148 @@
+"""What a pod's claims mean for each row: what stands against it there, and which volumes it would take.
+
+Knows sorted claims and the state. Every reason is one bit of a row's code, so that a row can have several; a row where
+something cannot be told has a code beyond the bits.
+
+Shapes: N rows in use.
+Source: plugins/volumebinding/binder.go (FindPodVolumes, checkBoundClaims, findMatchingVolumes, checkVolumeProvisions,
+hasEnoughCapacity), v1.36.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from policysched.framework import Cluster, Codes, Mask
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
+from policysched.model.quantity import value
+from policysched.model.selectors import LabelMatcher
+from policysched.model.storage import NO_PROVISIONER, SELECTED_NODE, class_of
+from policysched.plugins.helper.bases import codes_where
+from policysched.plugins.volumes.claims import Claims
+from policysched.plugins.volumes.matching import Match, match, selector_of, smallest_first
+from policysched.plugins.volumes.reach import Reach, has_capacity
+
+UNREACHABLE, UNBINDABLE, TOO_SMALL, GONE = 1, 2, 4, 8
+REASONS: Final = {
+    UNREACHABLE: "node(s) didn't match PersistentVolume's node affinity",
+    UNBINDABLE: "node(s) didn't find available persistent volumes to bind",
+    TOO_SMALL: "node(s) did not have enough free storage",
+    GONE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+}
+FAILED: Final = 16
+"""Codes from here on are errors."""
+
+
+class VolumeRows:
+    """The answers for one pod, for all rows at once."""
+
+    def __init__(self, claims: Claims, cluster: Cluster, reach: Reach) -> None:
+        self._cluster = cluster
+        self._storage = cluster.storage
+        self._reach = reach
+        self.codes: Codes = np.zeros(cluster.nodes.size, np.int32)
+        self.errors: list[str] = []
+        self.matches: list[Match] = []
+        self.provisions: list[tuple[PersistentVolumeClaim, Mask]] = []
+        """Claims with the rows where a volume would be made for them."""
+        self._check_bound(claims)
+        if claims.waiting:
+            self._check_waiting(claims)
+
+    def bindings(self, row: int) -> list[tuple[PersistentVolume, PersistentVolumeClaim]]:
+        """Give the volumes that the pod would take on a row, with their claims."""
+        found = ((one.at(row), one.claim) for one in self.matches)
+        return [(volume, claim) for volume, claim in found if volume is not None]
+
+    def provisioned(self, row: int) -> list[PersistentVolumeClaim]:
+        """Give the claims that a volume would be made for on a row."""
+        return [claim for claim, rows in self.provisions if rows[row]]
+
+    def _check_bound(self, claims: Claims) -> None:
+        """Look at bound volumes one after another; the first that stands against a row is its reason."""
+        asked = np.ones(self.codes.size, np.bool_)
+        for claim in claims.bound:
+            volume = self._storage.volumes.get(claim.spec.volume_name)
+            if volume is None:
+                self._object(asked, GONE)
+                break
+            reached, unclear, why = self._reach.of(volume)
+            if unclear is not None:
+                self._fail(asked & unclear, why)
+                asked = asked & ~unclear
+            self._object(asked & ~reached, UNREACHABLE)
+            asked = asked & reached
+
+    def _check_waiting(self, claims: Claims) -> None:
+        asked: Mask = self.codes < FAILED
+        names = self._cluster.nodes.name.data[: self.codes.size]
+        selected, open_claims = [], []
+        for claim in claims.waiting:
+            node = claim.metadata.annotations.get(SELECTED_NODE)
+            if node is None:
+                open_claims.append(claim)
+                continue
+            here = names == self._cluster.strings.find(node)
+            self._object(asked & ~here, UNBINDABLE)
+            asked = asked & here
+            selected.append(claim)
+        unmatched = self._match(smallest_first(open_claims), asked)
+        if unmatched is None:
+            return
+        for claim, rows in [*((claim, asked) for claim in selected), *unmatched]:
+            asked = self._provision(claim, asked & rows, asked)
+
+    def _match(
+        self, claims: list[PersistentVolumeClaim], asked: Mask
+    ) -> list[tuple[PersistentVolumeClaim, Mask]] | None:
+        """Match claims with volumes that exist; give those left over with their rows, None where that failed."""
+        unmatched = []
+        for claim in claims:
+            selector = selector_of(claim)
+            if not isinstance(selector, LabelMatcher):
+                self._fail(asked, selector)
+                return None
+            one = match(claim, selector, self.matches, self._cluster, self._reach)
+            self.matches.append(one)
+            left = one.open
+            if np.count_nonzero(left):
+                unmatched.append((claim, left))
+        return unmatched
+
+    def _provision(self, claim: PersistentVolumeClaim, needed: Mask, asked: Mask) -> Mask:
+        """Look whether a volume can be made for a claim; give the rows that go on."""
+        if not np.count_nonzero(needed):
+            return asked
+        name = class_of(claim)
+        of_class = self._storage.classes.get(name)
+        if not name or of_class is None:
+            text = f'failed to find storage class "{name}"' if name else f'no class for claim "{claim.key}"'
+            self._fail(needed, text)
+            return asked & ~needed
+        if of_class.provisioner in ("", NO_PROVISIONER):
+            self._object(needed, UNBINDABLE)
+            return asked & ~needed
+        allowed = self._reach.allowed(of_class)
+        enough = self._enough(claim, of_class)
+        self._object(needed & ~allowed, UNBINDABLE)
+        self._object(needed & allowed & ~enough, TOO_SMALL)
+        self.provisions.append((claim, needed & allowed & enough))
+        return asked & ~(needed & ~(allowed & enough))
+
+    def _enough(self, claim: PersistentVolumeClaim, of_class: StorageClass) -> Mask:
+        amount = claim.spec.resources.requests.get("storage")
+        driver = self._storage.csi_drivers.get(of_class.provisioner)
+        if amount is None or driver is None or not driver.spec.storage_capacity:
+            return np.ones(self.codes.size, np.bool_)
+        capacities = self._storage.capacities.values()
+        return has_capacity(of_class.metadata.name, value(amount), capacities, self._cluster)
+
+    def _object(self, rows: Mask, reason: int) -> None:
+        if np.count_nonzero(rows):
+            self.codes |= codes_where(rows, reason)
+
+    def _fail(self, rows: Mask, text: str) -> None:
+        self.codes[rows] = FAILED + len(self.errors)
+        self.errors.append(text)

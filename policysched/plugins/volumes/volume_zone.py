@@ -1,0 +1,160 @@
+"""VolumeZone: a pod goes only where the zone and region labels of its bound volumes allow it.
+
+Knows labels of volumes and nodes. A node without any zone or region label passes: a cluster of a single zone need not
+label its nodes.
+
+Source: plugins/volumezone/volume_zone.go; cloud-provider/volume/helpers/zones.go (LabelZonesToSet), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from policysched.framework import (
+    SKIP,
+    Action,
+    Aspect,
+    Change,
+    Cluster,
+    Codes,
+    Hint,
+    Mask,
+    Resource,
+    Rows,
+    Status,
+    unresolvable,
+)
+from policysched.model.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from policysched.model.storage import WAIT_FOR_FIRST_CONSUMER, class_of
+from policysched.plugins.helper.bases import OwnRowOnly, codes_where, row_count
+from policysched.plugins.volumes.claims import (
+    claim_missing,
+    class_missing,
+    stated_claims,
+    states_claim,
+    stored_claim,
+    volume_missing,
+)
+from policysched.state.interner import MISSING
+from policysched.state.storage import Storage
+
+REASON: Final = "node(s) had no available volume zone"
+LABELS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)
+_STABLE: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A label of a volume, and the values that a node may have there."""
+
+    key: str
+    values: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The topologies of a pod's volumes."""
+
+    cluster: Cluster
+    topologies: tuple[Topology, ...]
+
+
+class VolumeZone(OwnRowOnly):
+    """The plugin."""
+
+    name = "VolumeZone"
+    filter_reads = Aspect.LABELS
+    by_pod = True
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Gather the topologies of the volumes that the pod's claims are bound to."""
+        topologies: list[Topology] = []
+        for name in stated_claims(pod):
+            volume = _volume_of(cluster.storage, pod, name)
+            if isinstance(volume, Status):
+                return volume
+            if volume is not None:
+                topologies += topologies_of(volume)
+        return Demand(cluster, tuple(topologies)) if topologies else SKIP
+
+    filter_alone = prepare_filter
+
+    def filter(self, state: Demand, rows: Rows) -> Codes:
+        """Reject labelled rows where some topology's label has none of its values."""
+        nodes = state.cluster.nodes
+        columns = {key: nodes.labels(key)[rows] for key in LABELS}
+        labelled = np.zeros(row_count(nodes, rows), np.bool_)
+        for column in columns.values():
+            labelled |= column != MISSING
+        outside: Mask = np.zeros(labelled.size, np.bool_)
+        for topology in state.topologies:
+            found = columns[topology.key]
+            if topology.key in _STABLE:
+                found = np.where(found == MISSING, columns[_STABLE[topology.key]], found)
+            wanted = [nodes.strings.find(value) for value in topology.values]
+            outside |= ~np.isin(found, [code for code in wanted if code != MISSING])
+        return codes_where(labelled & outside)
+
+    def reason(self, state: Demand, code: int) -> Status:  # noqa: ARG002 - there is one reason
+        """Name the only reason."""
+        return unresolvable(REASON)
+
+    def events(self) -> Sequence[Hint]:
+        """Classes that wait, the pod's claims, volumes with other labels, and nodes that come or are labelled."""
+        return (
+            Hint(Resource.STORAGE_CLASS, Action.ADD, _waits),
+            Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            Hint(Resource.CLAIM, Action.ADD | Action.UPDATE, states_claim),
+            Hint(Resource.VOLUME, Action.ADD | Action.UPDATE, _topology_changed),
+        )
+
+
+def topologies_of(volume: PersistentVolume) -> list[Topology]:
+    """Read a volume's zone and region labels; one that is no list of names says nothing."""
+    labels = volume.metadata.labels
+    found = [
+        Topology(key, frozenset(one.strip() for one in labels[key].split("__"))) for key in LABELS if key in labels
+    ]
+    return [one for one in found if "" not in one.values]
+
+
+def _volume_of(storage: Storage, pod: Pod, name: str) -> PersistentVolume | Status | None:
+    """Find the volume of a claim; None where the claim waits for the pod, a rejection where it has no volume."""
+    if not name:
+        return unresolvable("PersistentVolumeClaim had no name")
+    claim = stored_claim(storage, pod, name)
+    if claim is None:
+        return unresolvable(claim_missing(name))
+    if not claim.spec.volume_name:
+        return _unbound(storage, claim)
+    volume = storage.volumes.stored(claim.spec.volume_name)
+    return volume if volume is not None else unresolvable(volume_missing(claim.spec.volume_name))
+
+
+def _unbound(storage: Storage, claim: PersistentVolumeClaim) -> Status | None:
+    name = class_of(claim)
+    if not name:
+        return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+    of_class = storage.classes.get(name)
+    if of_class is None:
+        return unresolvable(class_missing(name))
+    if of_class.volume_binding_mode is None:
+        return unresolvable(f'VolumeBindingMode not set for StorageClass "{name}"')
+    waits = of_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    return None if waits else unresolvable("PersistentVolume had no name")
+
+
+def _waits(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    return isinstance(change.new, StorageClass) and change.new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _topology_changed(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = change.old, change.new
+    if not isinstance(old, PersistentVolume) or not isinstance(new, PersistentVolume):
+        return True
+    return topologies_of(old) != topologies_of(new)
