@@ -23,7 +23,7 @@ from policysched.app.files import Document, load
 from policysched.errors import PolicyschedError, UsageError
 from policysched.model.policy import API_GROUP, PLURAL
 from policysched.sandbox import Sandbox, sandbox_nodes
-from policysched.sandbox.failures import ApiError
+from policysched.sandbox.objects.errors import ApiError
 
 DEFAULT_NODES: Final = 3
 _ORDER: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "Node")

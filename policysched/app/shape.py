@@ -15,8 +15,8 @@ from typing import Any, Final
 from policysched.app.definition import policy_schema
 from policysched.language import Diagnostic
 from policysched.model.policy import API_VERSION, KIND
-from policysched.sandbox.failures import Cause
-from policysched.sandbox.schema import prune, validate
+from policysched.sandbox.objects.errors import Cause
+from policysched.sandbox.objects.schema import prune, validate
 
 CODE: Final = "E0001"
 """The object does not fit its schema."""

@@ -11,13 +11,13 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from policysched.sandbox.faults import Faults
+    from policysched.sandbox.api.faults import Faults
     from policysched.sandbox.nodes import sandbox_nodes
     from policysched.sandbox.sandbox import Sandbox
 
 __all__ = ["Faults", "Sandbox", "sandbox_nodes"]
 _PLACES: Final = {
-    "Faults": "policysched.sandbox.faults",
+    "Faults": "policysched.sandbox.api.faults",
     "Sandbox": "policysched.sandbox.sandbox",
     "sandbox_nodes": "policysched.sandbox.nodes",
 }

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from policysched.sandbox import crds
-from policysched.sandbox.actors import Actors
-from policysched.sandbox.cluster import Cluster
-from policysched.sandbox.faults import Faults
-from policysched.sandbox.server import Server
-from policysched.sandbox.writes import Options, create
+from policysched.sandbox.api.faults import Faults
+from policysched.sandbox.api.server import Server
+from policysched.sandbox.controllers.actors import Actors
+from policysched.sandbox.storage import crds
+from policysched.sandbox.storage.cluster import Cluster
+from policysched.sandbox.storage.writes import Options, create
 
 if TYPE_CHECKING:
     import random
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
     from aiohttp.web_protocol import RequestHandler
 
-    from policysched.sandbox.resources import Resource
-    from policysched.sandbox.watch import Watch
+    from policysched.sandbox.api.watch import Watch
+    from policysched.sandbox.objects.resources import Resource
 
 Json = dict[str, Any]
 _LARGEST_BODY = 3 * 1024 * 1024

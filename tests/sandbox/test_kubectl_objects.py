@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from policysched.sandbox import Sandbox, sandbox_nodes
-from tests.sandbox.objects import DEFINITION, config_map, deployment, pod, policy
+from tests.sandbox.bodies import DEFINITION, config_map, deployment, pod, policy
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import Api, Kubectl

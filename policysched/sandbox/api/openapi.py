@@ -1,0 +1,157 @@
+"""OpenAPI v3: the index and one document for each group and version.
+
+Built-in schemas come from the field table and custom ones from their definitions. Only what kubectl reads is
+there: kinds, fields, patch keys, and the query parameter that tells it that the server validates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from policysched.sandbox.objects.decoding import schema_of
+from policysched.sandbox.objects.errors import NO_SUCH, ApiError
+from policysched.sandbox.objects.fieldtypes import fields, type_of
+from policysched.sandbox.storage.store import encode
+
+if TYPE_CHECKING:
+    from policysched.sandbox.objects.fieldtypes import Field, Type
+    from policysched.sandbox.objects.resources import Registry, Resource
+
+Json = dict[str, Any]
+_SCALARS: dict[str, Json] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int": {"type": "integer", "format": "int64"},
+    "float": {"type": "number", "format": "double"},
+    "bytes": {"type": "string", "format": "byte"},
+    "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "time": {"type": "string", "format": "date-time"},
+    "microtime": {"type": "string", "format": "date-time"},
+    "duration": {"type": "string"},
+    "intorstring": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
+    "any": {"x-kubernetes-preserve-unknown-fields": True},
+}
+_PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
+# A protobuf of `swagger: "2.0"` and an info: kubectl wants the older document for files with a List, and
+# checks nothing against kinds that are not in it; the server validates every item anyway.
+EMPTY_V2 = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.2"
+V2_MEDIA = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def index(registry: Registry) -> Json:
+    """List the documents; the hash in an address changes with its document."""
+    paths = {}
+    for group, versions in registry.groups().items():
+        for version in versions:
+            name = f"apis/{group}/{version}" if group else f"api/{version}"
+            digest = hashlib.sha256(encode(document(registry, group, version))).hexdigest().upper()
+            paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest}"}
+    return {"paths": paths}
+
+
+def document(registry: Registry, group: str, version: str) -> Json:
+    """Describe one group and version."""
+    rows = [row for row in registry if (row.group, row.version) == (group, version)]
+    if not rows:
+        raise ApiError(404, NO_SUCH, details={})
+    schemas: dict[str, Json] = {}
+    paths: dict[str, Json] = {}
+    for row in rows:
+        paths |= _paths(row)
+        _add_root(schemas, row)
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "v1.36.2"},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+
+
+def _gvk(row: Resource) -> Json:
+    return {"group": row.group, "kind": row.kind, "version": row.version}
+
+
+def _paths(row: Resource) -> dict[str, Json]:
+    collection = row.path("{namespace}" if row.namespaced else "")
+    one = row.path("{namespace}" if row.namespaced else "", "{name}")
+    found = {collection: {"post": _operation(row, "post"), "get": _operation(row, "list")}}
+    if "patch" in row.verbs:
+        found[one] = {"patch": _operation(row, "patch")} | {
+            verb: _operation(row, verb) for verb in ("get", "put", "delete")
+        }
+    return found
+
+
+def _operation(row: Resource, action: str) -> Json:
+    reference = {"$ref": f"#/components/schemas/{_root_name(row)}"}
+    found: Json = {
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": _gvk(row),
+        "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}},
+    }
+    if action in ("post", "put", "patch"):
+        names = ("dryRun", "fieldManager", "fieldValidation")
+        found["parameters"] = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
+    if action == "patch":
+        media = (*_PATCHES, STRATEGIC) if row.custom is None else _PATCHES
+        found["requestBody"] = {"required": True, "content": {name: {"schema": {}} for name in media}}
+    elif action in ("post", "put"):
+        found["requestBody"] = {"content": {"application/json": {"schema": reference}}}
+    return found
+
+
+def _root_name(row: Resource) -> str:
+    if row.custom is None:
+        kind = type_of(row)
+        return kind.name if kind else f"reviews.{row.kind}"
+    return f"{'.'.join(reversed(row.group.split('.')))}.{row.version}.{row.kind}"
+
+
+def _add_root(schemas: dict[str, Json], row: Resource) -> None:
+    kind = type_of(row)
+    if kind is not None:
+        _add(schemas, kind.name)
+        root = schemas[kind.name]
+    else:
+        root = {"type": "object", **schema_of(row)}
+        if row.custom is not None:
+            _add(schemas, "meta.ObjectMeta")
+            meta = {"allOf": [_reference("meta.ObjectMeta")]}
+            known = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": meta}
+            root["properties"] = (root.get("properties") or {}) | known
+    schemas[_root_name(row)] = root | {"x-kubernetes-group-version-kind": [_gvk(row)]}
+
+
+def _add(schemas: dict[str, Json], struct: str) -> None:
+    if struct in schemas:
+        return
+    schemas[struct] = {"type": "object"}
+    properties = {name: _property(schemas, field) for name, field in fields(struct).items()}
+    schemas[struct]["properties"] = properties
+
+
+def _property(schemas: dict[str, Json], field: Field) -> Json:
+    found = _schema(schemas, field.type)
+    if field.merge is not None:
+        found = found | {"x-kubernetes-patch-strategy": "merge"}
+        if field.merge:
+            found["x-kubernetes-patch-merge-key"] = field.merge
+    return found
+
+
+def _schema(schemas: dict[str, Json], kind: Type) -> Json:
+    match kind.shape:
+        case "list" if kind.item:
+            return {"type": "array", "items": _schema(schemas, kind.item)}
+        case "map" if kind.item:
+            return {"type": "object", "additionalProperties": _schema(schemas, kind.item)}
+        case "struct":
+            _add(schemas, kind.name)
+            return {"allOf": [_reference(kind.name)]}
+    return dict(_SCALARS[kind.shape])
+
+
+def _reference(name: str) -> Json:
+    return {"$ref": f"#/components/schemas/{name}"}

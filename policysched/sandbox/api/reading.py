@@ -1,0 +1,226 @@
+"""Getting, listing and watching: encodings, pages, selectors, and where a watch starts.
+
+It reads the store and makes bytes; the server sends them. A page comes from a snapshot kept for its list, so
+that the pages of one list are of one moment.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from policysched.sandbox.api.requests import flag, number
+from policysched.sandbox.api.tables import table, wants_table
+from policysched.sandbox.api.watch import Watch, WatchSpec, bookmark_line, event_line
+from policysched.sandbox.objects.errors import ApiError, Cause, failure, gone, invalid
+from policysched.sandbox.objects.selectors import field_predicate, label_predicate
+from policysched.sandbox.objects.views import outward
+from policysched.sandbox.storage.store import Entry, decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from policysched.sandbox.api.requests import Target
+    from policysched.sandbox.objects.resources import Resource
+    from policysched.sandbox.storage.cluster import Cluster
+
+Json = dict[str, Any]
+_SNAPSHOTS = 16
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+    "without the continue parameter, or use the continue token in this response to retrieve the remainder of "
+    "the results."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list: its entries, the list's version, the token of the rest and how many are left."""
+
+    entries: list[Entry]
+    revision: int
+    token: str = ""
+    remaining: int | None = None
+
+
+class Reader:
+    """Reads of one sandbox."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._snapshots: OrderedDict[str, tuple[int, list[Entry]]] = OrderedDict()
+
+    def one(self, resource: Resource, entry: Entry, accept: str = "", include: str = "Metadata") -> bytes:
+        """Encode an object, or a table with its row."""
+        if wants_table(accept):
+            return encode(self._table(resource, [entry], entry.revision, include))
+        return encode_entry(resource, entry)
+
+    def _table(self, resource: Resource, entries: list[Entry], revision: int, include: str) -> Json:
+        found = table(resource, [entry.object for entry in entries], self._cluster.now(), include)
+        return found | {"metadata": {"resourceVersion": str(revision)}}
+
+    def listed(self, target: Target, query: Mapping[str, str], accept: str) -> bytes:
+        """Encode a list or a page of it."""
+        resource = target.resource
+        page = self._page(target, query)
+        metadata: Json = {"resourceVersion": str(page.revision)}
+        if page.token:
+            metadata["continue"] = page.token
+        if page.remaining:
+            metadata["remainingItemCount"] = page.remaining
+        if wants_table(accept):
+            include = query.get("includeObject", "Metadata")
+            return encode(self._table(resource, page.entries, page.revision, include) | {"metadata": metadata})
+        head = encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata})
+        items = b",".join([encode_item(resource, entry) for entry in page.entries])
+        return head[:-1] + b',"items":[' + items + b"]}"
+
+    def _page(self, target: Target, query: Mapping[str, str]) -> Page:
+        limit, token = number(query, "limit"), query.get("continue", "")
+        if token:
+            name, start = _read_token(token)
+            if name not in self._snapshots:
+                raise ApiError(410, _TOO_OLD, "Expired")
+            revision, entries = self._snapshots[name]
+        else:
+            start, revision = 0, self._cluster.store.revision
+            self._check_version(query, target.resource)
+            entries = self.selected(target, query)
+            name = f"{revision}.{len(self._snapshots)}.{id(entries)}"
+        end = start + limit if limit else len(entries)
+        if end >= len(entries):
+            return Page(entries[start:], revision)
+        self._keep(name, revision, entries)
+        plain = "labelSelector" not in query and "fieldSelector" not in query
+        rest = base64.urlsafe_b64encode(encode([name, end])).decode()
+        return Page(entries[start:end], revision, rest, len(entries) - end if plain else None)
+
+    def _keep(self, name: str, revision: int, entries: list[Entry]) -> None:
+        self._snapshots[name] = revision, entries
+        while len(self._snapshots) > _SNAPSHOTS:
+            self._snapshots.popitem(last=False)
+
+    def _check_version(self, query: Mapping[str, str], resource: Resource) -> None:
+        asked, present = number(query, "resourceVersion"), self._cluster.store.revision
+        if asked > present:
+            cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+            text = f"Timeout: Too large resource version: {asked}, current: {present}"
+            raise ApiError(504, text, details={"causes": [cause], "retryAfterSeconds": 1})
+        if query.get("resourceVersionMatch") == "Exact" and asked < present:
+            raise gone(asked, self._cluster.store.oldest(resource.key))
+
+    def selected(self, target: Target, query: Mapping[str, str]) -> list[Entry]:
+        """Return the present objects that a request selects."""
+        entries = self._cluster.store.entries(target.resource.key, target.namespace)
+        selects = selection(target, query)
+        return entries if selects is None else [entry for entry in entries if selects(entry.object)]
+
+    def watch(self, target: Target, query: Mapping[str, str], accept: str) -> Watch:
+        """Start a watch where the request says: from a version on, or with what there is."""
+        resource, store = target.resource, self._cluster.store
+        initial = flag(query, "sendInitialEvents")
+        _check_watch_list(query, initial=initial)
+        spec = self._spec(target, query, accept)
+        since = number(query, "resourceVersion")
+        everything = initial or since == 0 or "resourceVersion" not in query
+        if "sendInitialEvents" in query and not initial:
+            everything = False
+            since = since or store.revision
+        present = self.selected(target, query) if everything else []
+        events = [] if everything else store.since(resource.key, since)
+        watch = Watch(store, spec)
+        for entry in present:
+            watch.push(spec.line("ADDED", entry, store.revision))
+        if initial and spec.bookmark:
+            watch.push(spec.bookmark(store.revision, True))
+        for event in events or ():
+            watch.offer(event)
+        if events is None:
+            watch.push(_expired(since, store.oldest(resource.key)))
+            watch.close()
+        return watch
+
+    def _spec(self, target: Target, query: Mapping[str, str], accept: str) -> WatchSpec:
+        resource = target.resource
+        line: Callable[[str, Entry, int], bytes] = partial(_plain_line, resource)
+        if wants_table(accept):
+            line = partial(self._table_line, resource, query.get("includeObject", "Metadata"))
+        bookmark = partial(bookmark_line, resource.api_version, resource.kind)
+        wanted = flag(query, "allowWatchBookmarks") or flag(query, "sendInitialEvents")
+        return WatchSpec(
+            key=resource.key,
+            namespace=target.namespace,
+            selects=selection(target, query),
+            line=line,
+            bookmark=bookmark if wanted and not wants_table(accept) else None,
+            seconds=float(number(query, "timeoutSeconds") or self._cluster.random.randint(1800, 3600)),
+        )
+
+    def _table_line(self, resource: Resource, include: str, kind: str, entry: Entry, revision: int) -> bytes:
+        return event_line(kind, encode(self._table(resource, [entry], revision, include)))
+
+
+def _plain_line(resource: Resource, kind: str, entry: Entry, _: int) -> bytes:
+    form = f"{kind} {resource.api_version}"
+    line = entry.encodings.get(form)
+    if line is None:
+        line = event_line(kind, encode_entry(resource, entry))
+        entry.encodings[form] = line
+    return line
+
+
+def _expired(asked: int, oldest: int) -> bytes:
+    status = failure(410, f"too old resource version: {asked} ({oldest})", "Expired")
+    return event_line("ERROR", encode(status))
+
+
+def _check_watch_list(query: Mapping[str, str], *, initial: bool) -> None:
+    match_ = query.get("resourceVersionMatch", "")
+    if initial and match_ != "NotOlderThan":
+        text = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        cause = Cause("resourceVersionMatch", "FieldValueForbidden", text)
+        raise invalid("meta.k8s.io", "ListOptions", "", [cause])
+    if match_ and "sendInitialEvents" not in query:
+        text = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        raise invalid("meta.k8s.io", "ListOptions", "", [Cause("resourceVersionMatch", "FieldValueForbidden", text)])
+
+
+def _read_token(token: str) -> tuple[str, int]:
+    try:
+        name, start = decode(base64.urlsafe_b64decode(token))
+    except ValueError as error:
+        raise ApiError(400, f"invalid continue token: continue key is not valid: {error}") from error
+    return name, start
+
+
+def encode_entry(resource: Resource, entry: Entry) -> bytes:
+    """Encode an object in a resource's version."""
+    return entry.encoded(resource.api_version, outward(resource))
+
+
+def encode_item(resource: Resource, entry: Entry) -> bytes:
+    """Encode an object as a list has it: built-in ones without kind and version."""
+    if resource.custom is not None:
+        return encode_entry(resource, entry)
+    view = outward(resource)
+    return entry.encoded(f"item {resource.api_version}", lambda obj: _bare(view(obj) if view else obj))
+
+
+def _bare(obj: Json) -> Json:
+    return {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
+
+
+def selection(target: Target, query: Mapping[str, str]) -> Callable[[Json], bool] | None:
+    """Compile the selectors of a query; None selects all."""
+    labels = label_predicate(query.get("labelSelector", ""))
+    fields = field_predicate(query.get("fieldSelector", ""), target.resource)
+    if target.name:
+        name = target.name
+        return lambda obj: obj["metadata"]["name"] == name
+    if labels is None or fields is None:
+        return labels or fields
+    return lambda obj: labels(obj) and fields(obj)

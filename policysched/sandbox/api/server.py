@@ -1,0 +1,244 @@
+"""The HTTP side: one handler that takes requests apart, asks the right part and sends the answer.
+
+It knows HTTP and no kinds. A low-level server without a routing table is used, because the paths are not known
+beforehand: CRDs add theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from policysched.sandbox.api import changes, discovery, openapi
+from policysched.sandbox.api.origins import check_origin
+from policysched.sandbox.api.reading import Reader
+from policysched.sandbox.api.requests import body_of, flag, target_of
+from policysched.sandbox.objects.errors import NO_SUCH, NOT_ALLOWED, ApiError, failure
+from policysched.sandbox.storage.store import Entry, encode
+from policysched.sandbox.storage.subresources import scale_of
+from policysched.sandbox.storage.writes import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from policysched.sandbox.api.faults import Fault, Faults
+    from policysched.sandbox.api.requests import Target
+    from policysched.sandbox.api.watch import Watch
+    from policysched.sandbox.storage.cluster import Cluster
+    from policysched.sandbox.storage.writes import Options
+
+Json = dict[str, Any]
+_LOG = logging.getLogger(__name__)
+VERSION = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": "v1.36.2+policysched-sandbox",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "",
+}
+_HEALTH = frozenset({"/healthz", "/readyz", "/livez"})
+
+
+class Server:
+    """Answers requests for one sandbox."""
+
+    def __init__(self, cluster: Cluster, faults: Faults, watches: set[Watch]) -> None:
+        self._cluster = cluster
+        self._faults = faults
+        self._watches = watches
+        self._reader = Reader(cluster)
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request, after the fault that is set for it, if any; a foreign page's is refused."""
+        try:
+            check_origin(request.headers, _port(request))
+        except ApiError as error:
+            return _json(encode(error.status), error.code)
+        watch = flag(request.query, "watch")
+        fault = self._faults.take(request.method, request.path_qs, watch=watch)
+        if fault is not None and fault.action == "answer":
+            return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
+        if fault is not None:
+            await asyncio.sleep(fault.delay)
+        if fault is not None and fault.action == "reset":
+            return _drop(request)
+        response = await self._guarded(request, fault)
+        if fault is not None and fault.action == "reset-after":
+            return _drop(request)
+        return response
+
+    async def _guarded(self, request: web.BaseRequest, fault: Fault | None) -> web.StreamResponse:
+        try:
+            return await self._answer(request, fault)
+        except ApiError as error:
+            return _json(encode(error.status), error.code, error.headers)
+        except RecursionError:
+            return _json(encode(failure(400, "the object is nested too deep", "BadRequest")), 400)
+        except ConnectionError:  # the client is gone
+            raise
+        except Exception as error:
+            _LOG.exception("%s %s failed", request.method, request.path_qs)
+            status = failure(500, f"Internal error occurred: {error!r}", "InternalError")
+            return _json(encode(status), 500)
+
+    async def _answer(self, request: web.BaseRequest, fault: Fault | None) -> web.StreamResponse:
+        target = target_of(self._cluster.registry, request.path)
+        if target is None:
+            return self._document(request)
+        if request.method != "GET":
+            return await self._change(request, target)
+        if flag(request.query, "watch"):
+            return await self._watch(request, target, fault)
+        return _json(self._read(request, target))
+
+    def _read(self, request: web.BaseRequest, target: Target) -> bytes:
+        accept, query = request.headers.get("Accept", ""), request.query
+        if not target.name:
+            if "list" not in target.resource.verbs:
+                raise ApiError(405, NOT_ALLOWED, details={})
+            return self._reader.listed(target, query, accept)
+        entry = fetch(self._cluster, target.resource, target.namespace, target.name)
+        if target.subresource == "scale":
+            return encode(scale_of(entry.object))
+        return self._reader.one(target.resource, entry, accept, query.get("includeObject", "Metadata"))
+
+    async def _change(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        media = request.headers.get("Content-Type", "")
+        try:
+            raw = await request.read()
+        except web.HTTPRequestEntityTooLarge as error:
+            raise ApiError(413, "Request entity too large: limit is 3145728", "RequestEntityTooLarge") from error
+        body = body_of(raw, media)
+        options = changes.options_of(request.query)
+        code, found = self._changed(request, target, body, options)
+        headers = {}
+        if options.warnings:
+            headers["Warning"] = ", ".join(f'299 - "{_quoted(text)}"' for text in options.warnings)
+        if isinstance(found, Entry):
+            return _json(self._reader.one(target.resource, found, request.headers.get("Accept", "")), code, headers)
+        return _json(encode(found), code, headers)
+
+    def _changed(
+        self, request: web.BaseRequest, target: Target, body: Any, options: Options
+    ) -> tuple[int, Entry | Json]:
+        match request.method:
+            case "POST":
+                return changes.post(self._cluster, target, body, request.query, options)
+            case "PUT" if target.name:
+                return changes.put(self._cluster, target, body, options)
+            case "PATCH" if target.name:
+                media = request.headers.get("Content-Type", "")
+                return changes.patch(self._cluster, target, body, media, options)
+            case "DELETE" if target.name:
+                return changes.remove(self._cluster, target, body, request.query)
+            case "DELETE":
+                return 200, self._removed(target, body, request.query)
+        raise ApiError(405, NOT_ALLOWED, details={})
+
+    def _removed(self, target: Target, body: Any, query: Mapping[str, str]) -> Json:
+        entries = changes.remove_all(self._cluster, target, body, query)
+        resource = target.resource
+        metadata = {"resourceVersion": str(self._cluster.store.revision)}
+        found = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
+        return found | {"items": [entry.object for entry in entries]}
+
+    async def _watch(self, request: web.BaseRequest, target: Target, fault: Fault | None) -> web.StreamResponse:
+        watch = self._reader.watch(target, request.query, request.headers.get("Accept", ""))
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        self._watches.add(watch)
+        try:
+            await response.prepare(request)
+            await self._send(request, response, watch, fault)
+        except ConnectionError:
+            return response  # the client went away: nobody is left to tell
+        finally:
+            self._watches.discard(watch)
+            watch.close()
+        return response
+
+    async def _send(
+        self, request: web.BaseRequest, response: web.StreamResponse, watch: Watch, fault: Fault | None
+    ) -> None:
+        left = fault.after if fault is not None and fault.action == "cut" else -1
+        async with contextlib.aclosing(watch.lines()) as lines:
+            async for chunk in lines:
+                if left == 0:
+                    await response.write(chunk[: len(chunk) // 2])
+                    _drop(request)
+                    return
+                left -= 1
+                await response.write(chunk)
+        await response.write_eof()
+
+    def _document(self, request: web.BaseRequest) -> web.Response:
+        if request.method != "GET":
+            raise ApiError(404, NO_SUCH, details={})
+        path = request.path.rstrip("/")
+        if path in _HEALTH or path.startswith(("/readyz/", "/livez/", "/healthz/")):
+            return web.Response(text="ok")
+        if path == "/version":
+            return _json(encode(VERSION))
+        parts = [part for part in path.split("/") if part]
+        if parts == ["openapi", "v2"]:
+            return web.Response(body=openapi.EMPTY_V2, content_type=openapi.V2_MEDIA)
+        if parts[:2] == ["openapi", "v3"]:
+            return _json(encode(self._openapi(parts[2:])))
+        return self._discovery(parts, request.headers.get("Accept", ""))
+
+    def _openapi(self, parts: list[str]) -> Json:
+        registry = self._cluster.registry
+        match parts:
+            case []:
+                return openapi.index(registry)
+            case ["api", version]:
+                return openapi.document(registry, "", version)
+            case ["apis", group, version]:
+                return openapi.document(registry, group, version)
+        raise ApiError(404, NO_SUCH, details={})
+
+    def _discovery(self, parts: list[str], accept: str) -> web.Response:
+        registry = self._cluster.registry
+        match parts:
+            case ["api" | "apis" as root] if discovery.wants_aggregated(accept):
+                found = encode(discovery.aggregated(registry, core=root == "api"))
+                return _json(found, headers={"Content-Type": discovery.AGGREGATED})
+            case ["api"]:
+                return _json(encode(discovery.core_versions(registry)))
+            case ["apis"]:
+                return _json(encode(discovery.group_list(registry)))
+            case ["api", version]:
+                return _json(encode(discovery.resource_list(registry, "", version)))
+            case ["apis", group]:
+                return _json(encode(discovery.group_of(registry, group)))
+            case ["apis", group, version]:
+                return _json(encode(discovery.resource_list(registry, group, version)))
+        raise ApiError(404, NO_SUCH, details={})
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _port(request: web.BaseRequest) -> int:
+    """Give the port that a request came in at, -1 where the connection is gone."""
+    address = request.transport.get_extra_info("sockname") if request.transport is not None else None
+    return int(address[1]) if address else -1
+
+
+def _drop(request: web.BaseRequest) -> web.Response:
+    """Cut the connection without another byte."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=500)
+
+
+def _json(body: bytes, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(status=code, body=body + b"\n", headers={"Content-Type": "application/json"} | (headers or {}))

@@ -1,0 +1,109 @@
+"""CustomResourceDefinitions become served resources, and their conditions say so.
+
+It reads the definition and changes the registry; the objects' schema is checked elsewhere. Definitions are
+acted on in the same instant they are stored, so that a client never sees an established one that is not served.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from policysched.sandbox.objects.errors import required
+from policysched.sandbox.objects.resources import Resource
+
+if TYPE_CHECKING:
+    from policysched.sandbox.objects.errors import Cause
+    from policysched.sandbox.storage.cluster import Cluster
+    from policysched.sandbox.storage.store import Event
+
+Json = dict[str, Any]
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+def serve_definitions(cluster: Cluster) -> None:
+    """Follow the stored definitions."""
+
+    def changed(event: Event) -> None:
+        crd = event.entry.object
+        name = crd["metadata"]["name"]
+        if event.type == "DELETED":
+            for entry in cluster.store.values(name):
+                cluster.store.remove(name, *entry.key)
+            cluster.registry.replace_custom(name, [])
+            return
+        cluster.registry.replace_custom(name, rows(crd))
+        if not _established(crd):
+            cluster.store.write(DEFINITIONS, _accepted(crd, cluster.timestamp()))
+
+    cluster.store.listen(DEFINITIONS, changed)
+
+
+def rows(crd: Json) -> list[Resource]:
+    """List the resources that a definition serves, one a version."""
+    spec = crd["spec"]
+    stored = next((each["name"] for each in spec["versions"] if each.get("storage")), "")
+    return [_row(spec, version, stored) for version in spec["versions"] if version.get("served")]
+
+
+def _row(spec: Json, version: Json, stored: str) -> Resource:
+    names = spec["names"]
+    return Resource(
+        group=spec["group"],
+        version=version["name"],
+        kind=names["kind"],
+        plural=names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+        singular=names.get("singular") or names["kind"].lower(),
+        short_names=tuple(names.get("shortNames") or ()),
+        subresources=frozenset(version.get("subresources") or ()),
+        categories=tuple(names.get("categories") or ()),
+        list_kind=names.get("listKind") or f"{names['kind']}List",
+        custom=version | {"storedVersion": stored},
+    )
+
+
+def _established(crd: Json) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _accepted(crd: Json, now: str) -> Json:
+    spec = crd["spec"]
+    names = dict(spec["names"])
+    names.setdefault("singular", names["kind"].lower())
+    names.setdefault("listKind", f"{names['kind']}List")
+    said = (
+        ("NamesAccepted", "NoConflicts", "no conflicts found"),
+        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+    )
+    conditions = [
+        {"lastTransitionTime": now, "message": message, "reason": reason, "status": "True", "type": kind}
+        for kind, reason, message in said
+    ]
+    stored = [version["name"] for version in spec["versions"] if version.get("storage")]
+    status = {"acceptedNames": names, "conditions": conditions, "storedVersions": stored}
+    return crd | {"status": status}
+
+
+def complete(crd: Json) -> None:
+    """Fill in the defaults of a definition."""
+    spec = crd.setdefault("spec", {})
+    names = spec.get("names") or {}
+    if names.get("kind"):
+        names.setdefault("singular", names["kind"].lower())
+        names.setdefault("listKind", f"{names['kind']}List")
+    spec.setdefault("conversion", {"strategy": "None"})
+
+
+def faults(crd: Json) -> list[Cause]:
+    """Check what the sandbox needs of a definition."""
+    spec = crd["spec"]
+    missing = [required(f"spec.{name}") for name in ("group", "scope", "versions") if not spec.get(name)]
+    names = spec.get("names") or {}
+    missing += [required(f"spec.names.{name}") for name in ("plural", "kind") if not names.get(name)]
+    for index, version in enumerate(spec.get("versions") or ()):
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if not schema:
+            path = f"spec.versions[{index}].schema.openAPIV3Schema"
+            missing.append(required(path, "schemas are required"))
+    return missing
