@@ -6,9 +6,8 @@ nodes already differ in their zone.
 
 from __future__ import annotations
 
-from typing import Any
+from policysched.sandbox.objects import Json
 
-Json = dict[str, Any]
 ZONES = ("zone-a", "zone-b", "zone-c")
 _INFO = {
     "architecture": "amd64",

@@ -14,6 +14,7 @@ from aiohttp import web
 from policysched.sandbox.api.faults import Faults
 from policysched.sandbox.api.server import Server
 from policysched.sandbox.controllers.actors import Actors
+from policysched.sandbox.objects import Json
 from policysched.sandbox.storage import crds
 from policysched.sandbox.storage.cluster import Cluster
 from policysched.sandbox.storage.writes import Options, create
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.api.watch import Watch
     from policysched.sandbox.objects.resources import Resource
 
-Json = dict[str, Any]
 _LARGEST_BODY = 3 * 1024 * 1024
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

@@ -102,7 +102,7 @@ PATTERNS = list(patterns())
 CATEGORIES = {"CATEGORY_DIGIT": ["1"], "CATEGORY_WORD": ["a", "1"], "CATEGORY_SPACE": [" "]}
 MADE_ELSEWHERE = {"sandbox/api/faults.py", "sandbox/objects/schema.py"}
 """Where patterns come from who runs the sandbox: tests, and the schemas of the resources that it serves."""
-OWN_TEXTS = {"sandbox/objects/fieldtypes.py:_FIELD"}
+OWN_TEXTS = {"sandbox/objects/fields.py:_FIELD"}
 """What reads the package's own data and nothing else."""
 
 

@@ -20,12 +20,12 @@ from policysched.sandbox.api.columns import (
     at,
 )
 from policysched.sandbox.api.durations import since
+from policysched.sandbox.objects import Json
 from policysched.sandbox.storage.subresources import selector_text
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-Json = dict[str, Any]
 _ROLE = "node-role.kubernetes.io/"
 
 

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 from policysched.sandbox.api import reviews
 from policysched.sandbox.api.reading import encode_entry, selection
 from policysched.sandbox.api.requests import number
+from policysched.sandbox.objects import Json, decode, encode
 from policysched.sandbox.objects.decoding import StrictError, check_kind
 from policysched.sandbox.objects.errors import NOT_ALLOWED, ApiError, invalid, success, unreadable_patch, wrong
-from policysched.sandbox.objects.fieldtypes import type_of
-from policysched.sandbox.objects.patches import json_patch, merge_patch
+from policysched.sandbox.objects.patches import apply_patch, json_patch, merge_patch, strategic_patch
 from policysched.sandbox.objects.resources import PODS
-from policysched.sandbox.objects.strategic import strategic_patch
 from policysched.sandbox.storage.binding import bind
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
-from policysched.sandbox.storage.store import Entry, decode, encode
+from policysched.sandbox.storage.store import Entry
 from policysched.sandbox.storage.subresources import evict, scale_of, scaled
 from policysched.sandbox.storage.writes import Options, create, fetch, update
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.api.requests import Target
     from policysched.sandbox.storage.cluster import Cluster
 
-Json = dict[str, Any]
 Answer = tuple[int, Entry | Json]
 _JSON, _MERGE = "application/json-patch+json", "application/merge-patch+json"
 _STRATEGIC, _APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
@@ -112,11 +110,12 @@ def _apply(cluster: Cluster, target: Target, body: Any, options: Options) -> Ans
         code, entry = 201, create(cluster, target.resource, target.namespace, made, options)
     else:
         old = fetch(cluster, target.resource, target.namespace, target.name)
-        merged = cluster.appliers.merged(target.resource, fresh(target, old), applied, options.manager)
+        last = cluster.applied.get((old.object["metadata"]["uid"], options.manager), {})
+        merged = apply_patch(fresh(target, old), last, applied, target.resource.schema)
         entry = update(cluster, target.resource, old, decode(encode(merged)), target.subresource, options)
         code = 200
     if not options.dry_run:
-        cluster.appliers.remember(entry.object["metadata"]["uid"], options.manager, applied)
+        cluster.applied[entry.object["metadata"]["uid"], options.manager] = applied
     return code, entry
 
 
@@ -127,8 +126,8 @@ def _patched(target: Target, before: Json, body: Any, media: str) -> Any:
         case "application/merge-patch+json":
             return merge_patch(before, body)
         case "application/strategic-merge-patch+json" if target.resource.custom is None:
-            kind = type_of(target.resource) if target.subresource != "scale" else None
-            return strategic_patch(before, body, kind)
+            schema = target.resource.schema if target.subresource != "scale" else {}
+            return strategic_patch(before, body, schema)
     known = [_JSON, _MERGE] + ([] if target.resource.custom else [_STRATEGIC]) + [_APPLY]
     text = "the body of the request was in an unknown format - accepted media types include: "
     raise ApiError(415, text + ", ".join(known))

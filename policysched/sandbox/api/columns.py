@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from policysched.sandbox.api.durations import since
+from policysched.sandbox.objects import Json
 from policysched.sandbox.storage.subresources import selector_text
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     Cell = Callable[[dict[str, Any], datetime], Any]
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ they are asked for rarely, and a CRD must show as soon as it is served.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import NO_SUCH, ApiError
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from policysched.sandbox.objects.resources import Registry, Resource
 
-Json = dict[str, Any]
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _SUB_VERBS = {
     "binding": ("create",),

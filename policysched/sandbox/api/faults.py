@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from policysched.sandbox.objects import encode
 from policysched.sandbox.objects.errors import REASONS, failure
-from policysched.sandbox.storage.store import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,31 +7,12 @@ there: kinds, fields, patch keys, and the query parameter that tells it that the
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
 
-from policysched.sandbox.objects.decoding import schema_of
+from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.errors import NO_SUCH, ApiError
-from policysched.sandbox.objects.fieldtypes import fields, type_of
-from policysched.sandbox.storage.store import encode
+from policysched.sandbox.objects.fields import GO_TYPE, STRUCT
+from policysched.sandbox.objects.resources import Registry, Resource
 
-if TYPE_CHECKING:
-    from policysched.sandbox.objects.fieldtypes import Field, Type
-    from policysched.sandbox.objects.resources import Registry, Resource
-
-Json = dict[str, Any]
-_SCALARS: dict[str, Json] = {
-    "string": {"type": "string"},
-    "bool": {"type": "boolean"},
-    "int": {"type": "integer", "format": "int64"},
-    "float": {"type": "number", "format": "double"},
-    "bytes": {"type": "string", "format": "byte"},
-    "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
-    "time": {"type": "string", "format": "date-time"},
-    "microtime": {"type": "string", "format": "date-time"},
-    "duration": {"type": "string"},
-    "intorstring": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
-    "any": {"x-kubernetes-preserve-unknown-fields": True},
-}
 _PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 # A protobuf of `swagger: "2.0"` and an info: kubectl wants the older document for files with a List, and
 # checks nothing against kinds that are not in it; the server validates every item anyway.
@@ -104,53 +85,38 @@ def _operation(row: Resource, action: str) -> Json:
 
 def _root_name(row: Resource) -> str:
     if row.custom is None:
-        kind = type_of(row)
-        return kind.name if kind else f"reviews.{row.kind}"
+        return row.schema.get(STRUCT) or f"reviews.{row.kind}"
     return f"{'.'.join(reversed(row.group.split('.')))}.{row.version}.{row.kind}"
 
 
 def _add_root(schemas: dict[str, Json], row: Resource) -> None:
-    kind = type_of(row)
-    if kind is not None:
-        _add(schemas, kind.name)
-        root = schemas[kind.name]
-    else:
-        root = {"type": "object", **schema_of(row)}
-        if row.custom is not None:
-            _add(schemas, "meta.ObjectMeta")
-            meta = {"allOf": [_reference("meta.ObjectMeta")]}
-            known = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": meta}
-            root["properties"] = (root.get("properties") or {}) | known
-    schemas[_root_name(row)] = root | {"x-kubernetes-group-version-kind": [_gvk(row)]}
+    name, found = _root_name(row), {"type": "object"} | row.schema
+    _add(schemas, name, found)
+    schemas[name] |= {"x-kubernetes-group-version-kind": [_gvk(row)]}
 
 
-def _add(schemas: dict[str, Json], struct: str) -> None:
-    if struct in schemas:
-        return
-    schemas[struct] = {"type": "object"}
-    properties = {name: _property(schemas, field) for name, field in fields(struct).items()}
-    schemas[struct]["properties"] = properties
+def _add(schemas: dict[str, Json], name: str, schema: Json) -> None:
+    """Describe a struct and those that it contains."""
+    if name not in schemas:
+        schemas[name] = {}
+        schemas[name] |= _parts(schemas, schema)
 
 
-def _property(schemas: dict[str, Json], field: Field) -> Json:
-    found = _schema(schemas, field.type)
-    if field.merge is not None:
-        found = found | {"x-kubernetes-patch-strategy": "merge"}
-        if field.merge:
-            found["x-kubernetes-patch-merge-key"] = field.merge
+def _shown(schemas: dict[str, Json], schema: Json) -> Json:
+    if STRUCT not in schema:
+        return _parts(schemas, schema)
+    _add(schemas, schema[STRUCT], schema)
+    return {"allOf": [_reference(schema[STRUCT])]}
+
+
+def _parts(schemas: dict[str, Json], schema: Json) -> Json:
+    found = {name: value for name, value in schema.items() if name not in (GO_TYPE, STRUCT)}
+    if "properties" in found:
+        found["properties"] = {name: _shown(schemas, each) for name, each in found["properties"].items()}
+    for name in ("items", "additionalProperties"):
+        if isinstance(found.get(name), dict):
+            found[name] = _shown(schemas, found[name])
     return found
-
-
-def _schema(schemas: dict[str, Json], kind: Type) -> Json:
-    match kind.shape:
-        case "list" if kind.item:
-            return {"type": "array", "items": _schema(schemas, kind.item)}
-        case "map" if kind.item:
-            return {"type": "object", "additionalProperties": _schema(schemas, kind.item)}
-        case "struct":
-            _add(schemas, kind.name)
-            return {"allOf": [_reference(kind.name)]}
-    return dict(_SCALARS[kind.shape])
 
 
 def _reference(name: str) -> Json:

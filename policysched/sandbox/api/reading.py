@@ -10,15 +10,16 @@ import base64
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from policysched.sandbox.api.requests import flag, number
 from policysched.sandbox.api.tables import table, wants_table
 from policysched.sandbox.api.watch import Watch, WatchSpec, bookmark_line, event_line
+from policysched.sandbox.objects import Json, decode, encode
+from policysched.sandbox.objects.decoding import outward
 from policysched.sandbox.objects.errors import ApiError, Cause, failure, gone, invalid
 from policysched.sandbox.objects.selectors import field_predicate, label_predicate
-from policysched.sandbox.objects.views import outward
-from policysched.sandbox.storage.store import Entry, decode, encode
+from policysched.sandbox.storage.store import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.objects.resources import Resource
     from policysched.sandbox.storage.cluster import Cluster
 
-Json = dict[str, Any]
 _SNAPSHOTS = 16
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "

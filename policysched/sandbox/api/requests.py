@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import yaml
 
-from policysched.sandbox.objects import protobuf
+from policysched.sandbox.objects import decode, protobuf
 from policysched.sandbox.objects.errors import ApiError
-from policysched.sandbox.storage.store import decode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

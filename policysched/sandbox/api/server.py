@@ -17,8 +17,9 @@ from policysched.sandbox.api import changes, discovery, openapi
 from policysched.sandbox.api.origins import check_origin
 from policysched.sandbox.api.reading import Reader
 from policysched.sandbox.api.requests import body_of, flag, target_of
+from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.errors import NO_SUCH, NOT_ALLOWED, ApiError, failure
-from policysched.sandbox.storage.store import Entry, encode
+from policysched.sandbox.storage.store import Entry
 from policysched.sandbox.storage.subresources import scale_of
 from policysched.sandbox.storage.writes import fetch
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.storage.cluster import Cluster
     from policysched.sandbox.storage.writes import Options
 
-Json = dict[str, Any]
 _LOG = logging.getLogger(__name__)
 VERSION = {
     "major": "1",

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from policysched.sandbox.api.cells import BUILTIN
 from policysched.sandbox.api.columns import NAME, Column
 from policysched.sandbox.api.durations import since
+from policysched.sandbox.objects import Json
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from policysched.sandbox.objects.resources import Resource
 
-Json = dict[str, Any]
 _CREATED = Column("Created At", lambda obj, _: obj["metadata"].get("creationTimestamp", ""))
 _STEP = re.compile(r"\.?([\w-]+)|\[\?\(@\.([\w.]+)\s*==\s*[\"']([^\"']*)[\"']\)\]|\[(\d+|\*)\]|\[['\"]([^'\"]+)['\"]\]")
 

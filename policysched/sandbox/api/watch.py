@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from policysched.sandbox.storage.store import encode
+from policysched.sandbox.objects import Json, encode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from policysched.sandbox.storage.store import Entry, Event, Store
 
-Json = dict[str, Any]
 BOOKMARK_SECONDS = 60.0
 
 

@@ -6,9 +6,10 @@ not search all objects.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from policysched.sandbox.controllers.backlog import Backlog
+from policysched.sandbox.objects import Json
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
 from policysched.sandbox.storage.writes import store_update
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.storage.cluster import Cluster
     from policysched.sandbox.storage.store import Entry, Event
 
-Json = dict[str, Any]
 Place = tuple[str, tuple[str, str]]
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 

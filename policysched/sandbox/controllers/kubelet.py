@@ -6,9 +6,10 @@ once and runs for ever.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from policysched.sandbox.controllers.backlog import Backlog
+from policysched.sandbox.objects import Json
 from policysched.sandbox.storage.binding import with_condition
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.storage.cluster import Cluster
     from policysched.sandbox.storage.store import Event
 
-Json = dict[str, Any]
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 

@@ -6,9 +6,10 @@ one that a kubelet has just joined, and becomes Ready.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from policysched.sandbox.controllers.backlog import Backlog
+from policysched.sandbox.objects import Json
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
 from policysched.sandbox.storage.writes import Options, create
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.storage.cluster import Cluster
     from policysched.sandbox.storage.store import Event
 
-Json = dict[str, Any]
 _PREFIX = "node.kubernetes.io/"
 # condition, the status that taints, the taint's key
 _TAINTS = (

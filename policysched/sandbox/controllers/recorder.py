@@ -6,15 +6,14 @@ trying things out every step is worth its line.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import ApiError
 from policysched.sandbox.storage.writes import Options, create
 
 if TYPE_CHECKING:
     from policysched.sandbox.storage.cluster import Cluster
-
-Json = dict[str, Any]
 
 
 def _stamp(cluster: Cluster) -> int:

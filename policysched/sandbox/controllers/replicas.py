@@ -7,10 +7,11 @@ controller in what matters to a scheduler: pods without a node before running on
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from policysched.sandbox.controllers.backlog import Backlog
 from policysched.sandbox.controllers.recorder import record
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import ApiError
 from policysched.sandbox.objects.resources import PODS
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.storage.cluster import Cluster
     from policysched.sandbox.storage.store import Entry, Event
 
-Json = dict[str, Any]
 REPLICA_SETS = "replicasets.apps"
 
 

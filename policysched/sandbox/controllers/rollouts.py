@@ -15,8 +15,8 @@ from policysched.sandbox.controllers.backlog import Backlog
 from policysched.sandbox.controllers.recorder import record
 from policysched.sandbox.controllers.replicas import REPLICA_SETS, controller_of, owner_reference
 from policysched.sandbox.controllers.rolloutstatus import report
+from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.errors import ApiError
-from policysched.sandbox.storage.store import encode
 from policysched.sandbox.storage.writes import Options, create
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.storage.cluster import Cluster
     from policysched.sandbox.storage.store import Event
 
-Json = dict[str, Any]
 DEPLOYMENTS = "deployments.apps"
 HASH_LABEL, REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

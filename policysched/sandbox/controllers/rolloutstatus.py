@@ -5,13 +5,14 @@ It reads ReplicaSets and writes the Deployment's status alone, and only where it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from policysched.sandbox.objects import Json
 
 if TYPE_CHECKING:
     from policysched.sandbox.controllers.backlog import Name
     from policysched.sandbox.storage.cluster import Cluster
 
-Json = dict[str, Any]
 _DEPLOYMENTS = "deployments.apps"
 _REVISION = "deployment.kubernetes.io/revision"
 

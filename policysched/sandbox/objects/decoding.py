@@ -1,28 +1,29 @@
-"""From a request's object to one that can be stored: strict decoding, pruning, defaults, validation.
+"""From a request's object to one that can be stored, and back: pruning, defaults, validation, versions.
 
-It knows kinds through the field table or a CRD's schema, and not the store. Whether unknown fields are an error,
-a warning or nothing is the request's choice, as in the API server.
+It knows kinds by their schemas and not the store. Whether unknown fields are an error, a warning or nothing is the
+request's choice, as in the API server. Events are stored as core events and read as events.k8s.io ones too; versions
+of custom resources differ in their apiVersion alone.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from policysched.sandbox.objects import schema as structural
-from policysched.sandbox.objects import strict, validation
-from policysched.sandbox.objects.defaults import apply_defaults
-from policysched.sandbox.objects.errors import ApiError, invalid
-from policysched.sandbox.objects.fieldtypes import Type, type_of
-from policysched.sandbox.storage import crds
+from policysched.sandbox.objects import Json, defaults, schema, validation
+from policysched.sandbox.objects.errors import ApiError, Cause, invalid
+from policysched.sandbox.objects.resources import OBJECT_META, Resource
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policysched.sandbox.objects.errors import Cause
-    from policysched.sandbox.objects.resources import Resource
-
-Json = dict[str, Any]
-_METADATA = Type("struct", "meta.ObjectMeta")
+_TO_NEW = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_TO_CORE = {new: old for old, new in _TO_NEW.items()}
 
 
 class StrictError(ApiError):
@@ -72,37 +73,57 @@ def _handled(resource: Resource, why: str) -> str:
 
 
 def _unknown(resource: Resource, obj: Json) -> list[str]:
-    kind = type_of(resource)
-    if kind is not None:
-        return strict.prune(obj, kind)
-    unknown = [f"metadata.{path}" for path in strict.prune(obj["metadata"], _METADATA)]
-    return unknown + structural.prune(obj, schema_of(resource))
-
-
-def schema_of(resource: Resource) -> Json:
-    """Return the structural schema of a custom resource."""
-    custom = resource.custom or {}
-    found: Json = (custom.get("schema") or {}).get("openAPIV3Schema") or {}
-    return found
+    unknown = schema.prune(obj, resource.schema)
+    if resource.custom is not None:
+        unknown = [f"metadata.{path}" for path in schema.prune(obj["metadata"], OBJECT_META)] + unknown
+    return unknown
 
 
 def complete(resource: Resource, obj: Json) -> None:
     """Fill in the defaults of the kind or the schema."""
     if resource.custom is not None:
-        structural.default(obj, schema_of(resource))
-    elif resource.key == crds.DEFINITIONS:
-        crds.complete(obj)
+        schema.default(obj, resource.schema)
     else:
-        apply_defaults(resource, obj)
+        defaults.apply_defaults(resource, obj)
 
 
 def validated(resource: Resource, obj: Json, changed: Sequence[Cause] = ()) -> None:
     """Fail with 422 where the object breaks its kind's rules, or changed what it must not."""
     causes = validation.validate(resource, obj)
     if resource.custom is not None:
-        causes += structural.validate(obj, schema_of(resource))
-    if resource.key == crds.DEFINITIONS:
-        causes += crds.faults(obj)
+        causes += schema.validate(obj, resource.schema)
     causes += changed
     if causes:
         raise invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
+
+
+def outward(resource: Resource) -> Callable[[Json], Json] | None:
+    """Return how to show a stored object in this version, or None where it is stored so."""
+    if resource.group == "events.k8s.io":
+        return _event_out
+    if resource.custom is not None and not resource.custom.get("storage"):
+        version = resource.api_version
+        return lambda obj: obj | {"apiVersion": version}
+    return None
+
+
+def inward(resource: Resource, obj: Json) -> Json:
+    """Turn an object of this version into the stored form."""
+    if resource.key == "events":
+        return _event_in(obj)
+    if resource.custom is not None and resource.custom.get("storedVersion"):
+        return obj | {"apiVersion": f"{resource.group}/{resource.custom['storedVersion']}"}
+    return obj
+
+
+def _event_out(obj: Json) -> Json:
+    renamed = {_TO_NEW.get(name, name): value for name, value in obj.items()}
+    return renamed | {"apiVersion": "events.k8s.io/v1"}
+
+
+def _event_in(obj: Json) -> Json:
+    if obj.get("apiVersion") == "events.k8s.io/v1":
+        obj = {_TO_CORE.get(name, name): value for name, value in obj.items()}
+    empty: Json = {"source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None}
+    empty |= {"involvedObject": {}, "reportingComponent": "", "reportingInstance": ""}
+    return empty | obj | {"apiVersion": "v1"}

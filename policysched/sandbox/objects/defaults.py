@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from policysched.sandbox.objects import Json
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from policysched.sandbox.objects.resources import Resource
 
-Json = dict[str, Any]
 _NODE_INFO = (
     *("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion"),
     *("kubeletVersion", "machineID", "operatingSystem", "osImage", "systemUUID"),
@@ -197,6 +198,14 @@ def _device_requests(obj: Json) -> None:
                 fill(each, count=1)
 
 
+def _definition(crd: Json) -> None:
+    spec = crd.setdefault("spec", {})
+    names = spec.get("names") or {}
+    if names.get("kind"):
+        fill(names, singular=names["kind"].lower(), listKind=f"{names['kind']}List")
+    fill(spec, conversion={"strategy": "None"})
+
+
 _DEFAULTS: dict[str, Callable[[Json], None]] = {
     "pods": _pod,
     "nodes": _node,
@@ -215,4 +224,5 @@ _DEFAULTS: dict[str, Callable[[Json], None]] = {
     "csidrivers.storage.k8s.io": _driver,
     "resourceclaims.resource.k8s.io": _device_requests,
     "resourceclaimtemplates.resource.k8s.io": _device_requests,
+    "customresourcedefinitions.apiextensions.k8s.io": _definition,
 }

@@ -1,24 +1,23 @@
-"""The three kinds of patch: JSON patch, merge patch and strategic merge patch.
+"""Patches: JSON patch, merge patch, strategic merge patch and server-side apply.
 
-It knows patch formats and, for the strategic one, the field table's merge keys; not what the objects mean.
-Every function returns a new object and leaves the old one alone, since stored objects are shared.
+The last two merge lists by the keys of the object's schema, built-in or custom. Every function returns a new object
+and leaves the old one alone, since stored objects are shared.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.errors import ApiError
-from policysched.sandbox.storage.store import encode
+from policysched.sandbox.objects.schema import member, merge_keys
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Json = dict[str, Any]
 MOST_OPERATIONS = 10_000
 MOST_COPIED = 3 << 20
 """How much the copies of a JSON patch may add, as in the API server. Units: bytes."""
+_DELETE, _ORDER, _RETAIN = "$deleteFromPrimitiveList/", "$setElementOrder/", "$retainKeys"
 
 
 def merge_patch(value: Any, patch: Any) -> Any:
@@ -132,3 +131,131 @@ _OPERATIONS: dict[str, Callable[[Any, Json], None]] = {
     "copy": _copy,
     "test": _test,
 }
+
+
+def strategic_patch(value: Json, patch: Any, schema: Json) -> Json:
+    """Apply a strategic merge patch: lists merge by the schema's keys, names with $ are directives."""
+    if not isinstance(patch, dict):
+        raise ApiError(400, "unable to decode the patch: a strategic merge patch is an object")
+    if patch.get("$patch") == "replace":
+        return {name: _clean(item) for name, item in patch.items() if name != "$patch"}
+    if patch.get("$patch") == "delete":
+        return {}
+    return _merge(value, patch, schema)
+
+
+def _merge(value: Json, patch: Json, schema: Json) -> Json:
+    retained = patch.get(_RETAIN)
+    merged = {name: item for name, item in value.items() if retained is None or name in retained}
+    for name, change in patch.items():
+        if name.startswith(_DELETE):
+            listed = merged.get(name[len(_DELETE) :]) or []
+            merged[name[len(_DELETE) :]] = [each for each in listed if each not in change]
+        elif not name.startswith("$"):
+            _merge_field(merged, name, change, schema)
+    for name, order in patch.items():
+        if name.startswith(_ORDER):
+            _reorder(merged, name[len(_ORDER) :], order, schema)
+    return merged
+
+
+def _merge_field(merged: Json, name: str, change: Any, schema: Json) -> None:
+    inner = member(schema, name)
+    key = _merge_key(inner)
+    if change is None:
+        merged.pop(name, None)
+    elif isinstance(change, dict):
+        old = merged.get(name)
+        merged[name] = strategic_patch(old if isinstance(old, dict) else {}, change, inner)
+    elif isinstance(change, list) and key is not None:
+        merged[name] = _merge_list(merged.get(name) or [], change, key, inner.get("items") or {})
+    else:
+        merged[name] = _clean(change)
+
+
+def _merge_key(schema: Json) -> str | None:
+    """Return the key by which a built-in list merges, nothing for a set, and None where a list is replaced."""
+    keys = merge_keys(schema)
+    return None if keys is None else "".join(keys)
+
+
+def _merge_list(old: list[Any], change: list[Any], key: str, item: Json) -> list[Any]:
+    if not key:
+        return old + [each for each in change if each not in old]
+    if any(each.get("$patch") == "replace" for each in change):
+        return [_clean(each) for each in change if "$patch" not in each]
+    merged = list(old)
+    for each in change:
+        if key not in each:
+            raise ApiError(400, f"map: {each} does not contain declared merge key: {key}")
+        _merge_item(merged, each, key, item)
+    return merged
+
+
+def _merge_item(merged: list[Any], change: Json, key: str, item: Json) -> None:
+    at = next((index for index, old in enumerate(merged) if old.get(key) == change[key]), None)
+    if change.get("$patch") == "delete":
+        merged[:] = [old for old in merged if old.get(key) != change[key]]
+    elif at is None:
+        merged.append(strategic_patch({}, change, item))
+    else:
+        merged[at] = strategic_patch(merged[at], change, item)
+
+
+def _reorder(merged: Json, name: str, order: list[Any], schema: Json) -> None:
+    """Put the listed elements into the listed order; the others keep their places after their neighbours."""
+    items, key = merged.get(name), _merge_key(member(schema, name))
+    if not isinstance(items, list) or key is None:
+        return
+    wanted = [each[key] if key else each for each in order]
+    named = [item for item in items if (item.get(key) if key else item) in wanted]
+    named.sort(key=lambda item: wanted.index(item.get(key) if key else item))
+    ordered = iter(named)
+    merged[name] = [next(ordered) if item in named else item for item in items]
+
+
+def _clean(value: Any) -> Any:
+    """Take directives and nulls out of a part that becomes new."""
+    match value:
+        case dict():
+            return {name: _clean(item) for name, item in value.items() if item is not None and not name.startswith("$")}
+        case list():
+            return [_clean(item) for item in value]
+    return value
+
+
+def apply_patch(present: Any, last: Any, applied: Any, schema: Json) -> Any:
+    """Merge what a manager applies into the present value and take out what it applied last and no longer does."""
+    if isinstance(applied, dict):
+        old = present if isinstance(present, dict) else {}
+        return _apply_fields(old, last if isinstance(last, dict) else {}, applied, schema)
+    if isinstance(applied, list) and merge_keys(schema) is not None:
+        old_list = present if isinstance(present, list) else []
+        return _apply_items(old_list, last if isinstance(last, list) else [], applied, schema)
+    return applied
+
+
+def _apply_fields(present: Json, last: Json, applied: Json, schema: Json) -> Json:
+    merged = {name: value for name, value in present.items() if name in applied or name not in last}
+    for name, value in applied.items():
+        if value is not None:
+            merged[name] = apply_patch(present.get(name), last.get(name), value, member(schema, name))
+    return merged
+
+
+def _apply_items(present: list[Any], last: list[Any], applied: list[Any], schema: Json) -> list[Any]:
+    keys, item = merge_keys(schema) or (), schema.get("items") or {}
+    wanted = {_identity(each, keys): each for each in applied}
+    before = {_identity(each, keys): each for each in last}
+    merged = []
+    for each in present:
+        name = _identity(each, keys)
+        if name in wanted:
+            merged.append(apply_patch(each, before.get(name), wanted.pop(name), item))
+        elif name not in before:
+            merged.append(each)
+    return [*merged, *wanted.values()]
+
+
+def _identity(item: Any, keys: tuple[str, ...]) -> str:
+    return repr([item.get(key) for key in keys]) if keys and isinstance(item, dict) else repr(item)

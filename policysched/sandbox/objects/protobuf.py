@@ -7,17 +7,15 @@ takes JSON answers; values that the writer put there because it cannot leave the
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policysched.sandbox.objects import Json
+from policysched.sandbox.objects import decode as decode_json
 from policysched.sandbox.objects.errors import ApiError
-from policysched.sandbox.objects.fieldtypes import Field, Type, fields, inlined, names, type_name
-from policysched.sandbox.storage.store import decode as decode_json
+from policysched.sandbox.objects.fields import GO_TYPE, STRUCT, rows, struct, struct_name
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-Json = dict[str, Any]
 MAGIC = b"k8s\x00"
 
 
@@ -33,12 +31,12 @@ def _envelope(body: bytes) -> Json:
     unknown = _message(body)
     meta = _message(unknown[1][-1])
     version, kind = meta[1][-1].decode(), meta[2][-1].decode()
-    struct = type_name(version.rpartition("/")[0], kind)
+    name = struct_name(version.rpartition("/")[0], kind)
     if version == "meta.k8s.io/v1" or kind == "DeleteOptions":
-        struct = f"meta.{kind}"
-    if struct not in names():
+        name = f"meta.{kind}"
+    if struct(name) is None:
         raise ApiError(415, f"the sandbox does not read {kind} of {version} as protobuf; send JSON")
-    return {"apiVersion": version, "kind": kind} | _struct(unknown[2][-1], struct)
+    return {"apiVersion": version, "kind": kind} | _struct(unknown[2][-1], name)
 
 
 def _message(data: bytes) -> dict[int, list[Any]]:
@@ -76,43 +74,41 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _struct(data: bytes, struct: str) -> Json:
+def _struct(data: bytes, name: str) -> Json:
     message = _message(data)
     found: Json = {}
-    for number, inner in inlined(struct).items():
-        if number in message:
-            found |= _struct(message[number][-1], inner.name)
-    for name, field in fields(struct).items():
-        if field.number in message:
-            value = _field(message[field.number], field)
-            if field.pointer or value not in _EMPTY:
-                found[name] = value
+    for row in rows(name):
+        if row.number not in message:
+            continue
+        value = _field(message[row.number], row.schema)
+        if not row.name:
+            found |= value
+        elif row.pointer or value not in _EMPTY:
+            found[row.name] = value
     return found
 
 
 _EMPTY: tuple[Any, ...] = ("", 0, False, None, {}, [])
 
 
-def _field(values: list[Any], field: Field) -> Any:
-    kind = field.type
-    match kind.shape:
-        case "list" if kind.item:
-            return [_value(value, kind.item) for value in values]
-        case "map" if kind.item:
-            return dict(_pair(value, kind.item) for value in values)
-    return _value(values[-1], kind)
+def _field(values: list[Any], schema: Json) -> Any:
+    if "items" in schema:
+        return [_value(value, schema["items"]) for value in values]
+    if "additionalProperties" in schema:
+        return dict(_pair(value, schema["additionalProperties"]) for value in values)
+    return _value(values[-1], schema)
 
 
-def _pair(data: bytes, item: Type) -> tuple[str, Any]:
+def _pair(data: bytes, item: Json) -> tuple[str, Any]:
     entry = _message(data)
     key = entry.get(1, [b""])[-1].decode()
     return key, _value(entry[2][-1], item) if 2 in entry else ""
 
 
-def _value(value: Any, kind: Type) -> Any:
-    if kind.shape == "struct":
-        return _struct(value, kind.name)
-    return _SCALARS.get(kind.shape, lambda text: text.decode())(value)
+def _value(value: Any, schema: Json) -> Any:
+    if STRUCT in schema:
+        return _struct(value, schema[STRUCT])
+    return _SCALARS.get(schema[GO_TYPE], lambda text: text.decode())(value)
 
 
 def _signed(value: int) -> int:
@@ -151,8 +147,8 @@ def _raw(data: bytes) -> Any:
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {
     "bool": bool,
-    "int": _signed,
-    "bytes": lambda data: base64.b64encode(data).decode(),
+    "int32": _signed,
+    "[]uint8": lambda data: base64.b64encode(data).decode(),
     "quantity": _quantity,
     "time": _time,
     "microtime": _time,

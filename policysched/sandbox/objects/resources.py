@@ -6,11 +6,11 @@ of one resource share a storage key, so that events.k8s.io and core events are o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from policysched.sandbox.objects import Json
+from policysched.sandbox.objects.fields import struct, struct_name
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -63,6 +63,8 @@ authentication.k8s.io/v1 SelfSubjectReview selfsubjectreviews c - - -
 apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions c crd,crds status api-extensions
 """
 _SINGULAR = {"endpoints": "endpoints"}
+OBJECT_META: Json = struct("meta.ObjectMeta") or {}
+_ROOT: Json = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": OBJECT_META}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class Resource:
     list_kind: str = ""
     storage: str = ""
     verbs: tuple[str, ...] = ALL_VERBS
-    custom: dict[str, Any] | None = field(default=None, compare=False)
+    custom: Json | None = field(default=None, compare=False)
+    """The version of the definition that a custom resource is of."""
 
     @property
     def api_version(self) -> str:
@@ -107,6 +110,14 @@ class Resource:
     def has_status(self) -> bool:
         """Whether status is written apart from the rest."""
         return "status" in self.subresources
+
+    @property
+    def schema(self) -> Json:
+        """The schema of the objects, with the metadata that a definition leaves out."""
+        if self.custom is None:
+            return struct(struct_name(self.group, self.kind)) or {"type": "object"}
+        declared: Json = (self.custom.get("schema") or {}).get("openAPIV3Schema") or {}
+        return declared | {"properties": (declared.get("properties") or {}) | _ROOT}
 
     def path(self, namespace: str, name: str = "", subresource: str = "") -> str:
         """Write the path of an object or, without a name, of the collection."""

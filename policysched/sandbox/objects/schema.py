@@ -1,7 +1,8 @@
-"""Structural schemas of custom resources: pruning, defaults and validation.
+"""What a schema says of a value: unknown fields, defaults, validation, how its lists merge.
 
-It knows OpenAPI schemas and no resource. Pruning and defaulting change the freshly decoded object in place and
-come first, as in the API server, so that validation sees what would be stored.
+Schemas are structural OpenAPI schemas, a custom resource's own or the one made of the field table. Pruning and
+defaulting change the freshly decoded object in place and come first, as in the API server, so that validation sees
+what would be stored.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from __future__ import annotations
 import copy
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
-from policysched.sandbox.objects.errors import Cause, required, shown, unsupported, wrong
+from policysched.sandbox.objects import Json
+from policysched.sandbox.objects.errors import ApiError, Cause, required, shown, unsupported, wrong
+from policysched.sandbox.objects.fields import GO_TYPE, STRUCT
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-Json = dict[str, Any]
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "boolean": (bool,),
@@ -25,39 +26,106 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
 }
+_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+_GO_NAMES = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
 _KEEP = "x-kubernetes-preserve-unknown-fields"
 _ROOT = frozenset({"apiVersion", "kind", "metadata"})
+_QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?")
+_QUANTITY_TEXT = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def member(schema: Json, name: str) -> Json:
+    """Return the schema of an object's field or of a map's value, empty where nothing is known of it."""
+    found = (schema.get("properties") or {}).get(name) or schema.get("additionalProperties")
+    return found if isinstance(found, dict) else {}
+
+
+def merge_keys(schema: Json) -> tuple[str, ...] | None:
+    """Return the keys by which a list merges, none of them for a set, and None where a list is replaced."""
+    if schema.get("x-kubernetes-patch-strategy") == "merge":
+        key = schema.get("x-kubernetes-patch-merge-key")
+        return (key,) if key else ()
+    if schema.get("x-kubernetes-list-type") in ("map", "set"):
+        return tuple(schema.get("x-kubernetes-list-map-keys") or ())
+    return None
+
+
+def _conforms(value: Any, schema: Json) -> bool:
+    """Whether a value is of the schema's type."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return isinstance(value, int | str) and not isinstance(value, bool)
+    if "type" not in schema:
+        return "oneOf" not in schema or any(_conforms(value, each) for each in schema["oneOf"])
+    wanted = _TYPES.get(schema["type"])
+    return wanted is None or (isinstance(value, wanted) and (not isinstance(value, bool) or bool in wanted))
 
 
 def prune(obj: Json, schema: Json) -> list[str]:
-    """Drop the fields that the schema does not have and return their paths."""
-    unknown: list[str] = []
+    """Drop the fields that the schema does not have and return their paths, `spec.nodName`.
+
+    Built-in types are read as Go decodes them: null means "not set", and a value of a wrong type is an error. Of a
+    custom object the metadata is left alone, because its schema says nothing of it.
+
+    Raises:
+        ApiError: 400, a value of a built-in type is of a wrong one.
+    """
+    walk = _Pruning()
+    if STRUCT in schema:
+        walk.members(obj, schema, "")
+        return walk.unknown
     body = {name: value for name, value in obj.items() if name not in _ROOT}
-    _prune(body, schema, "", unknown)
+    walk.members(body, schema, "")
     for name in set(obj) - _ROOT - set(body):
         del obj[name]
-    return unknown
+    return walk.unknown
 
 
-def _prune(value: Any, schema: Json, path: str, unknown: list[str]) -> None:
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            _prune(item, schema.get("items") or {}, f"{path}[{index}]", unknown)
-    elif isinstance(value, dict):
-        _prune_object(value, schema, path, unknown)
+@dataclass(slots=True)
+class _Pruning:
+    """A walk over an object: the unknown fields it found, and the struct it is in."""
+
+    unknown: list[str] = field(default_factory=list)
+    struct: str = ""
+
+    def members(self, value: Json, schema: Json, path: str) -> None:
+        """Prune an object's fields or a map's values."""
+        known, more = schema.get("properties") or {}, schema.get("additionalProperties")
+        for name in list(value):
+            place = f"{path}.{name}" if path else name
+            inner = known.get(name, more)
+            if not isinstance(inner, dict):
+                if more is not True and not schema.get(_KEEP):
+                    self.unknown.append(place)
+                    del value[name]
+            elif STRUCT not in schema:
+                # The Go decoder names no keys of maps of scalars.
+                self.value(value, name, inner, path if inner.get(GO_TYPE) and _is_scalar(inner) else place)
+            elif value[name] is None:
+                del value[name]
+            else:
+                self.struct = schema[STRUCT].partition(".")[2]
+                self.value(value, name, inner, place)
+
+    def value(self, holder: Any, at: Any, schema: Json, path: str) -> None:
+        """Prune the value that stands somewhere in an object, a map or a list."""
+        value = holder[at]
+        if GO_TYPE in schema and not _conforms(value, schema):
+            text = f"Go struct field {self.struct}.{_INDEX.sub('', path)} of type {schema[GO_TYPE]}"
+            raise ApiError(400, f"json: cannot unmarshal {_GO_NAMES.get(type(value), 'object')} into {text}")
+        if isinstance(value, dict):
+            self.members(value, schema, path)
+        elif isinstance(value, list) and ("items" in schema or not schema.get(_KEEP)):
+            for index in range(len(value)):
+                self.value(value, index, schema.get("items") or {}, f"{path}[{index}]")
+        elif schema.get(GO_TYPE) == "quantity":
+            holder[at] = str(value)
+            if not _QUANTITY.fullmatch(str(value)):
+                raise ApiError(400, f"quantities must match the regular expression '{_QUANTITY_TEXT}'")
 
 
-def _prune_object(value: Json, schema: Json, path: str, unknown: list[str]) -> None:
-    known, more = schema.get("properties") or {}, schema.get("additionalProperties")
-    for name in list(value):
-        place = f"{path}.{name}" if path else name
-        if name in known:
-            _prune(value[name], known[name], place, unknown)
-        elif isinstance(more, dict):
-            _prune(value[name], more, place, unknown)
-        elif not schema.get(_KEEP) and more is not True:
-            unknown.append(place)
-            del value[name]
+def _is_scalar(schema: Json) -> bool:
+    return schema.get("type") not in ("object", "array")
 
 
 def default(value: Any, schema: Json) -> None:
@@ -88,45 +156,17 @@ def validate(value: Any, schema: Json, path: str = "") -> Iterator[Cause]:
             return
         yield wrong(path, "null", f'{path} in body must be of type {schema.get("type")}: "null"')
         return
-    fault = _type_fault(value, schema, path)
-    if fault:
-        yield fault
+    if not _conforms(value, schema):
+        name = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type", "")
+        found = _NAMES.get(type(value), "object")
+        text = f'Invalid value: "{found}": {path} in body must be of type {name}: "{found}"'
+        yield Cause(path, "FieldValueTypeInvalid", text)
         return
     yield from _value_faults(value, schema, path)
     if isinstance(value, dict):
         yield from _object(value, schema, path)
     elif isinstance(value, list):
         yield from _array(value, schema, path)
-
-
-def _type_fault(value: Any, schema: Json, path: str) -> Cause | None:
-    if schema.get("x-kubernetes-int-or-string"):
-        right = isinstance(value, int | str) and not isinstance(value, bool)
-        name = "integer,string"
-    else:
-        name = schema.get("type", "")
-        wanted = _TYPES.get(name)
-        right = wanted is None or (isinstance(value, wanted) and (not isinstance(value, bool) or bool in wanted))
-    if right:
-        return None
-    found = _name(value)
-    text = f'Invalid value: "{found}": {path} in body must be of type {name}: "{found}"'
-    return Cause(path, "FieldValueTypeInvalid", text)
-
-
-def _name(value: object) -> str:
-    match value:
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-    return "object"
 
 
 def _value_faults(value: Any, schema: Json, path: str) -> Iterator[Cause]:

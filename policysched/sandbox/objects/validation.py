@@ -7,8 +7,9 @@ one: it has what is easily got wrong, so that the mistake shows here and not fir
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import Cause, required, unsupported, wrong
 from policysched.sandbox.objects.selectors import object_selected
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from policysched.sandbox.objects.resources import Resource
 
-Json = dict[str, Any]
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -188,6 +188,16 @@ def _storage_class(obj: Json) -> Iterator[Cause]:
         yield required("provisioner")
 
 
+def _definition(crd: Json) -> Iterator[Cause]:
+    spec = crd["spec"]
+    names = spec.get("names") or {}
+    yield from (required(f"spec.{name}") for name in ("group", "scope", "versions") if not spec.get(name))
+    yield from (required(f"spec.names.{name}") for name in ("plural", "kind") if not names.get(name))
+    for index, version in enumerate(spec.get("versions") or ()):
+        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+            yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
+
+
 _CHECKS: dict[str, Callable[[Json], Iterator[Cause]]] = {
     "pods": _pod,
     "nodes": _node,
@@ -199,4 +209,5 @@ _CHECKS: dict[str, Callable[[Json], Iterator[Cause]]] = {
     "replicationcontrollers": _controller,
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "storageclasses.storage.k8s.io": _storage_class,
+    "customresourcedefinitions.apiextensions.k8s.io": _definition,
 }

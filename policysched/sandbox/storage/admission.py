@@ -7,9 +7,10 @@ come with.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from policysched.model.defaults import merge_label_keys
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.defaults import all_containers, fill
 from policysched.sandbox.objects.errors import ApiError, forbidden
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.objects.resources import Resource
     from policysched.sandbox.storage.store import Store
 
-Json = dict[str, Any]
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"

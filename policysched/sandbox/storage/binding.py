@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import ApiError, conflict, invalid, required, unlike
 from policysched.sandbox.objects.resources import PODS
 from policysched.sandbox.storage.writes import fetch
@@ -15,7 +16,6 @@ from policysched.sandbox.storage.writes import fetch
 if TYPE_CHECKING:
     from policysched.sandbox.storage.cluster import Cluster
 
-Json = dict[str, Any]
 _TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from policysched.sandbox.objects.apply import Appliers
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.resources import Registry
 from policysched.sandbox.storage.store import Store
 
@@ -32,7 +32,8 @@ class Cluster:
     history: int = 20_000
     first_version: int = 1
     registry: Registry = field(default_factory=Registry)
-    appliers: Appliers = field(default_factory=Appliers)
+    applied: dict[tuple[str, str], Json] = field(default_factory=dict)
+    """What was applied last of an object, by its UID and the manager: no owners of fields are kept."""
     store: Store = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,10 +44,6 @@ class Cluster:
         seconds = self.now().timestamp() + plus_seconds
         from_epoch = self.now().fromtimestamp(int(seconds), UTC)
         return from_epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    def micro_timestamp(self) -> str:
-        """Write the present time in microseconds, as events and leases have it."""
-        return self.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def new_uid(self) -> str:
         """Draw a unique id."""

@@ -6,17 +6,15 @@ acted on in the same instant they are stored, so that a client never sees an est
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from policysched.sandbox.objects.errors import required
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.resources import Resource
 
 if TYPE_CHECKING:
-    from policysched.sandbox.objects.errors import Cause
     from policysched.sandbox.storage.cluster import Cluster
     from policysched.sandbox.storage.store import Event
 
-Json = dict[str, Any]
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -83,27 +81,3 @@ def _accepted(crd: Json, now: str) -> Json:
     stored = [version["name"] for version in spec["versions"] if version.get("storage")]
     status = {"acceptedNames": names, "conditions": conditions, "storedVersions": stored}
     return crd | {"status": status}
-
-
-def complete(crd: Json) -> None:
-    """Fill in the defaults of a definition."""
-    spec = crd.setdefault("spec", {})
-    names = spec.get("names") or {}
-    if names.get("kind"):
-        names.setdefault("singular", names["kind"].lower())
-        names.setdefault("listKind", f"{names['kind']}List")
-    spec.setdefault("conversion", {"strategy": "None"})
-
-
-def faults(crd: Json) -> list[Cause]:
-    """Check what the sandbox needs of a definition."""
-    spec = crd["spec"]
-    missing = [required(f"spec.{name}") for name in ("group", "scope", "versions") if not spec.get(name)]
-    names = spec.get("names") or {}
-    missing += [required(f"spec.names.{name}") for name in ("plural", "kind") if not names.get(name)]
-    for index, version in enumerate(spec.get("versions") or ()):
-        schema = (version.get("schema") or {}).get("openAPIV3Schema")
-        if not schema:
-            path = f"spec.versions[{index}].schema.openAPIV3Schema"
-            missing.append(required(path, "schemas are required"))
-    return missing

@@ -7,8 +7,9 @@ A pod that is bound to no node has nobody to stop it, so it goes at once, as in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import conflict
 from policysched.sandbox.storage.writes import store_update
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.storage.cluster import Cluster
     from policysched.sandbox.storage.store import Entry
 
-Json = dict[str, Any]
 _RECREATED = "The object might have been deleted and then recreated"
 _MODIFIED = "The object might have been modified"
 _PROPAGATION = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
+from policysched.sandbox.objects import Json, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Json = dict[str, Any]
 ANY = "*"
-encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder().decode
 
 
 @dataclass(slots=True)

@@ -6,8 +6,9 @@ any other update. An eviction is a deletion that asks the pod's disruption budge
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import ApiError, invalid, wrong
 from policysched.sandbox.objects.resources import PODS
 from policysched.sandbox.objects.selectors import object_selected
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from policysched.sandbox.storage.cluster import Cluster
     from policysched.sandbox.storage.store import Entry
 
-Json = dict[str, Any]
 BUDGETS = "poddisruptionbudgets.policy"
 
 

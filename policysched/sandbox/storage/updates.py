@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import Cause, wrong
 
 if TYPE_CHECKING:
     from policysched.sandbox.objects.resources import Resource
 
-Json = dict[str, Any]
 _GENERATIONS = frozenset(
     {
         "pods",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from policysched.sandbox.objects.decoding import check_kind, clean, complete, validated
+from policysched.sandbox.objects import Json
+from policysched.sandbox.objects.decoding import check_kind, clean, complete, inward, outward, validated
 from policysched.sandbox.objects.errors import (
     STALE,
     ApiError,
@@ -20,7 +21,6 @@ from policysched.sandbox.objects.errors import (
     required,
     unlike,
 )
-from policysched.sandbox.objects.views import inward, outward
 from policysched.sandbox.storage import updates
 from policysched.sandbox.storage.admission import admit
 from policysched.sandbox.storage.store import Entry
@@ -28,8 +28,6 @@ from policysched.sandbox.storage.store import Entry
 if TYPE_CHECKING:
     from policysched.sandbox.objects.resources import Resource
     from policysched.sandbox.storage.cluster import Cluster
-
-Json = dict[str, Any]
 
 
 @dataclass(slots=True)

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from policysched.sandbox.objects.errors import ApiError
-from policysched.sandbox.objects.fieldtypes import Type
-from policysched.sandbox.objects.patches import json_patch, merge_patch
-from policysched.sandbox.objects.strategic import strategic_patch
+from policysched.sandbox.objects.fields import struct
+from policysched.sandbox.objects.patches import json_patch, merge_patch, strategic_patch
 
-POD = Type("struct", "core.Pod")
-NODE = Type("struct", "core.Node")
+POD = struct("core.Pod") or {}
+NODE = struct("core.Node") or {}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ TAINT = {"key": "k", "effect": "NoSchedule"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "patch", "result"),
+    ("schema", "value", "patch", "result"),
     [
         (POD, containers(A, B), containers({"name": "b", "image": "2"}), containers(A, B | {"image": "2"})),
         (POD, containers(A), containers(B), containers(A, B)),
@@ -115,12 +114,12 @@ TAINT = {"key": "k", "effect": "NoSchedule"}
         (NODE, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
          {"status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Disk", "status": "True"}]}},
          {"status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Disk", "status": "True"}]}}),
-        (None, {"a": [1]}, {"a": [2]}, {"a": [2]}),
+        ({}, {"a": [1]}, {"a": [2]}, {"a": [2]}),
     ],
 )  # fmt: skip
-def test_strategic_patch_merges_by_key(kind: Type | None, value: Any, patch: Any, result: Any) -> None:
+def test_strategic_patch_merges_by_key(schema: dict[str, Any], value: Any, patch: Any, result: Any) -> None:
     before = copy.deepcopy(value)
-    assert strategic_patch(value, patch, kind) == result
+    assert strategic_patch(value, patch, schema) == result
     assert value == before
 
 

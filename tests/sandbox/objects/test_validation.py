@@ -6,10 +6,9 @@ import pytest
 
 from policysched.sandbox.objects.defaults import apply_defaults
 from policysched.sandbox.objects.errors import ApiError, shown
-from policysched.sandbox.objects.fieldtypes import Type
 from policysched.sandbox.objects.resources import BUILTIN, Registry
+from policysched.sandbox.objects.schema import prune
 from policysched.sandbox.objects.selectors import object_selected
-from policysched.sandbox.objects.strict import prune
 from policysched.sandbox.objects.validation import validate
 from tests.sandbox.bodies import deployment, pod
 
@@ -155,13 +154,13 @@ def test_selectors_of_objects_select(selector: Json | None, labels: Json, *, sel
 )  # fmt: skip
 def test_prune_refuses_wrong_types(value: Json, text: str) -> None:
     with pytest.raises(ApiError) as caught:
-        prune(value, Type("struct", "core.Pod"))
+        prune(value, of_kind("Pod").schema)
     assert text in str(caught.value)
 
 
 def test_prune_drops_nulls_and_unknown_fields() -> None:
     value = {"spec": {"nodeName": None, "overhead": {"cpu": 1}, "containers": [{"name": "c", "x": 1}]}, "y": 1}
-    assert prune(value, Type("struct", "core.Pod")) == ["spec.containers[0].x", "y"]
+    assert prune(value, of_kind("Pod").schema) == ["spec.containers[0].x", "y"]
     assert value == {"spec": {"overhead": {"cpu": "1"}, "containers": [{"name": "c"}]}}
 
 
