@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policysched.sandbox import Sandbox, sandbox_nodes
-from policysched.sandbox.api.durations import human, since
+from policysched.sandbox.api.tables import human, since
 from tests.sandbox.bodies import DEFINITION, PODS, POLICIES, deployment, pod, policy
 
 if TYPE_CHECKING:
