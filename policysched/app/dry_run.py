@@ -24,6 +24,7 @@ from policysched.app.profiles import DEFAULT_NAME, configured_profiles, default_
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.language.diagnostics import Diagnostic
+from policysched.language.pausing import finished
 from policysched.model.decode import (
     decode_device_class,
     decode_namespace,
@@ -35,9 +36,9 @@ from policysched.model.decode_storage import SHAPES, decode_stored
 from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, Policy, decode_policy
-from policysched.rules.compile import compile_policy
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.policyset import PolicySet
+from policysched.rules.store import PolicyStore
 from policysched.schedule.decision import Decision
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import Record, make_record
@@ -239,8 +240,12 @@ def _named(objects: Iterable[Object]) -> dict[str, Policy]:
 def _compile(
     policies: Mapping[str, Policy],
 ) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...], dict[str, str]]:
-    """Compile policies. Those that do not compile are named, with the reason."""
-    results = {name: compile_policy(policy) for name, policy in policies.items()}
-    compiled = [result.policy for result in results.values() if result.policy is not None]
-    failed = {name: not_compiled(result.diagnostics) for name, result in results.items() if result.policy is None}
-    return compiled, tuple(diagnostic for result in results.values() for diagnostic in result.diagnostics), failed
+    """Compile policies, as a scheduler that starts with them. Those that do nothing are named, with the reason."""
+    store = PolicyStore()
+    finished(store.starting(policies.values()))
+    entries = {name: entry for name in policies if (entry := store.get(name)) is not None}
+    # What an object says of an earlier generation stands in its spec by now, but for one that there is no room for.
+    compiled = [one.active for one in entries.values() if one.active is not None and (one.waiting or one.result.policy)]
+    acting = {one.name for one in compiled}
+    failed = {name: not_compiled(one.result.diagnostics) for name, one in entries.items() if name not in acting}
+    return compiled, tuple(found for one in entries.values() for found in one.result.diagnostics), failed

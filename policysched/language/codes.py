@@ -198,6 +198,10 @@ CODES: Mapping[str, Code] = {
         "policy",
         variants={
             "size": ("the policy has {number} {kind}, more than {limit}", "split it into several policies"),
+            "room": (
+                "the policy takes {number} units, more than the policies in force leave of {limit}",
+                "use fewer or simpler rules, here or in the others; a unit is one operation over all nodes",
+            ),
         },
     ),
     "W0701": Code(

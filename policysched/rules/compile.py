@@ -26,7 +26,7 @@ from policysched.model.names import is_label_name
 from policysched.model.objects import LabelSelector
 from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
 from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
-from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore, compiled_filter
+from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore, compiled_filter, units_of
 from policysched.rules.metrics import declare, finding
 
 MAX_RULES = 64
@@ -104,7 +104,7 @@ class _Compilation:
         if over is not None:
             self._report("spec", over)
         broken = any(one.severity == "error" for one in self._found)
-        return Result(None if broken else made, tuple(self._found), cost)
+        return Result(None if broken else replace(made, units=units_of(made)), tuple(self._found), cost)
 
     def _warn_of_idleness(self) -> None:
         """Report what does nothing: names that no text uses, a policy without rules."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from policysched.language.costs import total_of
 from policysched.language.program import Program
 from policysched.language.typed import Input, Op, Typed, make
 from policysched.language.types import BOOL
@@ -15,6 +16,8 @@ from policysched.model.selectors import LabelMatcher
 
 RESOLVABLE = frozenset(("requested", "free", "pods"))
 """The fields of `node.` and `cluster.` that removing pods can change; all that is known of peers is one more."""
+FILTER_UNITS, SCORE_UNITS, NORMALIZED_UNITS = 1, 3, 12
+"""What a rule costs beside its expressions; one that normalises is worked out for every decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class CompiledPolicy:
     applies_to: Program | None
     filters: tuple[CompiledFilter, ...]
     scores: tuple[CompiledScore, ...]
+    units: int = 0
+    """What it adds to a decision, see `units_of`."""
 
     @property
     def conditions(self) -> tuple[Program, ...]:
@@ -97,6 +102,17 @@ class CompiledPolicy:
     def inputs(self) -> tuple[Input, ...]:
         """Everything the policy reads, in the order of its fields."""
         return tuple(dict.fromkeys(item for program in self.programs for item in program.inputs))
+
+
+def units_of(policy: CompiledPolicy) -> int:
+    """Return what a policy adds to a decision; nothing if it is not enforced.
+
+    Units: operations over all nodes.
+    """
+    if policy.spec.mode != "Enforce":
+        return 0
+    scores = (NORMALIZED_UNITS if rule.normalizes else SCORE_UNITS for rule in policy.scores)
+    return total_of(program.root for program in policy.programs) + FILTER_UNITS * len(policy.filters) + sum(scores)
 
 
 def compiled_filter(name: str, when: Program | None, require: Program, message: str | None) -> CompiledFilter:

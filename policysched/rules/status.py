@@ -109,6 +109,8 @@ def _compiled(entry: Entry, about_nodes: int) -> tuple[bool, str, str]:
 
 def _active(entry: Entry) -> tuple[bool, str, str]:
     active = entry.active
+    if active is None and entry.waiting is not None:
+        return False, "TooCostly", "the policies in force leave no room for this one"
     if active is None and entry.refused:
         return False, "NotTrusted", entry.refused
     if active is None:

@@ -50,6 +50,11 @@ class Reloader:
         """Versions of policies whose statuses are written already, by name: annotating them made these."""
         self._unkept: dict[str, tuple[int, str]] = {}
         """Policies whose last good generation could not be kept, with why that was."""
+        self._crowded: dict[str, tuple[tuple[str, int, int], int]] = {}
+        """Policies that wait for room: what was said of them last (uid, generation, the one in force), and how often.
+
+        Installations may hear of edits in another order and differ on who has the room, but not for ever.
+        """
         self._due = asyncio.Event()
         self._surveys = Surveys(scheduler.cluster, instance)
         self._news: set[str] = set()
@@ -62,8 +67,9 @@ class Reloader:
 
     async def start(self, policies: Iterable[Policy]) -> None:
         """Put the policies of the first list in force, all together once they are compiled."""
-        for policy in policies:
-            await self._work_through(self.store.applying(policy))
+        given = list(policies)
+        await self._work_through(self.store.starting(given))
+        for policy in given:
             self._unwritten[policy.name] = 0
             self._say_errors(policy.name)
         await self._swap(frozenset())
@@ -109,12 +115,21 @@ class Reloader:
 
     async def _apply(self, policy: Policy) -> None:
         before = self.store.get(policy.name)
-        if await self._work_through(self.store.applying(policy)):
-            await self._swap(frozenset({plugin_name(policy.name)}), before)
-            log.info("policy=%s generation=%d is in force", policy.name, self._generation(policy.name))
+        changed = await self._work_through(self.store.applying(policy))
+        await self._put_in_force(changed, before)
         if policy.status.observed_generation != policy.metadata.generation:
             self._say_errors(policy.name)
-        await self._report(policy.name)
+        if policy.name not in changed:
+            await self._report(policy.name)
+
+    async def _put_in_force(self, changed: frozenset[str], before: Entry | None = None) -> None:
+        """Put in force what the store says, where that is something else for some policies."""
+        if not changed:
+            return
+        await self._swap(frozenset(map(plugin_name, changed)), before)
+        for name in sorted(changed & self.store.names()):
+            log.info("policy=%s generation=%d is in force", name, self._generation(name))
+            await self._report(name)
 
     async def _work_through(self, work: Pausing[T]) -> T:
         """Do work that pauses, giving the loop its turn when it has taken one."""
@@ -186,12 +201,14 @@ class Reloader:
     async def _remove(self, name: str) -> None:
         self._unwritten.pop(name, None)
         self._superseded.pop(name, None)
+        self._crowded.pop(name, None)
         self._unkept.pop(name, None)
         self._news.discard(name)
         self._surveys.forget(name)
-        if self.store.remove(name):
-            await self._swap(frozenset({plugin_name(name)}))
+        changed = self.store.remove(name)
+        if name in changed:
             log.info("policy=%s is gone", name)
+        await self._put_in_force(changed)
 
     async def _swap(self, changed: frozenset[str], before: Entry | None = None) -> None:
         """Put in force what the store says; a policy that cannot act gives way to what was in force before it."""
@@ -239,6 +256,8 @@ class Reloader:
         policy = entry.policy
         if policy.metadata.resource_version == self._superseded.get(policy.name):
             return True
+        if self._was_told(entry) >= MAX_RETRIES:
+            return True
         kept, version = await self._keep(entry)
         status = make_status(entry, self._instance, self._clock.now(), self._surveys.of(policy.name))
         if not differs(policy, status, about_nodes=policy.name in self._news):
@@ -247,9 +266,22 @@ class Reloader:
         if not version:
             return True
         written = await self._write(policy, version, status)
+        self._was_told(entry, once_more=written)
         if written and version != policy.metadata.resource_version:
             self._superseded[policy.name] = version
         return kept and written
+
+    def _was_told(self, entry: Entry, *, once_more: bool = False) -> int:
+        """Count how often the same was said of a policy that waits for room."""
+        policy, name = entry.policy, entry.policy.name
+        said = (policy.metadata.uid, policy.metadata.generation, entry.active.generation if entry.active else 0)
+        before, times = self._crowded.get(name, (said, 0))
+        times = (times if before == said else 0) + once_more
+        if entry.waiting is None:
+            self._crowded.pop(name, None)
+            return 0
+        self._crowded[name] = (said, times)
+        return times
 
     async def _keep(self, entry: Entry) -> tuple[bool, str]:
         """Keep the generation in force over a restart, in the policy's annotation.

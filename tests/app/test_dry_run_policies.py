@@ -135,6 +135,16 @@ def test_policies_without_a_say_are_named_with_the_reason() -> None:
     assert "notApplied" not in record([node()], of, policies[0])
 
 
+def test_policies_for_which_there_is_no_room_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.rules.budget.MAX_UNITS", 4)
+    standing = policy("standing", **requiring("not node.cordoned"))
+    standing["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    made = record([node(), standing], pod(), policy("a-new", **requiring("not node.cordoned and node.ready")))
+    reason = "the policy takes 3 units, more than the policies in force leave of 4 (E0601, spec)"
+    assert made["notApplied"] == {"a-new": f"it does not compile: {reason}"}
+    assert list(made["rules"]) == ["standing"]
+
+
 def test_policies_that_the_profile_disables_say_so() -> None:
     plugins = {"multiPoint": {"disabled": [{"name": "SchedulingPolicy"}]}}
     api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

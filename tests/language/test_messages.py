@@ -280,7 +280,8 @@ def test_messages_are_these(code: str) -> None:
             render(item, "", "policy") for item in (check_cost(Cost(0, 300, 0)), check_cost(Cost(0, 0, 25))) if item
         ]
         size = diagnose(code, "", Span(0, 0), "size", number=65, kind="rules", limit=64)
-        shown.append(render(size, "", "policy"))
+        room = diagnose(code, "", Span(0, 0), "room", number=300, limit=12000)
+        shown += [render(one, "", "policy") for one in (size, room)]
     if code == "W0705":
         values = {"input": "node.zone", "value": "a", "node": "n1"}
         texts = [diagnose(code, "node.zone", Span(0, 9), variant, **values) for variant in ("", "value", "number")]

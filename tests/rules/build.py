@@ -21,10 +21,12 @@ def policy(
     uid: str = "",
     status: Spec | None = None,
     last_good: Spec | None = None,
+    since: str | None = None,
     **spec: Any,
 ) -> Policy:
     """The object; `spec` in the API's spelling, `last_good` what its annotation keeps."""
     metadata: Spec = {"name": name, "generation": generation, "uid": uid or f"uid-{name}", "resourceVersion": "1"}
+    metadata |= {} if since is None else {"creationTimestamp": since}
     if last_good is not None:
         metadata["annotations"] = {LAST_GOOD: json.dumps({"uid": f"uid-{name}"} | last_good, separators=(",", ":"))}
     return decode_policy({"metadata": metadata, "spec": spec, "status": status or {}})

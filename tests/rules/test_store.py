@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Generator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +17,7 @@ NOW, LATER = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def apply(store: PolicyStore, given: Policy) -> bool:
-    steps: Generator[None, None, bool] = store.applying(given)
+    steps = store.applying(given)
     while True:
         try:
             next(steps)
@@ -153,7 +152,7 @@ def test_removing_tells_whether_something_was_in_force() -> None:
     apply(store, policy("good", **GOOD))
     apply(store, policy("bad", **BAD))
     assert store.names() == {"good", "bad"}
-    assert [store.remove(name) for name in ("good", "bad", "good")] == [True, False, False]
+    assert [bool(store.remove(name)) for name in ("good", "bad", "good")] == [True, False, False]
     assert store.policy_set().plugins == ()
 
 

@@ -330,3 +330,31 @@ async def test_status_that_cannot_be_made_leaves_the_others(monkeypatch: pytest.
         await stand.settled(policy("a", **GOOD), policy("b", **GOOD))
         assert stand.written == [("b", 1, 1)]
         assert failures == ["a RecursionError()"]
+
+
+async def test_what_waits_for_room_takes_force_and_says_so_when_another_policy_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("policysched.rules.budget.MAX_UNITS", 2)
+    async with running(policy("a", **OPEN), policy("b", **GOOD)) as stand:
+        assert stand.in_force == {"a": 1}
+        assert stand.written == [("a", 1, 1), ("b", 1, 0)]
+        await stand.settled(policy("b", generation=2, **BAD), policy("b", generation=3, **GOOD))
+        assert (stand.rejected, stand.in_force) == (False, {"a": 1})
+        await stand.settled("a")
+        assert (stand.rejected, stand.in_force) == (True, {"b": 3})
+        assert stand.written[-1] == ("b", 3, 3)
+        assert [one["status"] for one in stand.client.statuses[-1][2]["conditions"]] == ["True", "True"]
+
+
+async def test_installations_that_differ_on_who_has_the_room_do_not_write_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("policysched.rules.budget.MAX_UNITS", 2)
+    async with running(policy("a", **OPEN), policy("b", **GOOD)) as stand:
+        said = {"observedGeneration": 1, "activeGeneration": 1}
+        for number in range(3 * MAX_RETRIES):
+            await stand.settled(policy("b", status=said | {"rules": number}, **GOOD))
+        assert stand.written.count(("b", 1, 0)) == MAX_RETRIES
+        await stand.settled(policy("b", generation=2, status=said, **OPEN))
+        assert stand.written[-1] == ("b", 2, 0)
