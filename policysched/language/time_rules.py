@@ -14,7 +14,7 @@ from policysched.language.suggest import did_you_mean, shown
 from policysched.language.syntax import Call
 from policysched.language.typed import Op, Typed, make
 from policysched.language.types import BOOL, NUMBER, STRING, Unit
-from policysched.language.zones import UTC, is_zone, zone_names
+from policysched.language.zones import UTC, is_zone, zones_like
 
 if TYPE_CHECKING:
     from policysched.language.check import Checker
@@ -72,7 +72,6 @@ def _zone(checker: Checker, call: Call, texts: list[str], index: int) -> str | N
     zone = texts[index]
     if is_zone(zone):
         return zone
-    alike = (name for name in zone_names() if name[0].casefold() == zone[:1].casefold())
-    meant = did_you_mean(zone, alike) or 'write its name, as in "Europe/Berlin"'
+    meant = did_you_mean(zone, zones_like(zone)) or 'write its name, as in "Europe/Berlin"'
     checker.report("E0312", call.arguments[index].span, "zone", found=shown(zone), suggestion=meant)
     return None

@@ -28,10 +28,18 @@ def is_zone(name: str) -> bool:
     return True
 
 
+def zones_like(name: str) -> tuple[str, ...]:
+    """The names of the zones that begin with the same letter as a name."""
+    return _by_first_letter().get(name[:1].casefold(), ())
+
+
 @functools.cache
-def zone_names() -> frozenset[str]:
-    """The names of all zones; reading their folder takes some ten milliseconds."""
-    return frozenset(zoneinfo.available_timezones())
+def _by_first_letter() -> dict[str, tuple[str, ...]]:
+    """All zones; reading their folder takes some ten milliseconds."""
+    known: dict[str, list[str]] = {}
+    for name in zoneinfo.available_timezones():
+        known.setdefault(name[0].casefold(), []).append(name)
+    return {letter: tuple(sorted(names)) for letter, names in known.items()}
 
 
 def local_time(now: float, zone: str) -> datetime:

@@ -31,6 +31,7 @@ from policysched.rules.metrics import declare, finding
 
 MAX_RULES = 64
 MAX_LETS = 256
+MAX_METRICS = 64
 MAX_CHARACTERS = 65536
 """How long all expressions of a policy may be together."""
 _OPERATORS = "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"
@@ -74,13 +75,15 @@ class _Compilation:
         self._spec = spec if spec is not None else policy.spec
         self._generation = policy.metadata.generation if generation is None else generation
         self._found: list[Diagnostic] = []
-        self._metrics = declare(self._spec.metrics, lambda field, problem: self._report(f"spec.{field}", problem))
-        self._lets = Environment(metrics=self._metrics.units)
+        self._metrics = declare((), self._report)
+        self._lets = Environment()
 
     def run(self) -> Pausing[Result]:
         spec = self._spec
         if self._is_too_large():
             return Result(None, tuple(self._found), Cost())
+        self._metrics = declare(spec.metrics, lambda field, problem: self._report(f"spec.{field}", problem))
+        self._lets = Environment(metrics=self._metrics.units)
         pods = self._selector("podSelector", spec.pod_selector)
         namespaces = self._selector("namespaceSelector", spec.namespace_selector)
         self._names()
@@ -130,6 +133,7 @@ class _Compilation:
         counts = (
             ("rules", len(spec.filters) + len(spec.scores), MAX_RULES),
             ("lines of `let`", len(spec.let), MAX_LETS),
+            ("metrics", len(spec.metrics), MAX_METRICS),
             ("characters in its expressions", sum(map(len, _texts(spec))), MAX_CHARACTERS),
         )
         over = [one for one in counts if one[1] > one[2]]

@@ -20,8 +20,9 @@ from policysched.language.mistakes import OPERATORS, TERMINALS
 from policysched.language.names import Field
 from policysched.language.reduction_rules import MAX_NESTING
 from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus
+from policysched.rules.budget import MAX_UNITS
 from policysched.rules.compile import MAX_CHARACTERS as MAX_TOGETHER
-from policysched.rules.compile import MAX_LETS, MAX_RULES
+from policysched.rules.compile import MAX_LETS, MAX_METRICS, MAX_RULES
 from policysched.rules.status import MAX_DIAGNOSTICS
 from tests.meta.markdown import LANGUAGE, ROOT, codes, section, table
 
@@ -118,9 +119,11 @@ def test_limits_are_those_of_the_code_and_of_the_resource() -> None:
         "characters of all expressions of a policy": MAX_TOGETHER,
         "filters and scores of a policy": MAX_RULES,
         "lines of `let`": MAX_LETS,
+        "metrics of a policy": MAX_METRICS,
         "cases of a score": SCORE["cases"]["maxItems"],
         "operations once a node": MAX_NODE_OPERATIONS,
         "operations once a placed pod": MAX_POD_OPERATIONS,
+        "units of all enforced policies for a scheduler name together": MAX_UNITS,
         "characters of a message": FILTER["message"]["maxLength"],
         "characters of a name": FILTER["name"]["maxLength"],
         "diagnostics in the status": MAX_DIAGNOSTICS,
@@ -129,6 +132,7 @@ def test_limits_are_those_of_the_code_and_of_the_resource() -> None:
         "parts of a string that `split` divides": MAX_PARTS,
     }
     assert SPEC["let"]["maxItems"] == MAX_LETS
+    assert SPEC["metrics"]["maxItems"] == MAX_METRICS
 
 
 def _camel(name: str) -> str:

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from policysched.rules.compile import MAX_CHARACTERS, MAX_LETS, MAX_RULES, _texts, compile_policy, compiling
+from policysched.rules.compile import (
+    MAX_CHARACTERS,
+    MAX_LETS,
+    MAX_METRICS,
+    MAX_RULES,
+    _texts,
+    compile_policy,
+    compiling,
+)
 from tests.rules.build import Spec, compiled, filtering, policy, scoring
 
 CHEAP = filtering("node.ready", "cheap")
@@ -128,6 +136,12 @@ def test_a_policy_has_at_most_64_rules(filters: int, scores: int, allowed: bool)
 def test_a_policy_has_a_bounded_number_of_lets(lets: int, allowed: bool) -> None:
     spec = {"let": [{"name": f"a{number}", "value": number} for number in range(lets)], "filters": CHEAP}
     assert errors(**spec) == ([] if allowed else [("E0601", "spec")])
+
+
+@pytest.mark.parametrize(("metrics", "allowed"), [(MAX_METRICS, True), (MAX_METRICS + 1, False)])
+def test_a_policy_has_a_bounded_number_of_metrics(metrics: int, allowed: bool) -> None:
+    declared = [{"name": f"m{number}", "query": "q"} for number in range(metrics)]
+    assert errors(metrics=declared, filters=CHEAP) == ([] if allowed else [("E0601", "spec")])
 
 
 @pytest.mark.parametrize("over", [0, 1])
