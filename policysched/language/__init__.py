@@ -1,7 +1,7 @@
 """The policy language: texts in, programs over columns of nodes out.
 
-It knows nothing of Kubernetes objects, of files or of the network. Everything a caller needs is exported here; the
-modules under it are its own affair.
+It knows nothing of Kubernetes objects, of files or of the network. What a caller needs to check texts is exported
+here, and importing it imports no numpy: who evaluates over columns asks `columns`, `frames`, `reductions` and `flips`.
 """
 
 from policysched.language.cases import compile_cases, compiling_cases
@@ -10,15 +10,12 @@ from policysched.language.compile import Compiled, Want, compile_expression
 from policysched.language.costs import Cost
 from policysched.language.diagnostics import Diagnostic, diagnose, render
 from policysched.language.environment import Environment, reserved_names
-from policysched.language.flips import next_flip
 from policysched.language.format import format_text, format_tree
-from policysched.language.frames import Frame, ScalarFrame, Strings
-from policysched.language.interpret import UNKNOWN, interpret, weigh
+from policysched.language.interpret import UNKNOWN, ScalarFrame, interpret, weigh
 from policysched.language.names import FIELDS
 from policysched.language.parse import load_grammar, parse
 from policysched.language.policies import CompiledLet, check_cost, check_name, compile_lets, each_let, policy_cost
-from policysched.language.program import Program, Truth, Value
-from policysched.language.reductions import Depends, aggregate_over, depends, tally_over
+from policysched.language.program import Program
 from policysched.language.syntax import Span
 from policysched.language.typed import AGGREGATES, PLACED, TALLIES, TIME, Input, Op, Typed
 from policysched.language.types import Gap, Kind, Shape, Type, Unit
@@ -40,10 +37,8 @@ __all__ = [
     "Compiled",
     "CompiledLet",
     "Cost",
-    "Depends",
     "Diagnostic",
     "Environment",
-    "Frame",
     "Gap",
     "Input",
     "Kind",
@@ -52,14 +47,10 @@ __all__ = [
     "ScalarFrame",
     "Shape",
     "Span",
-    "Strings",
-    "Truth",
     "Type",
     "Typed",
     "Unit",
-    "Value",
     "Want",
-    "aggregate_over",
     "check_cost",
     "check_name",
     "code_table",
@@ -67,18 +58,15 @@ __all__ = [
     "compile_expression",
     "compile_lets",
     "compiling_cases",
-    "depends",
     "diagnose",
     "each_let",
     "format_text",
     "format_tree",
     "interpret",
     "load_grammar",
-    "next_flip",
     "parse",
     "policy_cost",
     "render",
     "reserved_names",
-    "tally_over",
     "weigh",
 ]

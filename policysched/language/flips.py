@@ -15,8 +15,7 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from policysched.language.frames import ScalarFrame
-from policysched.language.interpret import constant_value, evaluate
+from policysched.language.interpret import ScalarFrame, constant_value, evaluate
 from policysched.language.typed import TIME, Input, Op, Typed
 from policysched.language.zones import DAY, MINUTE, in_span, local_time, minutes
 

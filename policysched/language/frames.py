@@ -9,7 +9,6 @@ then. To compute it he makes a frame of those other rows and gives it to `reduct
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -99,26 +98,3 @@ class Frame(Protocol):
         Shapes: (R,).
         Missing: nothing is; a row without pods has 0.
         """
-
-
-class ScalarFrame(Protocol):
-    """One node and one pod, for the interpreter; on a placed pod, that pod and its node."""
-
-    @property
-    def feasible(self) -> Sequence[ScalarFrame]:
-        """The feasible nodes, this one included if it is one."""
-
-    @property
-    def now(self) -> float:
-        """The time in seconds since 1970, UTC."""
-
-    @property
-    def nodes(self) -> Sequence[ScalarFrame]:
-        """All nodes, this one included."""
-
-    @property
-    def pods(self) -> Sequence[ScalarFrame]:
-        """The pods placed on this node. They answer `peer.` and, like their node's frame, everything else."""
-
-    def value(self, item: Input) -> str | float | bool | None:
-        """Return an input; None where it is missing."""

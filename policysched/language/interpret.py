@@ -10,15 +10,38 @@ from __future__ import annotations
 import enum
 import math
 import weakref
-from collections.abc import Hashable, Iterable
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final, Protocol, TypeAlias, cast
 
-from policysched.language.frames import ScalarFrame
 from policysched.language.meanings import REDUCED, STRICT, TAKEN, TIMED, TOTAL, Scalar, newer
 from policysched.language.names import RESOURCE_NAMES
 from policysched.language.program import Program
 from policysched.language.typed import AGGREGATES, TALLIES, Constant, Input, Op, Typed, steps
 from policysched.language.types import Kind
+
+
+class ScalarFrame(Protocol):
+    """One node and one pod, for the interpreter; on a placed pod, that pod and its node."""
+
+    @property
+    def feasible(self) -> Sequence[ScalarFrame]:
+        """The feasible nodes, this one included if it is one."""
+
+    @property
+    def now(self) -> float:
+        """The time in seconds since 1970, UTC."""
+
+    @property
+    def nodes(self) -> Sequence[ScalarFrame]:
+        """All nodes, this one included."""
+
+    @property
+    def pods(self) -> Sequence[ScalarFrame]:
+        """The pods placed on this node. They answer `peer.` and, like their node's frame, everything else."""
+
+    def value(self, item: Input) -> str | float | bool | None:
+        """Return an input; None where it is missing."""
+
 
 # What reads nothing asks no frame.
 _NO_FRAME: Final = cast("ScalarFrame", None)

@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from policysched.language.columns import evaluate_columns
 from policysched.language.frames import Floats, Frame, Mask
 from policysched.language.number_kernels import bounded
-from policysched.language.program import evaluate_columns
 from policysched.language.typed import AGGREGATES, TALLIES, Op, Typed
 
 _EXACT_BITS: Final = 53

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Aspect, Rows
-from policysched.language.program import evaluate_columns
+from policysched.language.columns import evaluate_columns
 from policysched.language.reductions import aggregate_over
 from policysched.language.typed import Input, Op, Typed
 from policysched.rules.domains import Domains

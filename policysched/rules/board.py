@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Aspect, Rows
-from policysched.language.program import Batch
+from policysched.language.columns import Batch
 from policysched.language.typed import Typed
 from policysched.language.types import Shape
 from policysched.rules.compiled import CompiledFilter, CompiledScore

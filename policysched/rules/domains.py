@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, RowNumbers
-from policysched.language.program import evaluate_columns
+from policysched.language.columns import evaluate_columns
 from policysched.language.typed import Typed
 from policysched.rules.frames import Frames
 from policysched.rules.reads import Version

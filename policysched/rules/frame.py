@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Mask, Rows
+from policysched.language.columns import Truth, run_program
 from policysched.language.frame_strings import FrameStrings
-from policysched.language.program import Program, Truth
+from policysched.language.program import Program
 from policysched.language.typed import Input, Typed
 from policysched.rules.node_inputs import node_column
 from policysched.rules.pod_inputs import Scalar
@@ -94,7 +95,7 @@ def count_rows(cluster: Cluster, rows: Rows) -> int:
 
 def condition(program: Program, frame: RuleFrame) -> Truth:
     """Run a program that was compiled as a condition."""
-    value = program.run(frame)
+    value = run_program(program, frame)
     if not isinstance(value, Truth):
         raise TypeError(f"{program.text} is no condition")
     return value
@@ -106,4 +107,4 @@ def number(program: Program, frame: RuleFrame) -> NDArray[np.float64]:
     Shapes: (R,), or () where it is the same for every row.
     Missing: NaN.
     """
-    return np.asarray(program.run(frame), np.float64)
+    return np.asarray(run_program(program, frame), np.float64)

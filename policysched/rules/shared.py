@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, RowNumbers, Rows
-from policysched.language.program import evaluate_columns
+from policysched.language.columns import evaluate_columns
 from policysched.language.typed import AGGREGATES, TALLIES, TIME, Input, Typed, per_graph
 from policysched.language.types import Shape
 from policysched.model.objects import Pod

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Codes, Mask, Rows, Scores
-from policysched.language.program import Batch
+from policysched.language.columns import Batch
 from policysched.language.typed import Typed
 from policysched.rules.board import Board, FilterLine, ScoreLine
 from policysched.rules.frame import RuleFrame

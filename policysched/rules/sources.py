@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, RowNumbers, Rows
-from policysched.language.program import evaluate_columns, why_missing
+from policysched.language.columns import evaluate_columns, why_missing
 from policysched.language.typed import TIME, Typed, per_graph
 from policysched.language.types import Kind, Shape
 from policysched.rules.frame import RuleFrame

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from policysched.framework import Codes, Mask, Rows, Status, unresolvable, unschedulable
-from policysched.language.program import evaluate_columns
+from policysched.language.columns import evaluate_columns, missing_inputs
 from policysched.language.typed import ANY_KEY, Input
 from policysched.rules.compiled import CompiledFilter
 from policysched.rules.frame import RuleFrame, condition
@@ -88,7 +88,7 @@ def rule_codes(place: int, rule: CompiledFilter, frame: RuleFrame, missing: Inte
         return codes
     stated = lacking if rule.stated is None else _column(evaluate_columns(rule.stated.root, frame)[1], frame.rows)
     codes[lacking & stated] = place * DETAILS + UNKNOWN
-    for item, rows in rule.require.missing_inputs(frame, lacking):
+    for item, rows in missing_inputs(rule.require, frame, lacking):
         first = place * DETAILS + FIRST_MISSING
         codes[rows & stated] = first + _number((item, False), missing)
         if rule.stated is not None:

@@ -28,6 +28,7 @@ from policysched.language import (
     compile_expression,
     interpret,
 )
+from policysched.language.columns import run_program
 from policysched.language.functions import FUNCTIONS
 from policysched.language.literals import FACTORS, SECONDS
 from policysched.language.terminals import TERMINALS
@@ -81,11 +82,11 @@ def frame_of(case: dict[str, Any]) -> tuple[TableFrame, list[int]]:
 def evaluate(program: Program, case: dict[str, Any]) -> list[list[Any]]:
     """Evaluate in three ways: all rows at once, each row alone, each row in plain Python."""
     frame, rows = frame_of(case)
-    together = program.run(frame)
+    together = run_program(program, frame)
     # What normalises is about the rows of its frame.
     parts = [] if program.root.normalizes else [frame.pick([row]) for row in rows]
     plain = [interpret(program, frame.at(row)) for row in rows]
-    alone = [at_row(program, program.run(part), part, 0) for part in parts]
+    alone = [at_row(program, run_program(program, part), part, 0) for part in parts]
     return [
         [at_row(program, together, frame, row) for row in rows],
         ["unknown" if value is UNKNOWN else value for value in plain],

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from policysched.language import Environment, Want, check_name, compile_expression, compile_lets
+from policysched.language.columns import run_program
 from tests.language.frames import TableFrame
 
 
@@ -18,7 +19,7 @@ def test_lets_use_the_ones_above() -> None:
     assert program is not None
     assert program.text == "b > 1"
     assert [item.text for item in program.inputs] == ["node.free.cpu"]
-    assert program.run(TableFrame([{"node.free.cpu": 501}])).true.tolist() == [True]  # type: ignore[union-attr]
+    assert run_program(program, TableFrame([{"node.free.cpu": 501}])).true.tolist() == [True]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

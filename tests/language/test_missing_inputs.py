@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from policysched.language import Environment, Unit, compile_expression
+from policysched.language.columns import missing_input
 from tests.language.frames import TableFrame
 from tests.language.programs import program
 
@@ -31,7 +32,7 @@ from tests.language.programs import program
 )
 def test_missing_input_is_the_cause(text: str, row: dict[str, Any], wanted: str | None) -> None:
     frame = TableFrame([{'node.labels["a"]': "5", 'node.labels["b"]': "5", "node.requested.cpu": 1}, row])
-    found = program(text).missing_input(frame, 1)
+    found = missing_input(program(text), frame, 1)
     assert (found and found.text) == wanted
 
 
@@ -57,5 +58,5 @@ def test_missing_input_of_an_aggregate_is_the_domain_or_what_is_missing_all_over
     frame = TableFrame([{"metrics.load": 0.5, "node.zone": "b", "node.name": "x"}, {"node.name": "y", **row}])
     compiled = compile_expression(text, Environment("let", metrics={"load": Unit.NUMBER})).program
     assert compiled is not None
-    found = compiled.missing_input(frame, 1)
+    found = missing_input(compiled, frame, 1)
     assert (found and found.text) == wanted

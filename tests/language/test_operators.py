@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from policysched.language import Program
-from policysched.language.frames import ScalarFrame
-from policysched.language.interpret import evaluate
+from policysched.language.interpret import ScalarFrame, evaluate
 from policysched.language.typed import Typed
 from tests.language.test_conformance import CASES, compile_case, frame_of
 

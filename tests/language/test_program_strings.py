@@ -7,7 +7,8 @@ import weakref
 
 import pytest
 
-from policysched.language import Truth, interpret
+from policysched.language import interpret
+from policysched.language.columns import Truth, run_program
 from policysched.language.frame_strings import FrameStrings
 from tests.language.frames import Interner, TableFrame, at_row
 from tests.language.programs import program
@@ -28,7 +29,7 @@ def test_tables_follow_a_growing_interner() -> None:
         frame = TableFrame(rows, strings=FrameStrings(strings))
         for text in texts:
             compiled = program(text)
-            values = compiled.run(frame)
+            values = run_program(compiled, frame)
             for row in range(size):
                 assert at_row(compiled, values, frame, row) == interpret(compiled, frame.at(row))
 
@@ -49,7 +50,7 @@ def test_what_rules_make_of_strings_goes_with_the_frame() -> None:
             "number(concat(node.name, pod.name))",
         ):
             compiled = program(text)
-            values = compiled.run(frame)
+            values = run_program(compiled, frame)
             assert [at_row(compiled, values, frame, row) for row in range(2)] == [
                 interpret(compiled, frame.at(row)) for row in range(2)
             ]
@@ -58,8 +59,8 @@ def test_what_rules_make_of_strings_goes_with_the_frame() -> None:
 
 def test_strings_that_the_cluster_learns_of_while_a_frame_lasts_stay_equal() -> None:
     frame = TableFrame([{"node.name": "b", "node.zone": "ab"}])
-    assert program('concat("a", node.name) == "ab"').run(frame).true.tolist() == [True]  # type: ignore[union-attr]
-    assert program('concat("a", node.name) == node.zone').run(frame).true.tolist() == [True]  # type: ignore[union-attr]
+    assert run_program(program('concat("a", node.name) == "ab"'), frame).true.tolist() == [True]  # type: ignore[union-attr]
+    assert run_program(program('concat("a", node.name) == node.zone'), frame).true.tolist() == [True]  # type: ignore[union-attr]
 
 
 def test_tables_let_go_of_an_interner() -> None:
@@ -67,7 +68,7 @@ def test_tables_let_go_of_an_interner() -> None:
     gone = weakref.ref(strings)
     frame = TableFrame([{"node.name": "n"}], strings=FrameStrings(strings))
     for text in ('concat("a", node.name)', "concat(node.name, node.zone)", 'node.name in ["1", "2", "3", "4"]'):
-        program(text).run(frame)
+        run_program(program(text), frame)
     del strings, frame
     gc.collect()
     assert gone() is None
@@ -77,7 +78,7 @@ def test_many_different_constants_do_not_pile_up() -> None:
     strings = Interner()
     for number in range(600):
         frame = TableFrame([{"node.name": "x1"}], {"pod.name": f"x{number}"}, FrameStrings(strings))
-        found = program("starts_with(node.name, pod.name)").run(frame)
+        found = run_program(program("starts_with(node.name, pod.name)"), frame)
         assert isinstance(found, Truth)
         assert found.true.tolist() == [number == 1]  # type: ignore[union-attr]
 
@@ -88,11 +89,11 @@ def test_texts_that_no_column_holds_are_still_told_apart(known: tuple[str, ...],
     frame = TableFrame([{}], {"pod.name": left, "pod.namespace": right})
     for text in known:
         frame.strings.base.code(text)  # type: ignore[attr-defined]
-    assert program("pod.name == pod.namespace").run(frame) == Truth(left == right, False)
-    assert program("pod.name != pod.namespace").run(frame) == Truth(left != right, False)
-    assert program(f'pod.name != "{right}"').run(frame) == Truth(left != right, False)
-    assert program(f'"{left}" in [pod.namespace]'.replace("[pod.namespace]", 'split(pod.namespace, ",")')).run(
-        frame
+    assert run_program(program("pod.name == pod.namespace"), frame) == Truth(left == right, False)
+    assert run_program(program("pod.name != pod.namespace"), frame) == Truth(left != right, False)
+    assert run_program(program(f'pod.name != "{right}"'), frame) == Truth(left != right, False)
+    assert run_program(
+        program(f'"{left}" in [pod.namespace]'.replace("[pod.namespace]", 'split(pod.namespace, ",")')), frame
     ) == Truth(left == right, False)
 
 
@@ -110,6 +111,6 @@ def test_what_is_only_compared_gets_no_code() -> None:
     for text in texts:
         for number in range(5):
             frame = TableFrame([{"node.name": "n"}, {}], {"pod.name": f"p{number},q"}, FrameStrings(strings))
-            value = program(text).run(frame)
+            value = run_program(program(text), frame)
             assert [at_row(program(text), value, frame, row) for row in (0, 1)] == ["!=" in text] * 2
     assert [strings.text(code) for code in range(len(strings))] == ["n", ""]

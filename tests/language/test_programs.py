@@ -8,18 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policysched.language import (
-    Cost,
-    Diagnostic,
-    Input,
-    Truth,
-    check_cost,
-    interpret,
-    load_grammar,
-    parse,
-    policy_cost,
-    weigh,
-)
+from policysched.language import Cost, Diagnostic, Input, check_cost, interpret, load_grammar, parse, policy_cost, weigh
+from policysched.language.columns import Truth, run_program
 from tests.language.frames import TableFrame, at_row
 from tests.language.programs import program
 
@@ -106,22 +96,22 @@ def test_a_program_is_shown_shortly_whatever_it_shares() -> None:
 
 def test_programs_on_a_frame_share_their_parts() -> None:
     frame = TableFrame([{"node.zone": "a"}])
-    program('node.zone == "a"').run(frame)
-    program('node.zone == "b" or node.zone == "a"').run(frame)
+    run_program(program('node.zone == "a"'), frame)
+    run_program(program('node.zone == "b" or node.zone == "a"'), frame)
     assert [item.text for item in frame.reads] == ["node.zone"]
 
 
 def test_values_have_the_shape_of_their_type() -> None:
     frame = TableFrame([{}, {}])
-    condition = program("true or node.ready").run(frame)
+    condition = run_program(program("true or node.ready"), frame)
     assert isinstance(condition, Truth)
     assert condition.true.tolist() == [True, True]  # type: ignore[union-attr]
     assert condition.unknown.tolist() == [False, False]  # type: ignore[union-attr]
-    assert program('pod.name == "a"').run(frame) == Truth(False, False)
-    assert program("if(true, 3, node.free.pods)").run(frame).tolist() == [3.0, 3.0]  # type: ignore[union-attr]
-    assert program('node.labels[pod.labels["x"]]').run(frame).tolist() == [-1, -1]  # type: ignore[union-attr]
-    assert program("if(true, pod.name, node.name)").run(frame).dtype == np.int32  # type: ignore[union-attr]
-    assert type(program("round(2.5)").run(frame)) is float
+    assert run_program(program('pod.name == "a"'), frame) == Truth(False, False)
+    assert run_program(program("if(true, 3, node.free.pods)"), frame).tolist() == [3.0, 3.0]  # type: ignore[union-attr]
+    assert run_program(program('node.labels[pod.labels["x"]]'), frame).tolist() == [-1, -1]  # type: ignore[union-attr]
+    assert run_program(program("if(true, pod.name, node.name)"), frame).dtype == np.int32  # type: ignore[union-attr]
+    assert type(run_program(program("round(2.5)"), frame)) is float
 
 
 @pytest.mark.parametrize(
@@ -137,7 +127,7 @@ def test_values_have_the_shape_of_their_type() -> None:
     ],
 )
 def test_no_rows_give_no_values(text: str) -> None:
-    value = program(text).run(TableFrame([]))
+    value = run_program(program(text), TableFrame([]))
     assert len(value.true if isinstance(value, Truth) else value) == 0  # type: ignore[arg-type]
 
 
@@ -146,17 +136,17 @@ def test_running_never_warns() -> None:
     text = 'scale(number(node.labels["a"]) / node.free.pods, node.free.memory / node.free.memory, node.free.pods)'
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        program(text).run(TableFrame(rows))
+        run_program(program(text), TableFrame(rows))
 
 
 def test_products_beyond_all_bounds_stay_numbers() -> None:
     factors = " * ".join(["node.free.pods"] * 20)
-    found = program(f"{factors} - {factors} == 0").run(TableFrame([{"node.free.pods": 2.0**60}]))
+    found = run_program(program(f"{factors} - {factors} == 0"), TableFrame([{"node.free.pods": 2.0**60}]))
     assert isinstance(found, Truth)
     assert found.true.tolist() == [True]  # type: ignore[union-attr]
     grown = program(factors)
     frame = TableFrame([{"node.free.pods": 2.0**60}])
-    assert at_row(grown, grown.run(frame), frame, 0) == interpret(grown, frame.at(0)) == 2.0**1000
+    assert at_row(grown, run_program(grown, frame), frame, 0) == interpret(grown, frame.at(0)) == 2.0**1000
 
 
 @pytest.mark.parametrize(
@@ -174,7 +164,7 @@ def test_normalize_takes_the_maximum_of_the_feasible(values: list[Any], feasible
     frame = TableFrame([{'node.labels["a"]': str(value)} for value in values])
     frame.feasible = None if feasible is None else np.array(feasible)
     compiled = program('normalize(number(node.labels["a"]))')
-    assert [at_row(compiled, compiled.run(frame), frame, row) for row in range(3)] == wanted
+    assert [at_row(compiled, run_program(compiled, frame), frame, row) for row in range(3)] == wanted
     assert [interpret(compiled, frame.at(row)) for row in range(3)] == wanted
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from policysched.language import Input, Program, Truth
+from policysched.language import Input, Program
+from policysched.language.columns import Truth, run_program
 from policysched.language.frame_strings import FIRST_OWN, FrameStrings
 from policysched.language.tables import CODES, NUMBERS, Lookup, Members, PairLookup
 from policysched.language.typed import Op, make
@@ -77,5 +78,5 @@ class Flags(TableFrame):
 
 def test_a_condition_of_the_pod_may_be_unknown() -> None:
     program = Program(make(Op.INPUT, (), BOOL.filled(Gap.INPUT), Input("pod", ("x",))), "pod.x")
-    assert program.run(Flags([])) == Truth(False, True)
-    assert program.run(Flags([], {"pod.x": True})) == Truth(True, False)
+    assert run_program(program, Flags([])) == Truth(False, True)
+    assert run_program(program, Flags([], {"pod.x": True})) == Truth(True, False)

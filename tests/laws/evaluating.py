@@ -8,16 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import assume
 
-from policysched.language import (
-    UNKNOWN,
-    Environment,
-    Input,
-    Program,
-    Typed,
-    Unit,
-    compile_expression,
-    interpret,
-)
+from policysched.language import UNKNOWN, Environment, Input, Program, Typed, Unit, compile_expression, interpret
+from policysched.language.columns import run_program
 from tests.language.frames import RowFrame, TableFrame, at_row
 
 METRICS = {"load": Unit.NUMBER, "cores": Unit.CPU}
@@ -33,7 +25,7 @@ def compiled(text: str) -> Program:
 
 
 def all_rows(program: Program, frame: TableFrame) -> list[Any]:
-    value = program.run(frame)
+    value = run_program(program, frame)
     return [at_row(program, value, frame, row) for row in range(frame.rows)]
 
 

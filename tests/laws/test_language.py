@@ -10,7 +10,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.language import Depends, Program, compile_cases, depends, format_text, parse, weigh
+from policysched.language import Program, compile_cases, format_text, parse, weigh
+from policysched.language.columns import missing_input, missing_inputs
+from policysched.language.reductions import Depends, depends
 from tests.language.frames import RowFrame, TableFrame
 from tests.laws.evaluating import SCORE, all_rows, compiled, is_missing, one_row, shuffled, tallies_of
 from tests.laws.examples import examples
@@ -85,7 +87,7 @@ def test_a_missing_input_is_one_that_is_missing_there(text: str, frame: TableFra
     program = compiled(text)
     values = all_rows(program, frame)
     for row, value in enumerate(values):
-        found = program.missing_input(frame, row)
+        found = missing_input(program, frame, row)
         if value not in {None, "unknown"}:
             assert found is None
         elif found is not None:
@@ -97,11 +99,11 @@ def test_a_missing_input_is_one_that_is_missing_there(text: str, frame: TableFra
 def test_missing_inputs_of_many_rows_are_those_of_each(text: str, frame: TableFrame) -> None:
     program = compiled(text)
     together: list[Any] = [None] * frame.rows
-    for item, rows in program.missing_inputs(frame, np.ones(frame.rows, np.bool_)):
+    for item, rows in missing_inputs(program, frame, np.ones(frame.rows, np.bool_)):
         for row in np.flatnonzero(rows).tolist():
             assert together[row] is None
             together[row] = item
-    assert together == [program.missing_input(frame, row) for row in range(frame.rows)]
+    assert together == [missing_input(program, frame, row) for row in range(frame.rows)]
 
 
 @FEW

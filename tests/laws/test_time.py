@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.language import Input, next_flip
+from policysched.language import Input
+from policysched.language.flips import next_flip
 from tests.language.frames import TableFrame
 from tests.laws.evaluating import all_rows, compiled
 from tests.laws.examples import examples

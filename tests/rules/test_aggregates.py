@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from policysched.framework import Aspect, Cluster, Rows
+from policysched.language.columns import run_program
 from policysched.language.program import Program
 from policysched.language.reductions import aggregate_over
 from policysched.language.typed import Typed
@@ -249,4 +250,4 @@ def test_an_empty_cluster_has_no_largest_domain() -> None:
     for name in "abcd":
         around.remove_node(name)
     assert one.values() == []
-    assert float(one.program.run(one.shared.frame(one.shared.subject(PODS[0]), np.zeros(0, np.int32)))) == 0  # type: ignore[arg-type]
+    assert float(run_program(one.program, one.shared.frame(one.shared.subject(PODS[0]), np.zeros(0, np.int32)))) == 0  # type: ignore[arg-type]
