@@ -10,6 +10,7 @@ import pytest
 
 from policysched.language import Cost, Diagnostic, Input, check_cost, interpret, load_grammar, parse, policy_cost, weigh
 from policysched.language.columns import Truth, run_program
+from policysched.language.typed import steps
 from tests.language.frames import TableFrame, at_row
 from tests.language.programs import program
 
@@ -169,8 +170,8 @@ def test_normalize_takes_the_maximum_of_the_feasible(values: list[Any], feasible
 
 
 def test_a_tally_weighs_each_pod_by_itself() -> None:
-    [count] = program('node.pods.count(number(peer.labels["w"]) > 1)').nodes
-    [total] = program('node.pods.sum(number(peer.labels["w"]), peer.priority > 0)').nodes
+    [count] = steps(program('node.pods.count(number(peer.labels["w"]) > 1)').root)
+    [total] = steps(program('node.pods.sum(number(peer.labels["w"]), peer.priority > 0)').root)
     peers = [{'peer.labels["w"]': "3", "peer.priority": 1}, {'peer.labels["w"]': "2"}, {}]
     frame = TableFrame([{}], peers=[{"row": 0, **peer} for peer in peers])
     pods = frame.at(0).pods
