@@ -1,20 +1,21 @@
 """A Kubernetes scheduler whose filter and score rules are SchedulingPolicy objects.
 
 `dry_run` says where a pod would go and why, `check` what is wrong with policies; both take objects as kubectl prints
-them and need no cluster. They are imported at first use, because the command line does not always need the engine.
+them and need no cluster. They are imported at first use, because the command line does not always need the engine; the
+version is looked up when it is asked for.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from policysched.app.check import check
     from policysched.app.dry_run import dry_run
 
+    __version__: str
+
 __all__ = ["__version__", "check", "dry_run"]
-__version__ = version("policysched")
 
 
 def __getattr__(name: str) -> Any:
@@ -26,4 +27,8 @@ def __getattr__(name: str) -> Any:
         from policysched.app.dry_run import dry_run  # noqa: PLC0415 - see the module's docstring
 
         return dry_run
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - as above
+
+        return version("policysched")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

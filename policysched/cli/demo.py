@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from rich.console import Console, RenderableType
@@ -35,12 +34,13 @@ class _Terminal:
 def demo() -> int:
     """Show a policy at work: applied, edited, broken and deleted while pods arrive. Needs no cluster and no kubectl."""
     from policysched.app.demo import play  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.cli.waiting import wait_for  # noqa: PLC0415
 
     logging.getLogger("policysched").setLevel(logging.ERROR)
     out = console()
     if not out.is_terminal:
-        asyncio.run(play(_Terminal(out, None)))
+        wait_for(play(_Terminal(out, None)))
         return 0
     with out.status("starting") as status:
-        asyncio.run(play(_Terminal(out, status)))
+        wait_for(play(_Terminal(out, status)))
     return 0

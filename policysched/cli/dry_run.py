@@ -17,7 +17,6 @@ from policysched.cli.options import (
     TableFormat,
 )
 from policysched.cli.output import print_finding, print_parts, say, say_json, working
-from policysched.cli.waiting import uncollected, wait_for
 
 
 def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -50,6 +49,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.inputs import gather  # noqa: PLC0415
     from policysched.app.measure import measuring  # noqa: PLC0415
     from policysched.app.tables import decision_parts  # noqa: PLC0415
+    from policysched.cli.waiting import uncollected, wait_for  # noqa: PLC0415
 
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     with uncollected(), working("reading the cluster and deciding"):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
 
 from policysched.cli.logs import log_to_stderr
 from policysched.cli.options import Context, Kubeconfig, MetricsFile, PrometheusCa, PrometheusToken, PrometheusUrl
-from policysched.cli.stopping import stop_on_signals
 from policysched.errors import UsageError
 
 
@@ -33,6 +31,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.feed import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.profiles import DEFAULT_NAME  # noqa: PLC0415
     from policysched.app.run import RunOptions, run_scheduler  # noqa: PLC0415
+    from policysched.cli.stopping import stop_on_signals  # noqa: PLC0415
+    from policysched.cli.waiting import wait_for  # noqa: PLC0415
 
     log_to_stderr(verbosity)
     names = tuple(dict.fromkeys(scheduler_name or [DEFAULT_NAME]))
@@ -45,5 +45,5 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     async def until_stopped() -> None:
         await run_scheduler(options, stop_on_signals())
 
-    asyncio.run(until_stopped())
+    wait_for(until_stopped())
     return 0

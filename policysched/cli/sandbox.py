@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from policysched.cli.output import say
-from policysched.cli.stopping import stop_on_signals
 
 
 def sandbox(
@@ -29,13 +27,15 @@ def sandbox(
     There is no authentication and nothing is kept: it is for one user on one machine.
     """
     from policysched.app.sandbox import SandboxOptions, serve_sandbox  # noqa: PLC0415 - no server is needed for --help
+    from policysched.cli.stopping import stop_on_signals  # noqa: PLC0415
+    from policysched.cli.waiting import wait_for  # noqa: PLC0415
 
     options = SandboxOptions(tuple(load or ()), nodes, port, kubeconfig_out)
 
     async def until_stopped() -> None:
         await serve_sandbox(options, stop_on_signals(), _announce)
 
-    asyncio.run(until_stopped())
+    wait_for(until_stopped())
     return 0
 
 

@@ -1,4 +1,7 @@
-"""Running to an end, for commands that read much and then are done."""
+"""Running what awaits to its end.
+
+Commands import it where they begin to work: asyncio takes longer to import than `--help` needs otherwise.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.meta.markdown import ROOT
 
-SERVERS = {"aiohttp", "kubernetes", "prometheus_client"}
+SERVERS = {"aiohttp", "asyncio", "kubernetes", "prometheus_client"}
 ENGINE = {"policysched.schedule", "policysched.state", "policysched.plugins", "policysched.kube", "cachetools"}
 ARRAYS = {"numpy"}
 LANGUAGE = ARRAYS | {"lark", "policysched.language", "policysched.model"}
