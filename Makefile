@@ -30,8 +30,8 @@ pages: $(VENV)/.dev
 
 # Works out the tables of the language's grammar, which are shipped, after a change of it.
 grammar: $(VENV)/.dev
-	$(BIN)/python -c "from policysched.language.grammar import make_tables; print(make_tables(), end='')" > grammar.json
-	mv grammar.json policysched/language/grammar.json
+	$(BIN)/python -c "from policysched.language.syntax.grammar import make_tables; print(make_tables(), end='')" > grammar.json
+	mv grammar.json policysched/language/syntax/grammar.json
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench.engine

@@ -23,8 +23,7 @@ from policysched.app.placed_pod import as_new
 from policysched.app.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
-from policysched.language.diagnostics import Diagnostic
-from policysched.language.pausing import finished
+from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.decode import (
     decode_device_class,
     decode_namespace,
@@ -36,6 +35,7 @@ from policysched.model.decode_storage import SHAPES, decode_stored
 from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, Policy, decode_policy
+from policysched.pausing import finished
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.policyset import PolicySet
 from policysched.rules.store import PolicyStore

@@ -17,7 +17,7 @@ from policysched.app.expressions import expressions
 from policysched.app.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from policysched.language import code_table, render
-from policysched.language.explanations import EXPLANATIONS
+from policysched.language.messages.explanations import EXPLANATIONS
 from policysched.model.policy import API_VERSION, KIND
 
 if TYPE_CHECKING:

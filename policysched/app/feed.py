@@ -21,9 +21,9 @@ from policysched.feeds.problems import FeedCounters, one_line
 from policysched.feeds.prometheus import INTERVAL, PrometheusSource
 from policysched.feeds.server import PrometheusServer, ServerSettings
 from policysched.framework import Clock, MetricAnswer, MetricKey, MetricSource, Wanted
-from policysched.language.compile import Want, compile_expression
-from policysched.language.environment import Environment
-from policysched.language.types import DURATION
+from policysched.language.checking.compile import Want, compile_expression
+from policysched.language.checking.environment import Environment
+from policysched.language.ir.types import DURATION
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.metrics import MetricInput
 from policysched.rules.policyset import PolicySet

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from policysched.framework import Cluster
 from policysched.framework.profile import Profile
-from policysched.language.diagnostics import Diagnostic
+from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.objects import Pod
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.silence import why_silent

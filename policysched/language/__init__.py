@@ -4,21 +4,28 @@ It knows nothing of Kubernetes objects, of files or of the network. What a calle
 here, and importing it imports no numpy: who evaluates over columns asks `columns`, `frames`, `reductions` and `flips`.
 """
 
-from policysched.language.cases import compile_cases, compiling_cases
-from policysched.language.codes import CODES, Code
-from policysched.language.compile import Compiled, Want, compile_expression
-from policysched.language.costs import Cost
-from policysched.language.diagnostics import Diagnostic, diagnose, render
-from policysched.language.environment import Environment, reserved_names
-from policysched.language.format import format_text, format_tree
-from policysched.language.interpret import UNKNOWN, ScalarFrame, interpret, weigh
-from policysched.language.names import FIELDS
-from policysched.language.parse import load_grammar, parse
-from policysched.language.policies import CompiledLet, check_cost, check_name, compile_lets, each_let, policy_cost
-from policysched.language.program import Program
-from policysched.language.syntax import Span
-from policysched.language.typed import AGGREGATES, PLACED, TALLIES, TIME, Input, Op, Typed
-from policysched.language.types import Gap, Kind, Shape, Type, Unit
+from policysched.language.checking.cases import compile_cases, compiling_cases
+from policysched.language.checking.compile import Compiled, Want, compile_expression
+from policysched.language.checking.costs import Cost
+from policysched.language.checking.environment import Environment, reserved_names
+from policysched.language.checking.policies import (
+    CompiledLet,
+    check_cost,
+    check_name,
+    compile_lets,
+    each_let,
+    policy_cost,
+)
+from policysched.language.evaluation.interpreter import UNKNOWN, ScalarFrame, interpret, weigh
+from policysched.language.ir.fields import FIELDS
+from policysched.language.ir.graph import AGGREGATES, PLACED, TALLIES, TIME, Input, Op, Typed
+from policysched.language.ir.program import Program
+from policysched.language.ir.tree import Span
+from policysched.language.ir.types import Gap, Kind, Shape, Type, Unit
+from policysched.language.messages.codes import CODES, Code
+from policysched.language.messages.diagnostics import Diagnostic, diagnose, render
+from policysched.language.syntax.formatting import format_text, format_tree
+from policysched.language.syntax.parser import load_grammar, parse
 
 
 def code_table() -> dict[str, Code]:

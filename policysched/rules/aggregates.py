@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Aspect, Rows
-from policysched.language.columns import evaluate_columns
-from policysched.language.reductions import aggregate_over
-from policysched.language.typed import Input, Op, Typed
+from policysched.language.evaluation.columns import evaluate_columns
+from policysched.language.evaluation.reductions import aggregate_over
+from policysched.language.ir.graph import Input, Op, Typed
 from policysched.rules.domains import Domains
 from policysched.rules.frame import RuleFrame
 from policysched.rules.frames import Frames

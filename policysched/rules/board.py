@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Aspect, Rows
-from policysched.language.columns import Batch
-from policysched.language.typed import Typed
-from policysched.language.types import Shape
+from policysched.language.evaluation.columns import Batch
+from policysched.language.ir.graph import Typed
+from policysched.language.ir.types import Shape
 from policysched.rules.compiled import CompiledFilter, CompiledScore
 from policysched.rules.frame import RuleFrame
 from policysched.rules.node_inputs import aspects_read

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from policysched.language.diagnostics import diagnose
-from policysched.language.syntax import Span
+from policysched.language.ir.tree import Span
+from policysched.language.messages.diagnostics import diagnose
 from policysched.model.policy import Policy
 from policysched.rules.compile import Result
 from policysched.rules.compiled import CompiledPolicy

@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from policysched.language.cases import compiling_cases
-from policysched.language.compile import Compiled, Want, compile_expression
-from policysched.language.costs import Cost
-from policysched.language.diagnostics import Diagnostic, diagnose
-from policysched.language.environment import Environment
-from policysched.language.pausing import Pausing, finished
-from policysched.language.policies import check_cost, each_let, policy_cost
-from policysched.language.program import Program
-from policysched.language.syntax import Span
+from policysched.language.checking.cases import compiling_cases
+from policysched.language.checking.compile import Compiled, Want, compile_expression
+from policysched.language.checking.costs import Cost
+from policysched.language.checking.environment import Environment
+from policysched.language.checking.policies import check_cost, each_let, policy_cost
+from policysched.language.ir.program import Program
+from policysched.language.ir.tree import Span
+from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.model.names import is_label_name
 from policysched.model.objects import LabelSelector
 from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
 from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.pausing import Pausing, finished
 from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore, compiled_filter, units_of
 from policysched.rules.metrics import declare, finding
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from policysched.language.costs import total_of
-from policysched.language.program import Program
-from policysched.language.typed import Input, Op, Typed, make
-from policysched.language.types import BOOL
+from policysched.language.checking.costs import total_of
+from policysched.language.ir.graph import Input, Op, Typed, make
+from policysched.language.ir.program import Program
+from policysched.language.ir.types import BOOL
 from policysched.model.policy import PolicySpec
 from policysched.model.selectors import LabelMatcher
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, RowNumbers
-from policysched.language.columns import evaluate_columns
-from policysched.language.typed import Typed
+from policysched.language.evaluation.columns import evaluate_columns
+from policysched.language.ir.graph import Typed
 from policysched.rules.frames import Frames
 from policysched.rules.reads import Version
 from policysched.rules.subject import Subject

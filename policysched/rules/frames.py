@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from policysched.framework import Rows
-from policysched.language.typed import Typed
+from policysched.language.ir.graph import Typed
 from policysched.rules.frame import RuleFrame
 from policysched.rules.reads import Knowing
 from policysched.rules.subject import Subject

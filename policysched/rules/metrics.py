@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from policysched.language.compile import Want, compile_expression
-from policysched.language.diagnostics import Diagnostic
-from policysched.language.environment import Environment
-from policysched.language.policies import check_name
-from policysched.language.program import Program
-from policysched.language.suggest import did_you_mean
-from policysched.language.typed import Input, Typed, make, steps
-from policysched.language.types import DURATION, Unit
+from policysched.language.checking.compile import Want, compile_expression
+from policysched.language.checking.environment import Environment
+from policysched.language.checking.policies import check_name
+from policysched.language.ir.graph import Input, Typed, make, steps
+from policysched.language.ir.program import Program
+from policysched.language.ir.types import DURATION, Unit
+from policysched.language.messages.diagnostics import Diagnostic
+from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.metrics import MetricKey
 from policysched.model.policy import MetricQuery
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Aspect, Rows
-from policysched.language.typed import Input
+from policysched.language.ir.graph import Input
 from policysched.model.images import pod_images
 from policysched.model.objects import Pod
 from policysched.rules.metrics import MetricInput

@@ -26,8 +26,8 @@ from policysched.framework import (
     Scores,
     Status,
 )
-from policysched.language.columns import evaluate_columns
-from policysched.language.program import Program
+from policysched.language.evaluation.columns import evaluate_columns
+from policysched.language.ir.program import Program
 from policysched.model.objects import Pod
 from policysched.model.priority import is_system
 from policysched.rules.board import FilterLine

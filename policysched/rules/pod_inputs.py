@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
-from policysched.language.typed import ANY_KEY, Input
+from policysched.language.ir.graph import ANY_KEY, Input
 from policysched.model.images import pod_images
 from policysched.model.objects import OwnerReference, Pod
 from policysched.model.priority import pod_priority, qos_class

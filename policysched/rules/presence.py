@@ -14,13 +14,13 @@ from functools import lru_cache, partial
 import numpy as np
 
 from policysched.framework import Cluster, Mask
-from policysched.language.diagnostics import Diagnostic, diagnose
-from policysched.language.meanings import STRICT
-from policysched.language.pausing import Pausing, finished
-from policysched.language.suggest import did_you_mean, shown
-from policysched.language.typed import ANY_KEY, Input, Op
+from policysched.language.evaluation.scalar_operations import STRICT
+from policysched.language.ir.graph import ANY_KEY, Input, Op
+from policysched.language.messages.diagnostics import Diagnostic, diagnose
+from policysched.language.messages.suggestions import did_you_mean, shown
 from policysched.model.objects import Node
 from policysched.model.requests import allocatable
+from policysched.pausing import Pausing, finished
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.metrics import MetricInput
 from policysched.rules.node_inputs import RESOURCE_NAMES, WELL_KNOWN_LABELS

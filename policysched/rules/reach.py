@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from policysched.framework import RowNumbers, Rows
-from policysched.language.typed import Typed, per_graph
+from policysched.language.ir.graph import Typed, per_graph
 from policysched.rules.sources import Source
 
 

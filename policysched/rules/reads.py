@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from policysched.framework import Aspect, RowNumbers
-from policysched.language.typed import TALLIES, TIME, Input, Typed
+from policysched.language.ir.graph import TALLIES, TIME, Input, Typed
 from policysched.rules.node_inputs import aspects_read
 from policysched.rules.subject import Subject
 from policysched.rules.walk import parts, walk

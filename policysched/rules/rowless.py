@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from policysched.language.typed import AGGREGATES, TALLIES, Op, Typed, steps
-from policysched.language.types import Shape
+from policysched.language.ir.graph import AGGREGATES, TALLIES, Op, Typed, steps
+from policysched.language.ir.types import Shape
 from policysched.rules.walk import walk
 
 

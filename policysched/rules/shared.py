@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, RowNumbers, Rows
-from policysched.language.columns import evaluate_columns
-from policysched.language.typed import AGGREGATES, TALLIES, TIME, Input, Typed, per_graph
-from policysched.language.types import Shape
+from policysched.language.evaluation.columns import evaluate_columns
+from policysched.language.ir.graph import AGGREGATES, TALLIES, TIME, Input, Typed, per_graph
+from policysched.language.ir.types import Shape
 from policysched.model.objects import Pod
 from policysched.rules.aggregates import Aggregate
 from policysched.rules.domains import Domains

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Codes, Mask, Rows, Scores
-from policysched.language.columns import Batch
-from policysched.language.typed import Typed
+from policysched.language.evaluation.columns import Batch
+from policysched.language.ir.graph import Typed
 from policysched.rules.board import Board, FilterLine, ScoreLine
 from policysched.rules.frame import RuleFrame
 from policysched.rules.reach import Reach

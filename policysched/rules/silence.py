@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from policysched.framework import SKIP, Cluster
-from policysched.language.columns import evaluate_columns
+from policysched.language.evaluation.columns import evaluate_columns
 from policysched.model.objects import Pod
 from policysched.model.priority import is_system
 from policysched.rules.compiled import CompiledPolicy

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from policysched.language.diagnostics import Diagnostic
-from policysched.language.parse import parse
-from policysched.language.syntax import (
+from policysched.language.ir.graph import Input
+from policysched.language.ir.tree import (
     Call,
     Case,
     Comparison,
@@ -24,7 +23,8 @@ from policysched.language.syntax import (
     Span,
     children,
 )
-from policysched.language.typed import Input
+from policysched.language.messages.diagnostics import Diagnostic
+from policysched.language.syntax.parser import parse
 from policysched.model.policy import PolicySpec
 from policysched.rules.node_inputs import WELL_KNOWN_LABELS
 

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, RowNumbers, Rows
-from policysched.language.columns import evaluate_columns, why_missing
-from policysched.language.typed import TIME, Typed, per_graph
-from policysched.language.types import Kind, Shape
+from policysched.language.evaluation.columns import evaluate_columns, why_missing
+from policysched.language.ir.graph import TIME, Typed, per_graph
+from policysched.language.ir.types import Kind, Shape
 from policysched.rules.frame import RuleFrame
 from policysched.rules.frames import Frames
 from policysched.rules.reads import Version

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from policysched.language.diagnostics import Diagnostic
+from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.policy import Policy, PolicyCondition
 from policysched.rules.presence import Presence, Survey
 from policysched.rules.store import Entry

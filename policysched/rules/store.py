@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from policysched.framework import PREFIX
-from policysched.language.costs import Cost
-from policysched.language.pausing import Pausing
+from policysched.language.checking.costs import Cost
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, Policy, decode_last_good
+from policysched.pausing import Pausing
 from policysched.rules.budget import Budget, age, crowded_out
 from policysched.rules.compile import Result, compiling
 from policysched.rules.compiled import CompiledPolicy

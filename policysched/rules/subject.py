@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 from weakref import WeakValueDictionary
 
-from policysched.language.typed import ANY_KEY, Input
+from policysched.language.ir.graph import ANY_KEY, Input
 from policysched.model.images import pod_images
 from policysched.model.objects import Pod
 from policysched.model.timestamps import seconds_of

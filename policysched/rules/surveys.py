@@ -7,8 +7,8 @@ changes, or where the policy does. So what was told is kept, and a restart takes
 from __future__ import annotations
 
 from policysched.framework import Cluster
-from policysched.language.pausing import Pausing, finished
 from policysched.model.policy import Policy
+from policysched.pausing import Pausing, finished
 from policysched.rules.presence import Presence, Survey, surveying
 from policysched.rules.store import Entry
 

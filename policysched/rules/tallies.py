@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import RowNumbers, Rows
-from policysched.language.frame_strings import FrameStrings
-from policysched.language.interpret import weigh
-from policysched.language.reductions import Depends, depends, tally_over
-from policysched.language.typed import Input, Op, Typed, steps
-from policysched.language.types import Kind
+from policysched.language.evaluation.frame_strings import FrameStrings
+from policysched.language.evaluation.interpreter import weigh
+from policysched.language.evaluation.reductions import Depends, depends, tally_over
+from policysched.language.ir.graph import Input, Op, Typed, steps
+from policysched.language.ir.types import Kind
 from policysched.rules.frame import Others
 from policysched.rules.node_inputs import node_column
 from policysched.rules.pod_inputs import BEYOND_KIND, Scalar, peer_value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from policysched.language.typed import AGGREGATES, TIME, Input, Typed
+from policysched.language.ir.graph import AGGREGATES, TIME, Input, Typed
 from policysched.rules.sources import plain_scalars
 from policysched.rules.walk import parts, walk
 

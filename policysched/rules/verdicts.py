@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from policysched.framework import Codes, Mask, Rows, Status, unresolvable, unschedulable
-from policysched.language.columns import evaluate_columns, missing_inputs
-from policysched.language.typed import ANY_KEY, Input
+from policysched.language.evaluation.columns import evaluate_columns, missing_inputs
+from policysched.language.ir.graph import ANY_KEY, Input
 from policysched.rules.compiled import CompiledFilter
 from policysched.rules.frame import RuleFrame, condition
 from policysched.rules.reach import Reach

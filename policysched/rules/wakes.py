@@ -19,8 +19,8 @@ from cachetools import LRUCache
 from numpy.typing import ArrayLike
 
 from policysched.framework import Action, Aspect, Change, Cluster, Codes, Hint, Mask, Resource, Rows
-from policysched.language.flips import next_flip
-from policysched.language.typed import TIME, Input, Typed
+from policysched.language.evaluation.time_transitions import next_flip
+from policysched.language.ir.graph import TIME, Input, Typed
 from policysched.model.objects import Pod
 from policysched.model.timestamps import seconds_of
 from policysched.rules.compiled import CompiledFilter

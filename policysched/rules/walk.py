@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from policysched.language.typed import TALLIES, Typed
+from policysched.language.ir.graph import TALLIES, Typed
 
 Onward = Callable[[Typed], Iterable[Typed]]
 

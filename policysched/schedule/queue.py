@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, Resource, Watching
-from policysched.language.pausing import Pausing, finished
 from policysched.model.objects import Pod
+from policysched.pausing import Pausing, finished
 from policysched.schedule.alarms import Alarms
 from policysched.schedule.asking import Asking
 from policysched.schedule.backoff import WINDOW, Backoff

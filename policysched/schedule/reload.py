@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from policysched.framework import ApiError, Client, Clock
-from policysched.language.pausing import Pausing
 from policysched.model.policy import LAST_GOOD, Policy, last_good_text
+from policysched.pausing import Pausing
 from policysched.rules.policyset import PolicySet
 from policysched.rules.status import differs, make_status
 from policysched.rules.store import Entry, PolicyStore, plugin_name

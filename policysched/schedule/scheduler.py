@@ -17,8 +17,8 @@ from typing import Any
 
 from policysched.framework import Action, Change, Client, Clock, Event, MetricAnswer, Reservation, Resource, Watching
 from policysched.framework.profile import Profile
-from policysched.language.pausing import Pausing, finished
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
+from policysched.pausing import Pausing, finished
 from policysched.rules.policyset import PolicySet
 from policysched.schedule.binding import Binder, undo
 from policysched.schedule.decision import Decision

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from policysched.language.explanations import EXPLANATIONS
+from policysched.language.messages.explanations import EXPLANATIONS
 from tests.cli.processes import COMMAND, SECONDS, environment
 
 

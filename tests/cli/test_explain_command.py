@@ -6,7 +6,7 @@ import re
 import pytest
 
 from policysched.language import code_table
-from policysched.language.explanations import EXPLANATIONS
+from policysched.language.messages.explanations import EXPLANATIONS
 from tests.cli.conftest import Command
 from tests.cli.processes import on_a_terminal
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from policysched.language import FIELDS, Gap, Input, Kind, Shape, Type, Typed, Unit
-from policysched.language.frame_strings import FrameStrings
-from policysched.language.reductions import aggregate_over, tally_over
+from policysched.language.evaluation.frame_strings import FrameStrings
+from policysched.language.evaluation.reductions import aggregate_over, tally_over
 
 METRIC = Type(Kind.QUANTITY, Unit.NUMBER, Shape.NODES, Gap.INPUT)
 DEFAULTS = {Kind.STRING: "", Kind.QUANTITY: 0.0, Kind.BOOL: False}

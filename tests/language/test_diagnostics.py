@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from policysched.language import Diagnostic, Environment, Span, Want, compile_expression, diagnose, render
-from policysched.language.diagnostics import WIDEST, locate
+from policysched.language.messages.diagnostics import WIDEST, locate
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from policysched.language import Environment, Input, Program, Unit, compile_expression, interpret
-from policysched.language.flips import next_flip
+from policysched.language.evaluation.time_transitions import next_flip
 from tests.language.frames import TableFrame
 
 NOON = datetime(2025, 1, 6, 12, 0, tzinfo=UTC).timestamp()

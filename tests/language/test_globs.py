@@ -5,7 +5,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policysched.language.string_kernels import matches
+from policysched.language.evaluation.string_kernels import matches
 
 LETTERS = st.text("ab-é\U0001f600", max_size=12)
 PATTERNS = st.text("ab-é\U0001f600?*", max_size=12)

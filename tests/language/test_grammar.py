@@ -9,12 +9,12 @@ from lark import Lark
 from lark.exceptions import UnexpectedInput
 
 from policysched.language import Diagnostic, compile_expression, parse, reserved_names
-from policysched.language.environment import Environment
-from policysched.language.functions import FUNCTIONS
-from policysched.language.grammar import STARTS, grammar_text, make_parser, make_tables
-from policysched.language.mistakes import OPERATORS, TERMINALS, VALUES
-from policysched.language.syntax import Case, Keyword, Literal, Path
-from policysched.language.tree import TreeBuilder
+from policysched.language.checking.environment import Environment
+from policysched.language.functions.table import FUNCTIONS
+from policysched.language.ir.tree import Case, Keyword, Literal, Path
+from policysched.language.syntax.errors import OPERATORS, TERMINALS, VALUES
+from policysched.language.syntax.grammar import STARTS, grammar_text, make_parser, make_tables
+from policysched.language.syntax.tree_builder import TreeBuilder
 
 
 def strict() -> Lark:
@@ -146,7 +146,7 @@ def parsed(parser: Lark, text: str) -> object:
 
 def test_the_tables_that_are_shipped_are_of_the_grammar() -> None:
     """Others would be left aside, and every command would begin by working them out: `make grammar` writes them."""
-    shipped = importlib.resources.files("policysched.language").joinpath("grammar.json").read_text("utf-8")
+    shipped = importlib.resources.files("policysched.language.syntax").joinpath("grammar.json").read_text("utf-8")
     assert json.loads(shipped)["of"] == json.loads(make_tables())["of"], "run `make grammar`"
 
 

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from policysched.language import FIELDS, Environment, Unit, compile_expression
-from policysched.language.habits import SIGNS, WORDS
-from policysched.language.names import ROOTS
+from policysched.language.ir.fields import ROOTS
+from policysched.language.messages.foreign_syntax import SIGNS, WORDS
 
 ENVIRONMENT = Environment("let", metrics={"load": Unit.NUMBER})
 NAMES = sorted({name for names in FIELDS for name in names} - ROOTS)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from policysched.language import Environment, Want, check_name, compile_expression, compile_lets
-from policysched.language.columns import run_program
+from policysched.language.evaluation.columns import run_program
 from tests.language.frames import TableFrame
 
 

@@ -21,8 +21,8 @@ from policysched.language import (
     load_grammar,
     policy_cost,
 )
-from policysched.language.columns import run_program
-from policysched.language.policies import each_let
+from policysched.language.checking.policies import each_let
+from policysched.language.evaluation.columns import run_program
 from tests.language.frames import TableFrame, at_row
 
 load_grammar()

@@ -21,7 +21,7 @@ from policysched.language import (
     diagnose,
     render,
 )
-from policysched.language.costs import Cost
+from policysched.language.checking.costs import Cost
 
 FOLDER = Path(__file__).parent / "messages"
 PHASES = {"appliesTo": "pod", "cases": "score"}

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from policysched.language import Program
-from policysched.language.interpret import ScalarFrame, evaluate
-from policysched.language.typed import Typed
+from policysched.language.evaluation.interpreter import ScalarFrame, evaluate
+from policysched.language.ir.graph import Typed
 from tests.language.test_conformance import CASES, compile_case, frame_of
 
 Use: TypeAlias = tuple[str, tuple[str, ...], tuple[bool, ...]]

@@ -8,8 +8,8 @@ import weakref
 import pytest
 
 from policysched.language import interpret
-from policysched.language.columns import Truth, run_program
-from policysched.language.frame_strings import FrameStrings
+from policysched.language.evaluation.columns import Truth, run_program
+from policysched.language.evaluation.frame_strings import FrameStrings
 from tests.language.frames import Interner, TableFrame, at_row
 from tests.language.programs import program
 

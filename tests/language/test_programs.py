@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from policysched.language import Cost, Diagnostic, Input, check_cost, interpret, load_grammar, parse, policy_cost, weigh
-from policysched.language.columns import Truth, run_program
-from policysched.language.typed import steps
+from policysched.language.evaluation.columns import Truth, run_program
+from policysched.language.ir.graph import steps
 from tests.language.frames import TableFrame, at_row
 from tests.language.programs import program
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from policysched.language import Input
-from policysched.language.reductions import Depends, aggregate_over, depends, tally_over
-from policysched.language.typed import Op, Typed, constant, make
-from policysched.language.types import BOOL, NUMBER, STRING, Gap, Kind, Shape, Type, Unit
+from policysched.language.evaluation.reductions import Depends, aggregate_over, depends, tally_over
+from policysched.language.ir.graph import Op, Typed, constant, make
+from policysched.language.ir.types import BOOL, NUMBER, STRING, Gap, Kind, Shape, Type, Unit
 from tests.language.frames import TableFrame
 
 COLUMN = Type(Kind.QUANTITY, Unit.NUMBER, Shape.NODES)

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import assume
 
 from policysched.language import UNKNOWN, Environment, Input, Program, Typed, Unit, compile_expression, interpret
-from policysched.language.columns import run_program
+from policysched.language.evaluation.columns import run_program
 from tests.language.frames import RowFrame, TableFrame, at_row
 
 METRICS = {"load": Unit.NUMBER, "cores": Unit.CPU}

@@ -21,8 +21,8 @@ from policysched.language import (
     load_grammar,
     render,
 )
-from policysched.language.codes import CODES
-from policysched.language.mistakes import TERMINALS
+from policysched.language.messages.codes import CODES
+from policysched.language.syntax.errors import TERMINALS
 from tests.laws.evaluating import METRICS
 from tests.laws.examples import examples
 from tests.strategies import expressions

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysched.language import Input
-from policysched.language.flips import next_flip
+from policysched.language.evaluation.time_transitions import next_flip
 from tests.language.frames import TableFrame
 from tests.laws.evaluating import all_rows, compiled
 from tests.laws.examples import examples

@@ -10,7 +10,7 @@ from policysched.app.explain import LONGEST, as_policy, explain, explain_all
 from policysched.app.shape import CODE as SHAPE_CODE
 from policysched.app.shape import faults
 from policysched.language import code_table
-from policysched.language.explanations import EXPLANATIONS
+from policysched.language.messages.explanations import EXPLANATIONS
 from tests.meta.errors_document import DOCUMENT, VARIABLE, WIDTH, document
 from tests.meta.markdown import LANGUAGE, anchors, links
 

@@ -11,7 +11,7 @@ from policysched.app.explain import as_policy
 from policysched.app.expressions import expressions
 from policysched.app.fmt import canonical, format_source, is_canonical
 from policysched.app.fmt_files import format_files
-from policysched.language.explanations import EXPLANATIONS
+from policysched.language.messages.explanations import EXPLANATIONS
 from policysched.model.policy import API_VERSION, KIND
 from tests.meta.markdown import DOCUMENTS, LANGUAGE, ROOT, Block, blocks, shown
 

@@ -11,14 +11,14 @@ import pytest
 from policysched.app.definition import policy_schema
 from policysched.app.shape import CODE as SHAPE_CODE
 from policysched.language import FIELDS, Gap, code_table
-from policysched.language.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
-from policysched.language.functions import AGGREGATES, FUNCTIONS
-from policysched.language.lengths import MAX_PARTS, MAX_TEXT
-from policysched.language.limits import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
-from policysched.language.literals import FACTORS, SECONDS
-from policysched.language.mistakes import OPERATORS, TERMINALS
-from policysched.language.names import Field
-from policysched.language.reduction_rules import MAX_NESTING
+from policysched.language.checking.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
+from policysched.language.checking.literals import FACTORS, SECONDS
+from policysched.language.functions.reductions import MAX_NESTING
+from policysched.language.functions.table import AGGREGATES, FUNCTIONS
+from policysched.language.ir.fields import Field
+from policysched.language.ir.lengths import MAX_PARTS, MAX_TEXT
+from policysched.language.syntax.errors import OPERATORS, TERMINALS
+from policysched.language.syntax.limits import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
 from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus
 from policysched.rules.budget import MAX_UNITS
 from policysched.rules.compile import MAX_CHARACTERS as MAX_TOGETHER

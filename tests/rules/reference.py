@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from policysched.language.interpret import ScalarFrame
-from policysched.language.typed import Input
+from policysched.language.evaluation.interpreter import ScalarFrame
+from policysched.language.ir.graph import Input
 from policysched.model.images import pod_images
 from policysched.model.metrics import MetricKey, Sample
 from policysched.model.objects import Node, OwnerReference, Pod

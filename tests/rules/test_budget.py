@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from bench.rules import policies
-from policysched.language.pausing import finished
 from policysched.model.policy import LAST_GOOD, Policy, last_good_text
+from policysched.pausing import finished
 from policysched.rules.budget import MAX_UNITS
 from policysched.rules.compile import compile_policy
 from policysched.rules.status import make_status

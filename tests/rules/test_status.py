@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from policysched.language.diagnostics import Diagnostic
+from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.policy import PolicyInput, PolicyInstance, decode_policy
 from policysched.rules.compile import compile_policy
 from policysched.rules.presence import Survey

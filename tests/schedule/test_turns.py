@@ -15,7 +15,7 @@ import pytest
 
 from policysched.app.profiles import default_profile
 from policysched.language import load_grammar
-from policysched.language.pausing import finished
+from policysched.pausing import finished
 from policysched.schedule.queue import PORTION
 from policysched.schedule.reload import TURN, Reloader
 from policysched.schedule.scheduler import Scheduler

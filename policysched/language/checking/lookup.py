@@ -1,0 +1,194 @@
+"""What a path means: an input, a `let`, or a mistake.
+
+Only here names meet the environment. A path with a computed key becomes an operation on that key; one with a
+constant key is an input like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from policysched.language.ir.fields import FIELDS, GROUPS, RESOURCE_NAMES, ROOTS, TALLIED, Field, Names
+from policysched.language.ir.graph import ANY_KEY, Input, Op, Typed, make
+from policysched.language.ir.tree import Path, Span
+from policysched.language.ir.types import Gap, Kind, Shape, Type
+from policysched.language.messages import foreign_syntax
+from policysched.language.messages.suggestions import did_you_mean, shown
+
+if TYPE_CHECKING:
+    from policysched.language.checking.checker import Checker
+
+_REST: Final = re.compile(r"[/-][a-z_][a-z0-9_./-]*")
+_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def check_path(checker: Checker, path: Path) -> Typed | None:
+    """Return the graph of a path that is not called."""
+    root = path.names[0]
+    environment = checker.environment
+    if root in environment.lets:
+        environment.used.add(root)
+        return _let(checker, path, environment.lets[root])
+    if root in environment.later:
+        return checker.report("E0207", path.span, name=root)
+    if root not in ROOTS:
+        return _unknown(checker, path)
+    return _rooted(checker, path)
+
+
+def _rooted(checker: Checker, path: Path) -> Typed | None:
+    if path.names[0] == "peer" and not checker.peers:
+        return checker.report("E0204", path.name_spans[0])
+    if path.names[0] == "metrics":
+        return _metric(checker, path)
+    found = _field(checker, path)
+    if found is None:
+        return None
+    if found.called:
+        return checker.report("E0202", path.span, "call", path=path.dotted)
+    return _read(checker, path, found)
+
+
+def check_called_path(checker: Checker, path: Path, found: Field, key: Typed | None) -> Typed | None:
+    """Return the graph of `node.taints.has("k")`."""
+    if key is None or _closed(checker, path):
+        return None
+    return _keyed(path.names, found, key)
+
+
+def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
+    name = path.names[0]
+    if len(path.names) > 1 or path.key is not None:
+        return checker.report("E0201", path.span, "none", name=name)
+    if node is None:
+        return None
+    phase = checker.environment.phase
+    if phase == "pod" and not _is_of_the_pod(node):
+        return checker.report("E0405", path.span, name=name)
+    if node.normalizes and (phase not in {"score", "let"} or checker.reducing):
+        return checker.report("E0506", path.span, "inner" if phase in {"score", "let"} else "")
+    if node.tallies and checker.peers:
+        return checker.report("E0402", path.span, "let", name=name)
+    return node
+
+
+def _is_of_the_pod(node: Typed) -> bool:
+    """Whether a graph reads the pod and the time alone."""
+    return node.type.shape is Shape.SCALAR and node.local and {item.root for item in node.inputs} <= {"pod", "clock"}
+
+
+def _unknown(checker: Checker, path: Path) -> Typed | None:
+    from policysched.language.functions.table import FUNCTIONS  # noqa: PLC0415 functions check paths
+
+    name = path.names[0]
+    if name in FUNCTIONS:
+        return checker.report("E0201", path.name_spans[0], "function", name=name)
+    known = (*ROOTS, *checker.environment.lets, "true", "false")
+    roots = ("pod",) if checker.environment.phase == "pod" else ("node", "pod", "cluster")
+    roots = ("peer", *roots) if checker.peers else roots
+    suggestion = foreign_syntax.name(name, known, checker.environment.metrics, roots)
+    if not suggestion:
+        alone = len(path.names) == 1 and path.key is None
+        suggestion = f'write `"{shown(name)}"` if it is a text' if alone else foreign_syntax.NAMES_BEGIN
+    return checker.report("E0201", path.name_spans[0], name=name, suggestion=suggestion)
+
+
+def _metric(checker: Checker, path: Path) -> Typed | None:
+    metrics = checker.environment.metrics
+    if len(path.names) == 1:
+        fields = ", ".join(metrics) or "that spec.metrics declares"
+        return checker.report("E0202", path.span, "group", path="metrics", instead=f"it has the fields {fields}")
+    name = path.names[1]
+    if name not in metrics:
+        meant = did_you_mean(name, metrics)
+        return checker.report("E0203", path.name_spans[1], name=name, suggestion=meant and f"; {meant}")
+    if len(path.names) > 2:
+        return _no_such(checker, path, 3, f"write `metrics.{name}`")
+    return _read(checker, path, Field(Type(Kind.QUANTITY, metrics[name], Shape.NODES, Gap.INPUT)))
+
+
+def _field(checker: Checker, path: Path) -> Field | None:
+    names = path.names
+    for size in range(2, len(names) + 1):
+        if names[:size] not in FIELDS and names[:size] not in GROUPS and names[:size] not in TALLIED:
+            tail = _tail(checker, path, names[: size - 1])
+            _no_such(checker, path, size, foreign_syntax.field(names, size, tail), tail)
+            return None
+    found = FIELDS.get(names)
+    if found is None and names in TALLIED:
+        checker.report("E0202", path.span, "tally", path=path.dotted)
+    elif found is None:
+        checker.report("E0202", path.span, "group", path=path.dotted, instead=foreign_syntax.group(names))
+    return found
+
+
+def _no_such(checker: Checker, path: Path, size: int, suggestion: str, tail: str = "") -> Typed | None:
+    parent, name, span = ".".join(path.names[: size - 1]), path.names[size - 1], path.name_spans[size - 1]
+    if tail:
+        span = Span(span.start, path.span.end + len(tail))
+        name = checker.text[span.start : span.end]
+    result = checker.report("E0202", span, parent=parent, field=shown(name), suggestion=suggestion)
+    if tail:
+        checker.explain(span)
+    return result
+
+
+def _tail(checker: Checker, path: Path, parent: Names) -> str:
+    """Return what stands right behind a path and is the rest of a key: `/gpu` in `pod.requests.nvidia.com/gpu`."""
+    found = FIELDS.get(parent)
+    if path.key is not None or found is None or not found.keyed:
+        return ""
+    tail = _REST.match(checker.text, path.span.end)
+    known = {*ROOTS, *checker.environment.lets}
+    return tail[0] if tail and not known.intersection(_NAME.findall(tail[0])) else ""
+
+
+def _closed(checker: Checker, path: Path) -> bool:
+    closed = checker.environment.phase == "pod" and path.names[0] != "pod"
+    if closed:
+        checker.report("E0405", path.span, name=path.dotted)
+    return closed
+
+
+def _read(checker: Checker, path: Path, found: Field) -> Typed | None:
+    if _closed(checker, path):
+        return None
+    if path.key is None:
+        if found.keyed:
+            variant = "resource" if path.names in GROUPS else "key"
+            return checker.report("E0202", path.span, variant, path=path.dotted)
+        return make(Op.INPUT, (), found.type, Input(path.names[0], path.names[1:]))
+    if not found.keyed:
+        return checker.report("E0202", path.span, "no key", path=path.dotted)
+    key = checker.check(path.key)
+    return key and _with_key(checker, path, found, key)
+
+
+def _with_key(checker: Checker, path: Path, found: Field, key: Typed) -> Typed | None:
+    if not check_key(checker, path.key_span, key):
+        return None
+    return _keyed(path.names, found, key)
+
+
+def check_key(checker: Checker, span: Span, key: Typed) -> bool:
+    """Whether a key is a string that is the same for every node."""
+    if key.type.kind is not Kind.STRING:
+        checker.report("E0307", span, type=key.type)
+    elif key.type.shape is not Shape.SCALAR:
+        checker.report("E0308", span)
+    else:
+        return True
+    return False
+
+
+def _keyed(names: Names, found: Field, key: Typed) -> Typed:
+    root, path = names[0], names[1:]
+    if key.op is not Op.CONSTANT:
+        result = found.type.filled(max(found.type.gap, key.type.gap))
+        return make(Op.KEYED, (key,), result, Input(root, path, ANY_KEY))
+    text = str(key.data)
+    named = (*names, RESOURCE_NAMES.get(text, ""))
+    if named in FIELDS:
+        return make(Op.INPUT, (), FIELDS[named].type, Input(root, named[1:]))
+    return make(Op.INPUT, (), found.type, Input(root, path, text))

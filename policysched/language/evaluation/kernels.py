@@ -1,0 +1,283 @@
+"""The array meaning of what takes values of any kind: inputs, logic, equality, lists, choices.
+
+A value is, by the kind of its type: a pair of masks (true, unknown) for a condition, float64 with NaN for a
+quantity, int32 codes with -1 for a string or a version, a tuple or None for a list; what is the same for every row is
+a plain Python value instead of an array (None for a missing string). Masks that are False everywhere are the constant
+False, so definite conditions cost nothing for being able to be unknown.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+import numpy as np
+
+from policysched.language.evaluation.frame_strings import FrameStrings
+from policysched.language.evaluation.frames import Codes, Floats, Frame, Mask
+from policysched.language.evaluation.tables import Members, Tables, tables_of
+from policysched.language.ir.fields import RESOURCE_NAMES
+from policysched.language.ir.graph import INPUT_BITS, LIMIT_BITS, Input, Op, Typed
+from policysched.language.ir.types import Kind, Shape
+
+Bools: TypeAlias = Mask | bool
+Truth: TypeAlias = tuple[Bools, Bools]
+Number: TypeAlias = Floats | float
+Text: TypeAlias = Codes | str | None
+LIMIT: Final = math.ldexp(1.0, LIMIT_BITS)
+_LARGEST_METRIC: Final = math.ldexp(1.0, INPUT_BITS)
+_FEW_ITEMS: Final = 8
+# Neither a code nor the mark of a missing string.
+_UNKNOWN_TEXT: Final = -2
+
+
+@dataclass(slots=True)
+class Run:
+    """One evaluation: the frame, and what is known on it."""
+
+    frame: Frame
+    memo: dict[Any, Any]
+    strings: FrameStrings
+
+    @property
+    def tables(self) -> Tables:
+        """The interner's tables."""
+        return tables_of(self.strings.base)
+
+    def known(self, text: str) -> int:
+        """Return the code to look for a text by: of one that no column holds, a code that no row has."""
+        code = self.strings.find(text)
+        return _UNKNOWN_TEXT if code < 0 else code
+
+    def codes(self, text: Text) -> Codes | int:
+        """Return a string value as codes."""
+        if isinstance(text, str):
+            return self.strings.code(text)
+        return -1 if text is None else text
+
+
+Kernel: TypeAlias = Callable[[Run, Typed], Any]
+
+
+def _args(run: Run, node: Typed) -> list[Any]:
+    return [run.memo[arg] for arg in node.args]
+
+
+def missing(kind: Kind) -> Any:
+    """Return the missing value of a kind."""
+    if kind is Kind.BOOL:
+        return False, True
+    return math.nan if kind is Kind.QUANTITY else None
+
+
+def _constant(_: Run, node: Typed) -> Any:
+    if node.data is None:
+        return missing(node.type.kind)
+    return (node.data, False) if node.type.kind is Kind.BOOL else node.data
+
+
+def _read(run: Run, node: Typed, item: Input) -> Any:
+    if node.type.shape is not Shape.SCALAR:
+        column = run.frame.column(item)
+        if item.root == "metrics":
+            # What comes from outside may be of any size, or infinite.
+            return np.where(np.abs(column) < _LARGEST_METRIC, column, math.nan)
+        if node.type.kind is Kind.BOOL:
+            return column, False
+        return run.strings.read(column) if node.type.kind is Kind.STRING else column
+    value = run.frame.scalar(item)
+    if value is None:
+        return missing(node.type.kind)
+    if node.type.kind is Kind.BOOL:
+        return bool(value), False
+    return value if isinstance(value, str) else float(value)
+
+
+def _input(run: Run, node: Typed) -> Any:
+    return _read(run, node, cast("Input", node.data))
+
+
+def _keyed(run: Run, node: Typed) -> Any:
+    key, item = run.memo[node.args[0]], cast("Input", node.data)
+    if key is None:
+        return missing(node.type.kind)
+    named = RESOURCE_NAMES.get(key) if node.type.kind is Kind.QUANTITY else None
+    if named is None:
+        return _read(run, node, Input(item.root, item.path, key))
+    # A computed key gives plain numbers, and cpu is a number in cores.
+    value = _read(run, node, Input(item.root, (*item.path, named)))
+    return value / 1000.0 if named == "cpu" else value
+
+
+def _and(run: Run, node: Typed) -> Truth:
+    return _logic(_args(run, node), operator.and_)
+
+
+def _or(run: Run, node: Typed) -> Truth:
+    return _logic(_args(run, node), operator.or_)
+
+
+def _logic(values: list[Truth], combine: Callable[[Any, Any], Any]) -> Truth:
+    true = functools.reduce(combine, [value[0] for value in values])
+    if all(unknown is False for _, unknown in values):
+        return true, False
+    # What is not false stays so through both operators; true is a part of it.
+    maybe = functools.reduce(combine, [value[0] | value[1] for value in values])
+    return true, maybe ^ true
+
+
+def _not(run: Run, node: Typed) -> Truth:
+    true, unknown = run.memo[node.args[0]]
+    return (true | unknown) ^ True, unknown
+
+
+def _equal(run: Run, node: Typed) -> Truth:
+    left, right = run.memo[node.args[0]], run.memo[node.args[1]]
+    if isinstance(right, str) and isinstance(left, np.ndarray):
+        # What is compared most, a column with a text, is not held up by the questions below.
+        return left == run.known(right), False
+    if node.args[0].type.kind is Kind.QUANTITY:
+        return left == right, False
+    return _equal_strings(run, node, left, right), False
+
+
+def _equal_strings(run: Run, node: Typed, left: Text, right: Text) -> Bools:
+    if left is None or right is None:
+        return False
+    if isinstance(left, str) and isinstance(right, str):
+        return left == right
+    same: Bools = _compared(run, left) == _compared(run, right)
+    if all(arg.type.optional for arg in node.args) and not isinstance(right, str):
+        return same if isinstance(left, str) else same & (left >= 0)
+    return same
+
+
+def _unequal(run: Run, node: Typed) -> Truth:
+    left, right = run.memo[node.args[0]], run.memo[node.args[1]]
+    if node.args[0].type.kind is Kind.QUANTITY:
+        return left != right, False
+    if left is None or right is None:
+        return True, False
+    if isinstance(left, np.ndarray) == isinstance(right, np.ndarray):
+        return _equal_strings(run, node, left, right) ^ True, False
+    return _compared(run, left) != _compared(run, right), False
+
+
+def _compared(run: Run, text: Codes | str) -> Codes | int:
+    """Return one side of a comparison with a column: two texts that no column holds would look the same."""
+    return run.known(text) if isinstance(text, str) else text
+
+
+def _in(run: Run, node: Typed) -> Truth:
+    value, items = _args(run, node)
+    if items is None or value is None:
+        return False, False
+    if not isinstance(value, np.ndarray):
+        return value in items, False
+    if node.args[0].type.kind is Kind.STRING:
+        return _among_strings(run, node.args[1], value, items), False
+    return _among(value, items), False
+
+
+def _among(value: Any, items: tuple[float, ...]) -> Bools:
+    if len(items) > _FEW_ITEMS:
+        return np.isin(value, items)
+    found: Bools = functools.reduce(operator.or_, [value == item for item in items])
+    return found
+
+
+def _among_strings(run: Run, items: Typed, value: Codes, texts: tuple[str, ...]) -> Bools:
+    if not texts:
+        return False
+    if len(texts) > _FEW_ITEMS and items.op is Op.CONSTANT:
+        members = run.tables.keep(items, lambda: Members(texts))
+        return cast("Mask", members.take(value, run.strings))
+    return _among(value, tuple(run.known(text) for text in texts))
+
+
+def _not_in(run: Run, node: Typed) -> Truth:
+    true, _ = _in(run, node)
+    return true ^ True, False
+
+
+def _default(run: Run, node: Typed) -> Any:
+    value, fallback = _args(run, node)
+    if not node.args[0].type.optional:
+        return value
+    kind = node.type.kind
+    if kind is Kind.BOOL:
+        return value[0] | (value[1] & fallback[0]), value[1] & fallback[1]
+    if not isinstance(value, np.ndarray):
+        absent = value is None if kind is not Kind.QUANTITY else value != value  # noqa: PLR0124
+        return fallback if absent else value
+    if kind is Kind.QUANTITY:
+        return np.where(np.isnan(value), fallback, value)
+    return np.where(value < 0, run.codes(fallback), value).astype(np.int32, copy=False)
+
+
+def _has(run: Run, node: Typed) -> Truth:
+    value, kind = run.memo[node.args[0]], node.args[0].type.kind
+    if kind is Kind.BOOL:
+        return value[1] ^ True, False
+    if kind is Kind.QUANTITY:
+        return value == value, False  # noqa: PLR0124 only NaN differs from itself
+    return (value >= 0 if isinstance(value, np.ndarray) else value is not None), False
+
+
+def _is_array(condition: Truth) -> bool:
+    return isinstance(condition[0], np.ndarray) or isinstance(condition[1], np.ndarray)
+
+
+def _if(run: Run, node: Typed) -> Any:
+    condition, left, right = _args(run, node)
+    true, unknown = condition
+    kind = node.type.kind
+    if not _is_array(condition):
+        return missing(kind) if unknown else (left if true else right)
+    if kind is Kind.BOOL:
+        false = (true | unknown) ^ True
+        return (true & left[0]) | (false & right[0]), unknown | (true & left[1]) | (false & right[1])
+    if kind is Kind.QUANTITY:
+        return _where(true, left, right, unknown, math.nan)
+    codes = _where(true, run.codes(left), run.codes(right), unknown, -1)
+    return codes.astype(np.int32, copy=False)
+
+
+def _where(true: Bools, left: Any, right: Any, unknown: Bools, absent: float) -> Any:
+    chosen = np.where(true, left, right)
+    return chosen if unknown is False else np.where(unknown, absent, chosen)
+
+
+def _only(run: Run, node: Typed) -> Any:
+    condition, value = _args(run, node)
+    true = condition[0]
+    kind = node.type.kind
+    if kind is Kind.BOOL:
+        return true & value[0], (true ^ True) | value[1]
+    if not isinstance(true, np.ndarray):
+        return value if true else missing(kind)
+    if kind is Kind.QUANTITY:
+        return np.where(true, value, math.nan)
+    return np.where(true, run.codes(value), -1).astype(np.int32, copy=False)
+
+
+CORE: Final[Mapping[Op, Kernel]] = {
+    Op.CONSTANT: _constant,
+    Op.INPUT: _input,
+    Op.KEYED: _keyed,
+    Op.AND: _and,
+    Op.OR: _or,
+    Op.NOT: _not,
+    Op.EQ: _equal,
+    Op.NE: _unequal,
+    Op.IN: _in,
+    Op.NOT_IN: _not_in,
+    Op.DEFAULT: _default,
+    Op.HAS: _has,
+    Op.IF: _if,
+    Op.ONLY: _only,
+}

@@ -1,0 +1,171 @@
+"""When time alone can change what a program says.
+
+A pure function over the graph: who waits for time to pass sets a timer for that moment and asks again then. Exact for
+what people write, an age compared with a constant, `clock`, `hour` and `weekday` in any combination; other uses of an
+age are looked at again after half a minute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any, Final, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from policysched.language.evaluation.interpreter import ScalarFrame, constant_value, evaluate
+from policysched.language.functions.zones import DAY, MINUTE, in_span, local_time, minutes
+from policysched.language.ir.graph import TIME, Input, Op, Typed
+
+AGE_STEP: Final = 10.0
+"""Ages are read in whole steps of so many seconds."""
+AGAIN: Final = 30.0
+"""After so many seconds whatever cannot be foretold is looked at again."""
+HOUR: Final = 3600.0
+_AGES: Final = frozenset({Input("node", ("age",)), Input("pod", ("age",))})
+# A week of hours, and some.
+_MOST_STEPS: Final = 200
+_MIRRORED: Final = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE, Op.EQ: Op.EQ, Op.NE: Op.NE}
+Ages: TypeAlias = Callable[[Input], npt.ArrayLike]
+
+
+class _Moment:
+    """A frame of programs that read nothing but the time."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+
+def next_flip(root: Typed, ages: Ages, now: float) -> float | None:
+    """Return the first moment after `now` at which time can change a value.
+
+    Args:
+        root: The graph of a condition or a number.
+        ages: Gives for `node.age` or `pod.age` the ages at `now`, of all nodes or of the pod, as they are: not in
+            steps. Ages below 0 are of things whose time of creation is yet to come; infinite ones and NaN count as
+            never changing.
+        now: Seconds since 1970, UTC.
+
+    Returns:
+        Seconds since 1970; None where time changes nothing any more, or nothing in the graph reads it.
+    """
+    return min(_moments(root, ages, now), default=None)
+
+
+def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
+    waiting, seen = [root], {root}
+    while waiting:
+        node = waiting.pop()
+        if not any(map(_is_time, node.inputs)):
+            continue
+        if node.inputs == (TIME,) and node.local and not node.tallies:
+            yield _next_change(node, now)
+        elif node.data in _AGES:
+            yield now + AGAIN
+        elif (limits := _age_limits(node)) is not None:
+            item, ends = limits
+            yield from _crossings(np.asarray(ages(item), np.float64), ends, now)
+        else:
+            fresh = [part for part in (*node.args, *node.inner) if part not in seen]
+            seen.update(fresh)
+            waiting.extend(fresh)
+
+
+def _is_time(item: Input) -> bool:
+    return item == TIME or item in _AGES
+
+
+def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
+    """Return the age that a comparison compares with a constant, and the ages at which it changes."""
+    if node.op not in _MIRRORED:
+        return None
+    (left, right), op = node.args, node.op
+    if not isinstance(left.data, Input):
+        left, right, op = right, left, _MIRRORED[op]
+    limit = constant_value(right)
+    if not isinstance(left.data, Input) or left.data not in _AGES or not isinstance(limit, float):
+        return None
+    reached, passed = math.ceil(limit / AGE_STEP) * AGE_STEP, (math.floor(limit / AGE_STEP) + 1) * AGE_STEP
+    if op in {Op.EQ, Op.NE}:
+        return left.data, (reached, passed) if reached == limit else ()
+    return left.data, (reached if op in {Op.GE, Op.LT} else passed,)
+
+
+def _crossings(ages: npt.NDArray[np.float64], ends: tuple[float, ...], now: float) -> Iterator[float]:
+    """Yield when the next of some ages reaches each of some limits."""
+    known = ages[np.isfinite(ages)]
+    for end in ends:
+        oldest = known[known < end].max(initial=-math.inf)
+        # An age is never below 0, so a limit of 0 has always been reached.
+        if end > 0 and oldest > -math.inf:
+            yield now + (end - float(oldest))
+
+
+def _next_change(node: Typed, now: float) -> float:
+    """Return when the value of what reads the time alone changes next, or how far it was looked for."""
+    leaves = list(_clocks(node))
+    before = _at(node, now)
+    moment = now
+    for _ in range(_MOST_STEPS):
+        moment = min(_next_reading(leaf, moment) for leaf in leaves)
+        if _at(node, moment) != before:
+            break
+    return moment
+
+
+def _clocks(root: Typed) -> Iterator[Typed]:
+    waiting, seen = [root], {root}
+    while waiting:
+        node = waiting.pop()
+        if node.op in _READINGS:
+            yield node
+        fresh = [arg for arg in node.args if arg not in seen]
+        seen.update(fresh)
+        waiting.extend(fresh)
+
+
+def _at(node: Typed, moment: float) -> Any:
+    return evaluate(node, cast("ScalarFrame", _Moment(moment)))
+
+
+def _clock_reading(local: datetime, data: tuple[str, ...]) -> tuple[object, float]:
+    start, end = minutes(data[0]), minutes(data[1])
+    into_day = _into_day(local)
+    return in_span(local, start, end), min(_till(into_day, start * MINUTE), _till(into_day, end * MINUTE))
+
+
+def _hour_reading(local: datetime, _: tuple[str, ...]) -> tuple[object, float]:
+    return local.hour, HOUR - _into_day(local) % HOUR
+
+
+def _weekday_reading(local: datetime, _: tuple[str, ...]) -> tuple[object, float]:
+    return local.weekday(), DAY - _into_day(local)
+
+
+def _into_day(local: datetime) -> float:
+    return local.hour * HOUR + local.minute * MINUTE + local.second + local.microsecond / 1e6
+
+
+def _till(into_day: float, end: float) -> float:
+    return (end - into_day) % DAY or DAY
+
+
+_READINGS: Final = {Op.CLOCK: _clock_reading, Op.HOUR: _hour_reading, Op.WEEKDAY: _weekday_reading}
+
+
+def _next_reading(node: Typed, now: float) -> float:
+    """Return when clocks show something else: an even minute, also where they are put forward or back."""
+    data, read = cast("tuple[str, ...]", node.data), _READINGS[node.op]
+    local = local_time(now, data[-1])
+    shown, wait = read(local, data)
+    moment = float(round(now + wait))
+    if local_time(moment, data[-1]).utcoffset() == local.utcoffset():
+        return moment
+    minute = (now // MINUTE + 1) * MINUTE
+    while minute < moment + 2 * HOUR:
+        if read(local_time(minute, data[-1]), data)[0] != shown:
+            return minute
+        minute += MINUTE
+    return moment

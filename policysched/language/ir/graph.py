@@ -1,0 +1,268 @@
+"""The typed graph: what the checker makes and both evaluators read.
+
+Equal nodes are one object (they are looked up before they are made), so identity is equality, an evaluation is
+remembered under the node itself, and an expression that ten policies share is evaluated once. The graph knows no
+positions and no texts.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+from policysched.language.ir.lengths import Length, either, joined, of_constant, of_input
+from policysched.language.ir.types import Kind, Type
+
+
+class Op(enum.Enum):
+    """The operations of the graph; the values of functions are their names in the language."""
+
+    CONSTANT = "constant"
+    INPUT = "input"
+    KEYED = "keyed"
+    AND = "and"
+    OR = "or"
+    NOT = "not"
+    EQ = "=="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    IN = "in"
+    NOT_IN = "not in"
+    DEFAULT = "??"
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    NEGATE = "negate"
+    HAS = "has"
+    NUMBER = "number"
+    STARTS_WITH = "starts_with"
+    ENDS_WITH = "ends_with"
+    CONTAINS = "contains"
+    GLOB = "glob"
+    CONCAT = "concat"
+    SPLIT = "split"
+    IF = "if"
+    ONLY = "only"
+    ABS = "abs"
+    ROUND = "round"
+    CLAMP = "clamp"
+    SCALE = "scale"
+    NORMALIZE = "normalize"
+    LEAST = "least"
+    GREATEST = "greatest"
+    VERSION = "version"
+    CLOCK = "clock"
+    HOUR = "hour"
+    WEEKDAY = "weekday"
+    COUNT_PODS = "node.pods.count"
+    SUM_PODS = "node.pods.sum"
+    COUNT_NODES = "count"
+    SUM_NODES = "sum"
+    AVG_NODES = "avg"
+    MIN_NODES = "min"
+    MAX_NODES = "max"
+
+
+TALLIES: Final = frozenset({Op.COUNT_PODS, Op.SUM_PODS})
+AGGREGATES: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES})
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What an expression reads: `Input("node", ("labels",), "gpu")`.
+
+    A key that is only known when the program runs is `*` here; the program then asks for the key it found.
+    """
+
+    root: str
+    path: tuple[str, ...]
+    key: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The input as the language writes it."""
+        dotted = ".".join((self.root, *self.path))
+        if self.key is None:
+            return dotted
+        key = "*" if self.key == ANY_KEY else json.dumps(self.key, ensure_ascii=False)
+        return f"{dotted}({key})" if self.path[-1] == "has" else f"{dotted}[{key}]"
+
+
+ANY_KEY: Final = "*"
+# What clock, hour and weekday read. No frame is asked for it by this name: it is `now`.
+TIME: Final = Input("clock", ("now",))
+# What every tally reads, whatever it asks of the pods: that they are there. No frame is asked for it either.
+PLACED: Final = Input("node", ("pods",))
+Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] | None
+
+
+class Typed:
+    """One operation with its arguments.
+
+    Attributes:
+        op: What it does.
+        args: What it does it to. The one argument of an aggregate, if it has one, is the column of its domains.
+        inner: What is evaluated on other rows than the node itself: on all nodes for an aggregate, on the placed pods
+            for a tally (`node.pods.*`). Evaluations of the node do not go there.
+        data: The constant or the input of a leaf; what `clock`, `hour` and `weekday` were given.
+        type: What comes out.
+        inputs: What it reads, in the order of the text, without repeats; those of `inner` too.
+        local: Whether a row's value depends on that row (and the pods on it) alone.
+        tallies: Whether a tally is in it, at any depth.
+        normalizes: Whether `normalize` is in it; it never is in what is evaluated on other rows.
+        nesting: How many aggregates stand in each other.
+        length: How long a string can be.
+        high: A power of two that no value reaches in magnitude.
+        low: The negative power of two that no magnitude but 0 goes under.
+        answers: What was found in it, by who looked; see `per_graph`.
+    """
+
+    __slots__ = ("__weakref__", "answers", "args", "data", "high", "inner", "inputs", "length", "local", "low",
+                 "nesting", "normalizes", "op", "tallies", "type")  # fmt: skip
+
+    def __init__(
+        self, op: Op, args: tuple[Typed, ...], inner: tuple[Typed, ...], data: Constant | Input, result: Type
+    ) -> None:
+        self.op = op
+        self.args = args
+        self.inner = inner
+        self.data = data
+        self.type = result
+        self.inputs = _inputs(op, (*inner, *args), data)
+        parts = (*args, *inner)
+        self.normalizes: bool = op is Op.NORMALIZE or any(part.normalizes for part in parts)
+        self.tallies: bool = op in TALLIES or any(part.tallies for part in parts)
+        self.nesting: int = (op in AGGREGATES) + max((part.nesting for part in parts), default=0)
+        self.local: bool = not self.normalizes and not self.nesting
+        self.high, self.low = _magnitude(op, parts, data)
+        self.answers: dict[object, Any] = {}
+        self.length: Length = _length(op, args, data) if result.kind is Kind.STRING else _NO_STRING
+
+    def __repr__(self) -> str:
+        # Not the arguments: a graph may hold one of them exponentially often.
+        data = "" if self.data is None else f" {self.data!r}"
+        return f"<{self.op.value}{data}: {self.type}>"
+
+
+T = TypeVar("T")
+_ABSENT: Final[Any] = object()
+
+
+def per_graph(look: Callable[[Typed], T]) -> Callable[[Typed], T]:
+    """Have a function look into each graph once: what it found goes when the graph does."""
+
+    def found(root: Typed) -> T:
+        answer: T = root.answers.get(look, _ABSENT)
+        if answer is _ABSENT:
+            answer = root.answers[look] = look(root)
+        return answer
+
+    return found
+
+
+_NODES: weakref.WeakValueDictionary[object, Typed] = weakref.WeakValueDictionary()
+
+
+def make(
+    op: Op, args: Iterable[Typed], result: Type, data: Constant | Input = None, inner: tuple[Typed, ...] = ()
+) -> Typed:
+    """Return the node of an operation, the same one for the same operation."""
+    arguments = tuple(args)
+    # 1, 1.0 and True are equal and hash alike, so the class of a constant belongs to the key.
+    key = (op, arguments, result, type(data), _signed(data), inner)
+    node = _NODES.get(key)
+    if node is None:
+        node = _NODES.setdefault(key, Typed(op, arguments, inner, data, result))
+    return node
+
+
+def constant(value: Constant, result: Type) -> Typed:
+    """Return the node of a constant."""
+    return make(Op.CONSTANT, (), result, value)
+
+
+def steps(root: Typed) -> tuple[Typed, ...]:
+    """Return every node that one evaluation of a root goes through once, arguments before what uses them."""
+    done: dict[Typed, None] = {}
+    waiting = [(root, False)]
+    while waiting:
+        node, arguments_done = waiting.pop()
+        if node in done:
+            continue
+        if arguments_done:
+            done[node] = None
+            continue
+        waiting.append((node, True))
+        waiting.extend((arg, False) for arg in reversed(node.args))
+    return tuple(done)
+
+
+def _signed(data: Constant | Input) -> object:
+    # -0.0 equals 0.0 and NaN equals nothing: their texts are told apart.
+    return repr(data) if isinstance(data, float) else data
+
+
+_OWN_INPUTS: Final[Mapping[Op, tuple[Input, ...]]] = {
+    **dict.fromkeys((Op.CLOCK, Op.HOUR, Op.WEEKDAY), (TIME,)),
+    **dict.fromkeys(TALLIES, (PLACED,)),
+}
+
+
+def _inputs(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> tuple[Input, ...]:
+    own = (data,) if isinstance(data, Input) else _OWN_INPUTS.get(op, ())
+    reading = [arg for arg in args if arg.inputs]
+    if len(reading) <= 1 and not own:
+        return reading[0].inputs if reading else ()
+    found = dict.fromkeys(item for arg in args for item in arg.inputs)
+    return tuple(dict.fromkeys((*found, *own)))
+
+
+_NO_STRING: Final = Length()
+_DAY: Final = Length(3, 3)
+
+
+def _length(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> Length:
+    if isinstance(data, Input):
+        return of_input(data.path[0])
+    if op is Op.CONSTANT:
+        return of_constant(str(data))
+    if op is Op.WEEKDAY:
+        return _DAY
+    strings = [arg.length for arg in args if arg.type.kind is Kind.STRING]
+    return joined(strings) if op is Op.CONCAT else either(strings)
+
+
+# Inputs and converted strings stay within these powers of two; results above LIMIT_BITS are cut there.
+INPUT_BITS: Final = 64
+LIMIT_BITS: Final = 1000
+_TINY_BITS: Final = 1074
+_MANTISSA_BITS: Final = 53
+# More rows than there ever are.
+_COUNT_BITS: Final = 22
+_SUMS: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES, Op.SUM_PODS})
+
+
+def _magnitude(op: Op, parts: tuple[Typed, ...], data: Constant | Input) -> tuple[int, int]:
+    if not parts or op is Op.NUMBER:
+        small = op is Op.NUMBER or (isinstance(data, Input) and data.root == "metrics")
+        return INPUT_BITS, _TINY_BITS if small else INPUT_BITS
+    high, low = max(part.high for part in parts), max(part.low for part in parts)
+    if op is Op.MULTIPLY:
+        high, low = sum(part.high for part in parts), sum(part.low for part in parts)
+    elif op is Op.DIVIDE:
+        high, low = parts[0].high + parts[1].low, parts[0].low + parts[1].high
+    elif op in {Op.ADD, Op.SUBTRACT}:
+        high, low = high + 1, low + _MANTISSA_BITS
+    elif op in _SUMS:
+        high, low = high + _COUNT_BITS, low + _MANTISSA_BITS + _COUNT_BITS
+    elif op in {Op.SCALE, Op.NORMALIZE}:
+        high, low = INPUT_BITS, _TINY_BITS
+    return min(high, LIMIT_BITS + 1), min(low, _TINY_BITS)

@@ -1,0 +1,139 @@
+"""What the language says to its users: values, never exceptions.
+
+This module knows nothing of grammar or types. A diagnostic carries no text of its own but positions, because the
+same one is printed under a line of a file, stored in a status and sent as JSON.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from policysched.language.ir.tree import Span
+from policysched.language.messages.codes import CODES
+from policysched.visible import visible
+
+Severity: TypeAlias = Literal["error", "warning"]
+WIDEST: Final = 120
+"""How much is shown of a line at most. Units: characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding about a text.
+
+    Columns count code points from 1, `end_column` is exclusive and may equal `column` at the end of a text.
+    `field` is left empty here: who knows the object fills it in. `case` is the index of the line in a score's cases.
+    """
+
+    severity: Severity
+    code: str
+    message: str
+    line: int
+    column: int
+    end_column: int
+    help: str | None = None
+    field: str = ""
+    case: int | None = None
+
+    @property
+    def sort_key(self) -> tuple[int, int, int, int, str]:
+        """Order of reading."""
+        return (-1 if self.case is None else self.case, self.line, self.column, self.end_column, self.code)
+
+
+class Place(NamedTuple):
+    """A position as editors count it."""
+
+    line: int
+    column: int
+    end_column: int
+
+
+def locate(text: str, span: Span) -> Place:
+    """Turn offsets into a line and columns; a span over several lines is cut at the end of its first one."""
+    start = min(max(span.start, 0), len(text))
+    end = min(max(span.end, start), len(text))
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    end = min(end, len(text) if line_end < 0 else line_end)
+    return Place(text.count("\n", 0, start) + 1, start - line_start + 1, max(end, start) - line_start + 1)
+
+
+def diagnose(code: str, text: str, span: Span, variant: str = "", **values: object) -> Diagnostic:
+    """Make a diagnostic from the table of codes.
+
+    Args:
+        code: The code, as `E0301`.
+        text: The text that the span points into.
+        span: The smallest part of it that shows the cause.
+        variant: Which of the code's sentences; empty for the usual one.
+        **values: What the sentence's placeholders stand for; `help` replaces the sentence's own help.
+    """
+    entry = CODES[code]
+    message, usual_help = entry.sentences[variant]
+    special_help = values.pop("help", None)
+    help_text = usual_help.format(**values) if special_help is None else str(special_help)
+    place = locate(text, span)
+    return Diagnostic(
+        severity="warning" if code.startswith("W") else "error",
+        code=code,
+        message=message.format(**values),
+        line=place.line,
+        column=place.column,
+        end_column=place.end_column,
+        help=help_text or None,
+    )
+
+
+def render(diagnostic: Diagnostic, text: str, title: str) -> str:
+    """Show a diagnostic under its line of the text, with carets.
+
+    Characters that nobody sees or that turn others round are written out; carets count what is shown.
+    """
+    lines = text.split("\n")
+    line = lines[min(diagnostic.line, len(lines)) - 1].removesuffix("\r")
+    before, marked = line[: diagnostic.column - 1], line[diagnostic.column - 1 : diagnostic.end_column - 1]
+    line, before, marked = (_printable(part) for part in _window(line, before, marked))
+    number = str(diagnostic.line)
+    gutter = " " * (len(number) + 2) + "|"
+    shown = [
+        f"{diagnostic.severity}[{diagnostic.code}]: {_printable(diagnostic.message)}",
+        f"{' ' * (len(number) + 1)}--> {visible(title)}:{diagnostic.line}:{diagnostic.column}",
+        gutter,
+        f" {number} | {line}".rstrip(),
+        f"{gutter} {' ' * _width(before)}{'^' * max(1, _width(marked))}",
+    ]
+    if diagnostic.help:
+        shown.append(f"{' ' * (len(number) + 2)}= help: {_printable(diagnostic.help)}")
+    return "\n".join(shown)
+
+
+def _window(line: str, before: str, marked: str) -> tuple[str, str, str]:
+    """Cut a long line to what stands around the mark.
+
+    Returns:
+        The line, what is before the mark, and what is marked.
+    """
+    if len(line) <= WIDEST:
+        return line, before, marked
+    start = max(0, len(before) - WIDEST // 3)
+    shown = line[start : start + WIDEST]
+    left, right = "…" if start else "", "…" if start + len(shown) < len(line) else ""
+    before = left + before[start:]
+    return left + shown + right, before, marked[: WIDEST + len(left) - len(before)]
+
+
+def _printable(text: str) -> str:
+    return visible(text.replace("\t", " "))
+
+
+def _width(text: str) -> int:
+    return sum(_cells(character) for character in text)
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

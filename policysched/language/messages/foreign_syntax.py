@@ -1,0 +1,267 @@
+"""What those write who come from other languages or from Kubernetes' own objects, and what it is called here.
+
+Each function gets names that mean nothing and returns one sentence, or nothing. It knows the tables of names alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from policysched.language.ir.fields import FIELDS, GROUPS, Names
+from policysched.language.messages.suggestions import did_you_mean
+
+# What other languages call a missing value.
+NOTHING: Final = frozenset({"null", "none", "nil", "undefined"})
+_ELSE: Final = frozenset({"otherwise", "default", "_"})
+# The parts of Kubernetes' objects that names here leave out.
+_TIMES: Final = frozenset({"now", "time", "date", "today"})
+_OBJECTS: Final = frozenset({"object", "self", "this", "request", "input", "resource", "params", "oldobject"})
+NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
+_LAYERS: Final = frozenset({"metadata", "spec", "status", "resources"})
+_RENAMED: Final[Mapping[str, str]] = {
+    "capacity": "allocatable",
+    "limits": "requests",
+    "unschedulable": "cordoned",
+    "hostname": "name",
+}
+_DEVICES: Final[Mapping[str, str]] = dict.fromkeys(("gpu", "gpus"), "nvidia.com/gpu")
+# What the free amount is decides more often than the others.
+_STRING: Final = re.compile(r'"([^"\\]*)"')
+_ORDER: Final = ("free", "allocatable", "requested", "requests")
+LISTS: Final = 'lists are written ["a", "b"]'
+_REMAINDER: Final = "there is no remainder; percentages are written 80%"
+SIGNS: Final[Mapping[str, str]] = {
+    "=": "write `==` to compare",
+    "===": "write `==` to compare",
+    "=<": "write `<=`",
+    "<>": "write `!=`",
+    "!==": "write `!=`",
+    "=>": "write `>=` to compare, `→` in a case",
+    "=~": "write glob(...), starts_with(...), ends_with(...) or contains(...)",
+    "~=": "write glob(...), starts_with(...), ends_with(...) or contains(...)",
+    "!~": "write not glob(...)",
+    "&": "write `and`",
+    "|": "write `or`",
+    "?": "write if(condition, a, b), or `??` for a default",
+    "?:": "write `a ?? b`: b where a is missing",
+    ":": "write `→` in a case, if(condition, a, b) elsewhere",
+    "%": _REMAINDER,
+    "//": "write `/` to divide; comments begin with #",
+    "/*": "comments begin with # and end with their line",
+    "**": "write the factors out, as in `x * x`",
+    ";": "a field holds one expression",
+    "$": "names stand by themselves, as in `node.name`",
+    "@": "names stand by themselves, as in `node.name`",
+}
+WORDS: Final[Mapping[str, str]] = {
+    "is": "write `==`, or has(x) to ask whether a value is there",
+    "exists": "write has(...)",
+    "has": "write has(...)",
+    "if": "write if(condition, a, b); a case is `condition → number`",
+    "when": "a case is `condition → number`",
+    "then": "write if(condition, a, b)",
+    "like": "write glob(...)",
+    "matches": "write glob(...), starts_with(...), ends_with(...) or contains(...)",
+    "group": "write `by` alone, as in sum(x) by node.zone",
+    "between": "write `a < b and b < c`",
+}
+
+
+def _alike(names: Iterable[str], said: str) -> dict[str, str]:
+    return dict.fromkeys(names, said)
+
+
+_REGULAR: Final = ("match", "matches", "regex", "regexp", "re")
+_CALLS: Final[Mapping[str, str]] = {
+    **_alike(("exists", "defined", "present", "isset", "is_set"), "write has(...)"),
+    **_alike(("len", "length", "size"), "count(c) counts nodes, node.pods.count(c) the pods on a node"),
+    **_alike(_REGULAR, 'there are no regular expressions; write glob(x, "a*")'),
+    **_alike(("int", "float", "double", "num", "to_number"), "write number(...)"),
+    **_alike(("mean", "average"), "write avg(...)"),
+    **_alike(("ceil", "floor", "trunc"), "write round(...)"),
+    **_alike(("coalesce", "default", "nvl", "ifnull", "or_else"), "write `x ?? y`"),
+    **_alike(
+        ("lower", "upper", "to_lower", "to_upper", "tolower", "toupper", "to_lower_case", "to_upper_case", "trim"),
+        'texts are compared as they stand; list the spellings, as in `x in ["a", "A"]`',
+    ),
+    **_alike(("now", "time", "date", "today"), 'write clock("22:00", "06:00"), hour() or weekday()'),
+    **_alike(("day", "dow", "day_of_week"), "write weekday()"),
+    **_alike(("iff", "iif", "ifelse", "cond", "case", "switch"), "write if(condition, a, b)"),
+    **_alike(("join", "format", "printf", "str", "string"), "write concat(...)"),
+    **_alike(("any", "some"), "write `count(c) > 0` for nodes, node.pods.any(c) for the pods on a node"),
+    **_alike(("all", "every"), "write `count(c) == cluster.nodes`"),
+    "semver": "write version(...)",
+}
+_OF_PODS: Final[Mapping[str, str]] = {
+    **_alike(("exists", "some", "has", "contains"), "write `node.pods.any(...)`"),
+    **_alike(("len", "length", "size"), "write `node.pods.count(...)`"),
+    **_alike(("all", "every"), "write `not node.pods.any(not ...)`"),
+}
+
+
+def call(names: Names, known: Collection[str], given: str = "...") -> str:
+    """Say what may have been meant by a call of something that is no function.
+
+    Args:
+        names: What is called.
+        known: The functions.
+        given: The arguments as they are written.
+    """
+    *parent, name = names
+    if tuple(parent) == ("node", "pods") and name in _OF_PODS:
+        return _OF_PODS[name]
+    field = FIELDS.get(tuple(parent))
+    if field is not None and field.keyed:
+        return f"write `has({written(tuple(parent), _key_in(given))})`"
+    if tuple(parent) == ("node", "taints"):
+        return f"write `{written(('node', 'taints', 'has'), _key_in(given))}`"
+    if parent and name in known:
+        return f"write `{name}({'.'.join(parent)}, {given})`"
+    if parent and name in _REGULAR:
+        return f"write `glob({'.'.join(parent)}, {_as_pattern(given)})`; there are no regular expressions"
+    return _CALLS.get(".".join(names), "") or did_you_mean(".".join(names), known)
+
+
+def name(first: str, known: Collection[str], metrics: Collection[str], roots: Names) -> str:
+    """Say what may have been meant by a path that begins with no name.
+
+    Args:
+        first: What it begins with.
+        known: What it may begin with.
+        metrics: The metrics that are declared.
+        roots: Where a field of this name may stand, as `zone` stands in `node`.
+    """
+    if first in NOTHING:
+        return "write has(x) or not has(x)"
+    if first in _TIMES:
+        return 'write hour(), weekday() or clock("22:00", "06:00")'
+    if first in _OBJECTS:
+        return NAMES_BEGIN
+    if first in metrics:
+        return f"write `metrics.{first}`"
+    if first in _ELSE:
+        return "write `else`"
+    fields: list[Names] = [(root, first) for root in roots if (root, first) in FIELDS]
+    found = fields or [names for root in roots for names in _deeper((root,), first)]
+    devices = [path for root in roots for path in _devices((root,), first)]
+    return _or(devices or [written(one) for one in found]) or did_you_mean(first, known)
+
+
+def presence(names: Names, key: str) -> str:
+    """Return the condition that something has a key, nothing where there are no keys."""
+    if names == ("node", "taints"):
+        return written((*names, "has"), key)
+    found = FIELDS.get(names)
+    return f"has({written(names, key)})" if found is not None and found.keyed else ""
+
+
+def field(path: Names, size: int, tail: str = "") -> str:
+    """Say what may have been meant by a path whose first `size` names are no field.
+
+    Args:
+        path: The names.
+        size: How many of them.
+        tail: What stands right behind them and may be the rest of a key, as `/gpu` in `nvidia.com/gpu`.
+    """
+    parent, name, behind = path[: size - 1], path[size - 1], path[size:]
+    if parent == ("peer",) and ("pod", name) in (*FIELDS, *GROUPS):
+        return "placed pods have neither age nor annotations here"
+    if parent == ("node", "pods"):
+        return _OF_PODS.get(name) or group(parent)
+    found = FIELDS.get(parent)
+    if found is not None and found.keyed:
+        return _key(parent, (name, *behind), tail)
+    if name in _LAYERS:
+        return _without_layers(path)
+    return (
+        _renamed(parent, name, behind)
+        or _or(written(one) for one in _deeper(parent, name))
+        or _or(_devices(parent, name))
+        or did_you_mean(name, GROUPS.get(parent, ()))
+        or _elsewhere(path[:size])
+    )
+
+
+def group(names: Names) -> str:
+    """Say what to write in place of a name that only stands in front of others."""
+    if names == ("node", "pods"):
+        return "how many there are is `node.requested.pods`; write node.pods.count(...), .any(...) or .sum(...)"
+    called = [(*names, one) for one in GROUPS[names]]
+    if len(called) == 1:
+        return f"write `{written(called[0])}`"
+    return f"it has the fields {', '.join(GROUPS[names])}"
+
+
+def written(names: Names, key: str = "...") -> str:
+    """Return a field as it is read, with its key where it needs one."""
+    found, dotted = FIELDS.get(names), ".".join(names)
+    if found is not None and found.called:
+        return f'{dotted}("{key}")'
+    return f'{dotted}["{key}"]' if found is not None and found.keyed else dotted
+
+
+def _or(texts: Iterable[str]) -> str:
+    quoted = [f"`{text}`" for text in texts]
+    if not quoted:
+        return ""
+    *most, last = quoted
+    return f"write {', '.join(most)} or {last}" if most else f"write {last}"
+
+
+def _key_in(given: str) -> str:
+    """Return the key among some arguments: the only one, if it is a string."""
+    found = _STRING.fullmatch(given)
+    return found[1] if found else "..."
+
+
+def _as_pattern(given: str) -> str:
+    """Return a regular expression as a pattern of * and ?, as far as that is the same."""
+    found = _STRING.fullmatch(given)
+    plain = "" if not found else found[1].removeprefix("^").removesuffix("$").replace(".*", "*").replace(".", "?")
+    return f'"{plain}"' if plain and not set("[](){}+|\\^$") & set(plain) else '"a*"'
+
+
+def _key(parent: Names, names: Names, tail: str) -> str:
+    if (*names, tail)[:2] == ("ephemeral", "-storage"):
+        return "write `ephemeral_storage`"
+    if tail:
+        return f"write `{written(parent, '.'.join(names) + tail)}`"
+    if names[0] in _DEVICES and parent in GROUPS:
+        return f"write `{written(parent, _DEVICES[names[0]])}`, or what your devices are called"
+    whole = f"write `{written(parent, '.'.join(names))}`"
+    return did_you_mean(names[0], GROUPS.get(parent, ())) or whole + (", the whole key in quotes" if names[1:] else "")
+
+
+def _without_layers(path: Names) -> str:
+    rest = tuple(_RENAMED.get(one, one) for one in path if one not in _LAYERS)
+    for size in range(len(rest), 1, -1):
+        found = FIELDS.get(rest[:size])
+        if found is not None:
+            return f"write `{written(rest[:size], '.'.join(rest[size:]) or '...')}`"
+    return ""
+
+
+def _renamed(parent: Names, name: str, behind: Names) -> str:
+    names = (*parent, _RENAMED.get(name, ""), *behind)
+    if names not in FIELDS:
+        return ""
+    said = f"write `{written(names)}`"
+    return f"limits are not read; {said}" if name == "limits" else said
+
+
+def _deeper(parent: Names, name: str) -> list[Names]:
+    """Return the fields of this name further inside, as `cpu` is inside of `node.free`."""
+    found = [names for names in FIELDS if names[: len(parent)] == parent and names[-1] == name]
+    return sorted((names for names in found if names[-2] in _ORDER), key=lambda names: _ORDER.index(names[-2]))
+
+
+def _devices(parent: Names, name: str) -> list[str]:
+    groups = [(*parent, one) for one in _ORDER if (*parent, one) in FIELDS]
+    return [written(one, _DEVICES[name]) for one in groups] if name in _DEVICES else []
+
+
+def _elsewhere(names: Names) -> str:
+    others = [(root, *names[1:]) for root in ("node", "pod") if root != names[0]]
+    return _or(written(one) for one in others if one in FIELDS)

@@ -1,0 +1,169 @@
+"""The help of type errors: which conversion the writer may have meant.
+
+Reads types and inputs only. One sentence each; where nothing sure can be said it is empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from policysched.language.ir.fields import FIELDS
+from policysched.language.ir.graph import Op, Typed
+from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, walk
+from policysched.language.ir.types import Gap, Kind, Type, Unit
+
+_DIVIDE = {
+    Unit.CPU: "write cores, as in 2 or 500m, or divide by 1000m to get a number",
+    Unit.BYTES: "write a unit, as in 4Gi, or divide by one",
+    Unit.DURATION: "write a unit, as in 30s, 5min or 2h, or divide by one",
+}
+_CONDITIONS = {
+    Kind.STRING: 'write a comparison, as in `... == "text"`',
+    Kind.QUANTITY: "write a comparison, as in `... > 0`",
+    Kind.VERSION: 'write a comparison, as in `... >= version("1.28")`',
+    Kind.LIST: "write `x in ...`",
+}
+_VERSIONS = {
+    Kind.STRING: "write version(...) to convert",
+    Kind.QUANTITY: 'versions are written in quotes, as in version("1.28")',
+}
+_OTHER_THAN = {Kind.STRING: '!= "text"', Kind.QUANTITY: "== 0", Kind.VERSION: '< version("1.28")'}
+_MILLI = re.compile(r"(?<![0-9])([0-9]++)m\b")
+_NUMBERS = {
+    Kind.BOOL: "write if(..., 1, 0) to get a number",
+    Kind.STRING: "write number(...) to convert",
+    Kind.VERSION: "versions are only compared",
+    Kind.LIST: "a list stands behind `in`",
+}
+_FOR_PODS = {"true": "leave it out", "false": "it holds for no pod", "unknown": "it is known for no pod"}
+_LABELS = frozenset({"labels", "annotations", "namespace_labels"})
+
+
+def difference(left: Typed, right: Typed, text: str = "") -> str:
+    """Say how two values come to have one type; `text` is how they are written."""
+    kinds = {left.type.kind, right.type.kind}
+    if Kind.VERSION in kinds:
+        return next((said for kind, said in _VERSIONS.items() if kind in kinds), "")
+    for one, other in ((left, right), (right, left)):
+        if one.type.kind is Kind.STRING and other.type.kind in {Kind.QUANTITY, Kind.BOOL}:
+            return _string(one, other)
+        if other.type.unit is Unit.DURATION and (minutes := _MILLI.search(text)):
+            return f"`m` is thousandths of a core; minutes are `{minutes[1]}min`"
+        if one.type.is_number and other.type.kind is Kind.QUANTITY and other.type.unit is not None:
+            return _DIVIDE[other.type.unit]
+        if one.type.kind is Kind.LIST:
+            return "look for a value in a list with in"
+    return ""
+
+
+def _string(node: Typed, other: Typed) -> str:
+    """Say how a string comes to be compared with a number or a condition."""
+    if other.type.kind is Kind.BOOL:
+        return f'{_plural(node)} are strings: write `"{str(other.data).lower()}"`' if other.op is Op.CONSTANT else ""
+    return "numbers are written without quotes" if node.op is Op.CONSTANT else to_number(node)
+
+
+def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
+    """Say how a value becomes a condition.
+
+    Args:
+        node: The value.
+        text: How it is written, nothing where that is long.
+        inverted: Whether `not` stands before it.
+    """
+    if node.op is Op.CONSTANT and _is_field(str(node.data)):
+        return f"write `{node.data}` without quotes"
+    may_miss = node.type.gap is Gap.INPUT and node.type.kind is not Kind.LIST
+    shown = text or "..."
+    if inverted and may_miss:
+        return f"write `not has({shown})`, or compare: `{shown} {_OTHER_THAN[node.type.kind]}`"
+    said = _CONDITIONS.get(node.type.kind, "").replace("...", shown, 1)
+    return f"{said}, or `has({shown})`" if may_miss else said
+
+
+def member_of(operator: str, before: Expr | None, expr: Expr, source: Callable[[Expr], str]) -> str:
+    """Say what `x == "a" or "b"` was meant as."""
+    if operator != "or" or not isinstance(before, Comparison) or before.operator != "==":
+        return ""
+    items = (before.right, expr)
+    if not all(isinstance(one, Literal) and one.kind is LiteralKind.STRING for one in items) or _quoted_name(expr):
+        return ""
+    left, first, second = map(source, (before.left, *items))
+    return f"write `{left} in [{first}, {second}]`" if left and first and second else ""
+
+
+def instead_of_comparing(operator: str, left: str, right: str) -> str:
+    """Say what to write in place of a comparison of two conditions, given as they are written."""
+    for one, other in ((left, right), (right, left)):
+        if other in {"true", "false"} and one and operator in {"==", "!="}:
+            return f"write `{one}`" if (other == "true") is (operator == "==") else f"write `not {one}`"
+    return "write `a and b`, `a or b` or `not a`"
+
+
+def items(left: Type, right: Type) -> str:
+    """Say how the items of a list come to have one type."""
+    if Kind.STRING in {left.kind, right.kind}:
+        return "quote all items or none"
+    return "write all items in one unit"
+
+
+def constant(phase: str, value: str, expr: Expr) -> str:
+    """Say what comes of a condition that is the same for every node and pod, and why it may be."""
+    quoted = next((text for text in map(_quoted_name, walk(expr)) if text), "")
+    if quoted:
+        return f"write `{quoted}` without quotes"
+    if phase == "pod":
+        return _FOR_PODS[value]
+    return "it turns no node away" if value == "true" else "it turns every node away"
+
+
+def _quoted_name(expr: Expr) -> str:
+    if not isinstance(expr, Literal) or expr.kind is not LiteralKind.STRING:
+        return ""
+    return expr.text if _is_field(expr.text) else ""
+
+
+def _is_field(text: str) -> bool:
+    return tuple(text.split(".")) in FIELDS
+
+
+def _plural(node: Typed) -> str:
+    """Return what values of this kind are called: labels, annotations, strings."""
+    read = node.inputs[-1] if node.op in {Op.INPUT, Op.KEYED} else None
+    return read.path[0].removeprefix("namespace_") if read is not None and read.path[0] in _LABELS else "these"
+
+
+def to_number(node: Typed) -> str:
+    """Say how a value becomes a number."""
+    if node.op is Op.WEEKDAY:
+        return 'days are texts: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
+    if node.type.kind is Kind.STRING and (plural := _plural(node)) != "these":
+        return f"{plural} are strings; write number(...) to convert"
+    return _NUMBERS.get(node.type.kind, "")
+
+
+def addition(operator: str, node: Typed) -> str:
+    """Say what adds up what is no number."""
+    return "write concat(...) to join strings" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)
+
+
+def default(left: Typed, right: Typed) -> str:
+    """Say how a default fits its value."""
+    if right.type.kind is Kind.BOOL:
+        return "`??` binds tighter than comparisons: write `(x < 1) ?? true`"
+    return difference(left, right)
+
+
+def member(left: Typed, right: Typed) -> str:
+    """Say how a value fits the items of a list."""
+    if left.type.kind is Kind.QUANTITY and right.type.unit is None:
+        return "write the items without quotes" if right.op is Op.CONSTANT else ""
+    return to_number(left) if left.type.kind is Kind.STRING else ""
+
+
+def score(node: Typed) -> str:
+    """Say how a value becomes a score."""
+    if node.type.kind is Kind.QUANTITY:
+        return "write scale(x, lo, hi) or divide by a unit"
+    return to_number(node)

@@ -1,0 +1,328 @@
+"""Which mistake a text that does not parse has.
+
+Gets the tokens, the place and the terminals that could have come there, and answers with one diagnostic. Common
+mistakes are recognised by what stands in the text at that place, in a fixed order; what remains is E0100, perhaps with
+what those write who are used to other languages.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from lark import Token
+
+from policysched.language.functions.table import FUNCTIONS
+from policysched.language.ir.fields import FIELDS, ROOTS
+from policysched.language.ir.tree import Span
+from policysched.language.messages import foreign_syntax
+from policysched.language.messages.diagnostics import Diagnostic, diagnose
+from policysched.language.messages.foreign_syntax import LISTS, NOTHING, SIGNS, WORDS
+from policysched.language.messages.suggestions import shown
+from policysched.language.syntax.limits import OPERAND_ENDS
+from policysched.language.syntax.terminals import COMPARISONS, OPERATORS, TERMINALS, VALUES, expectation
+from policysched.language.syntax.tree_builder import span_of
+from policysched.language.syntax.unit_errors import NUMERIC, apart, unit_apart, unknown_unit
+
+_ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
+_OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
+_QUOTES: Final = {
+    "'": "'",
+    "`": "`",
+    "\u201c": "\u201d",
+    "\u201d": "\u201d",
+    "\u201e": "\u201c",
+    "\u201f": "\u201d",
+    "\u2018": "\u2019",
+    "\u2019": "\u2019",
+    "\u201a": "\u2018",
+    "\u201b": "\u2019",
+    "\u00ab": "\u00bb",
+    "\u00bb": "\u00ab",
+    "\u2039": "\u203a",
+    "\u203a": "\u2039",
+    "\u300c": "\u300d",
+    **{quote: quote for quote in "\u00b4\u2032\u2033\u02ba\u301d\u301e\uff02\uff07"},
+}
+_SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
+_TIME: Final = re.compile(r"\d:\d")
+_QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
+_WORDS: Final = {"and", "or", "not", "in", "by", "true", "false", "else", "missing"}
+_KNOWN: Final = {*_WORDS, *ROOTS, *(name for names in FIELDS for name in names)}
+_WORD: Final = re.compile(r"\w+")
+_NO_RANGES: Final = 'there are no ranges; write the items out, for hours write clock("22:00", "05:00")'
+_NAMES: Final = frozenset({"NAME", "DOT"})
+MOST_ITEMS: Final = 4
+"""How many items of a list a help repeats."""
+
+
+def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> Diagnostic:
+    """Return the diagnostic of a token that cannot stand where it stands."""
+    token = tokens[index]
+    before = tokens[index - 1] if index else None
+    for recognise in (_unit, _unit_apart, _symbols, _percent):
+        mistake = recognise(text, before, token)
+        if mistake is not None:
+            return mistake
+    if token.type in _ARROWS and "$END" in accepted and not any(one.type in _ARROWS for one in tokens[:index]):
+        return diagnose("E0505", text, span_of(token))
+    if _chains(tokens, index, accepted):
+        return diagnose("E0106", text, span_of(token))
+    found_name = TERMINALS[token.type]
+    found = f"`{token}`" if found_name.startswith("a ") else found_name
+    instead = _instead(tokens, index) or _arrow(text, tokens, index, accepted)
+    return diagnose("E0100", text, span_of(token), found=found, expected=expectation(accepted), instead=instead)
+
+
+def _instead(tokens: Sequence[Token], index: int) -> str:
+    """Say what those should write who are used to another language."""
+    token = tokens[index]
+    if token.type == "BY" or (index and tokens[index - 1].type == "BY"):
+        return "write `by` behind the brackets with a path behind it, as in sum(x) by node.zone"
+    listing = _in_list(tokens, index)
+    if listing:
+        return listing
+    if index and (numbers := _number(tokens[index - 1], token, tokens[index + 1 : index + 2])):
+        return numbers
+    # `if x` is a name with something behind it, as far as the grammar knows.
+    names = [str(one) for one in (token, *tokens[index - 1 : index]) if one.type == "NAME"]
+    return next((WORDS[name] for name in names if name in WORDS), "")
+
+
+def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> str:
+    """Say where the arrow of a case goes that has none."""
+    if not _ARROWS & set(accepted) or tokens[index].type not in NUMERIC or index + 1 < len(tokens):
+        return ""
+    guard = " ".join(text[: span_of(tokens[index]).start].split())
+    return f"write `{guard} → {tokens[index]}`" if shown(guard) == guard else "write `→` between guard and number"
+
+
+def _in_list(tokens: Sequence[Token], index: int) -> str:
+    """Say how a list is written, where one was meant."""
+    kind, before = tokens[index].type, [one.type for one in tokens[:index]]
+    if kind == "COMMA" and before[-2:-1] == ["IN"] and tokens[index - 1].type in VALUES:
+        return f"write `in [{_items(tokens[index - 1 :])}]`"
+    if kind == "COMMA" and _in_brackets_of_in(tokens[:index]):
+        return LISTS
+    if before[-2:] == ["IN", "LSQB"] and kind == "RSQB":
+        return "a list has at least one item"
+    opened = max((place for place, one in enumerate(before) if one == "LSQB"), default=0)
+    inside = before[opened - 1 : opened] == ["IN"] and "RSQB" not in before[opened:]
+    if inside and kind in _OPENS_VALUE - {"NAME"} and before[-1] in _OPENS_VALUE:
+        return "write a comma between two items"
+    return f'items are constants: `"{tokens[index]}"` if it is a text' if inside and kind == "NAME" else ""
+
+
+def _items(tokens: Sequence[Token]) -> str:
+    """Return values with commas between them, as far as there are some, the first few of many."""
+    items: list[str] = []
+    for place in range(0, len(tokens), 2):
+        if tokens[place].type not in _OPENS_VALUE:
+            break
+        items.append(shown(tokens[place]))
+        if [one.type for one in tokens[place + 1 : place + 2]] != ["COMMA"]:
+            break
+    return ", ".join(items if len(items) <= MOST_ITEMS else [*items[:MOST_ITEMS], "…"])
+
+
+def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
+    """Say how a number is written, where one was meant."""
+    joined = behind and behind[0].type == "NUMBER" and _touch(token, behind[0])
+    if token.type == "DOT" and joined:
+        return f"write `0.{behind[0]}`"
+    if token.type == "PLUS" and joined:
+        return f"write `{behind[0]}`"
+    if before.type != "NUMBER" or not _touch(before, token):
+        return ""
+    if token.type == "DOT":
+        is_range = [one.type for one in behind] == ["DOT"]
+        return _NO_RANGES if is_range else f"write `{before}`"
+    if token.type == "COMMA" and joined:
+        return f"write `{before}.{behind[0]}`"
+    digits = str(token).replace("_", "")
+    return f"write `{before}{digits}`" if token.type == "NAME" and digits.isdigit() else ""
+
+
+def _in_brackets_of_in(tokens: Sequence[Token]) -> bool:
+    """Whether the bracket that is open stands behind `in`."""
+    depth = 0
+    for place in range(len(tokens) - 1, 0, -1):
+        depth += (tokens[place].type == "RPAR") - (tokens[place].type == "LPAR")
+        if depth < 0:
+            return bool(tokens[place - 1].type == "IN")
+    return False
+
+
+def unexpected_character(text: str, tokens: Sequence[Token], position: int) -> Diagnostic:
+    """Return the diagnostic of a place where no token begins."""
+    character = text[position]
+    if character == '"':
+        return _open_string(text, position)
+    if character in _QUOTES:
+        return _wrong_quotes(text, position)
+    found = _bad_word(text, tokens, position)
+    if found is not None:
+        return found
+    if _SYMBOLS.match(text, position):
+        return _no_operator(text, position)
+    template = text.startswith(("{{", "}}"), position)
+    if template or character in "{}":
+        instead = "expressions are no templates; leave {{ and }} out" if template else LISTS
+    else:
+        instead = _replacement(character)
+    span = Span(position, position + 1 + template)
+    return diagnose("E0100", text, span, "character", found=_named(character), instead=instead)
+
+
+def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic | None:
+    """Return the diagnostic of a word in which no token begins: a unit, or a name with capitals."""
+    word = _WORD.match(text, position)
+    if word is None:
+        return None
+    before = tokens[-1] if tokens else None
+    touching = before if before is not None and span_of(before).end == position else None
+    if touching is not None and touching.type in NUMERIC:
+        return unknown_unit(text, touching, word.end())
+    if before is not None and touching is None and apart(before, word.group()):
+        return unit_apart(text, before, word.group(), word.end())
+    if not re.search("[A-Z]", word.group()):
+        return None
+    start = word.start()
+    if touching is not None and touching.type in {"NAME", *(kind.upper() for kind in _WORDS)}:
+        start, tokens = span_of(touching).start, tokens[:-1]
+    span = Span(start, word.end())
+    return _method(text, tokens, span) or _upper_case(text, span)
+
+
+def _named(character: str) -> str:
+    """Show a character; what looks like another one, or like nothing, with its number."""
+    if character.isascii() and character.isprintable():
+        return f"`{character}`"
+    number = ", ".join(filter(None, (f"U+{ord(character):04X}", unicodedata.name(character, "").lower())))
+    return f"`{character}` ({number})" if character.isprintable() else number
+
+
+def _replacement(character: str) -> str:
+    if character.isspace():
+        return "write a plain space"
+    if not character.isprintable():
+        return "it is invisible; leave it out"
+    return "" if character.isascii() else "outside of strings there are only the letters a to z, digits and signs"
+
+
+def unexpected_end(text: str, tokens: Sequence[Token], accepted: Collection[str]) -> Diagnostic:
+    """Return the diagnostic of a text that stops too early."""
+    end = max(len(text.rstrip()), span_of(tokens[-1]).end if tokens else 0)
+    return diagnose("E0100", text, Span(end, end), found="end", expected=expectation(accepted), instead="")
+
+
+def _touch(before: Token | None, token: Token) -> bool:
+    return before is not None and span_of(before).end == span_of(token).start
+
+
+def _unit(text: str, before: Token | None, token: Token) -> Diagnostic | None:
+    if before is None or before.type not in NUMERIC or not _touch(before, token):
+        return None
+    word = _WORD.match(text, span_of(token).start)
+    if word is None or not word.group()[0].isalpha():
+        return None
+    return unknown_unit(text, before, word.end())
+
+
+def _unit_apart(text: str, before: Token | None, token: Token) -> Diagnostic | None:
+    if before is None or token.type != "NAME" or not apart(before, str(token)):
+        return None
+    return unit_apart(text, before, str(token), span_of(token).end)
+
+
+def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None:
+    """Two operators without a space between them were meant as one."""
+    if token.type == "NOT_SIGN" and text.startswith("!~", span_of(token).start):
+        return _no_operator(text, span_of(token).start)
+    if before is None or before.type not in OPERATORS or token.type not in OPERATORS | {"NOT_SIGN"}:
+        return None
+    if not _touch(before, token) or not _SYMBOLS.fullmatch(str(before)):
+        return None
+    return _no_operator(text, span_of(before).start)
+
+
+def _percent(text: str, before: Token | None, token: Token) -> Diagnostic | None:
+    """`10%3` was meant as a remainder."""
+    if before is None or before.type != "PERCENT" or token.type not in _OPENS_VALUE:
+        return None
+    end = span_of(before).end
+    return diagnose("E0101", text, Span(end - 1, end), found="%", instead=SIGNS["%"])
+
+
+def _no_operator(text: str, position: int) -> Diagnostic:
+    start, end = position, position + 1
+    while start > 0 and text[start - 1] in "=!<>~":
+        start -= 1
+    found = _SYMBOLS.match(text, start)
+    run = found.group() if found else text[position]
+    if run not in SIGNS and text[position] in SIGNS:
+        start, run = position, text[position]
+    end = start + len(run)
+    instead = _QUOTE_TIMES if run == ":" and _TIME.match(text, start - 1) else SIGNS.get(run, "")
+    return diagnose("E0101", text, Span(start, end), found=run, instead=instead)
+
+
+def _chains(tokens: Sequence[Token], index: int, accepted: Collection[str]) -> bool:
+    token = tokens[index]
+    following = tokens[index + 1].type if index + 1 < len(tokens) else ""
+    compares = token.type in COMPARISONS or (token.type == "NOT" and following == "IN")
+    return compares and "AND" in accepted and tokens[index - 1].type in OPERAND_ENDS
+
+
+def _open_string(text: str, start: int) -> Diagnostic:
+    line_end = text.find("\n", start)
+    end = len(text) if line_end < 0 else line_end
+    escape = re.compile(r'"(?:[^"\\\n]|\\["\\])*(\\[^"\\\n])').match(text, start)
+    if escape:
+        span = Span(*escape.span(1))
+        return diagnose("E0100", text, span, "escape", found=f"`{escape.group(1)}`")
+    return diagnose("E0104", text, Span(start, start + len(text[start:end].rstrip())))
+
+
+def _wrong_quotes(text: str, start: int) -> Diagnostic:
+    line_end = text.find("\n", start)
+    closing = text.find(_QUOTES[text[start]], start + 1, len(text) if line_end < 0 else line_end)
+    end = start + 1 if closing < 0 else closing + 1
+    inside = text[start + 1 : closing] if closing > 0 else ""
+    plain = inside.isprintable() and not set('"\\') & set(inside) and shown(inside) == inside
+    instead = f'write `"{inside}"`' if inside and plain else 'strings stand in double quotes, as in "a"'
+    return diagnose("E0103", text, Span(start, end), found=f"`{text[start]}`", instead=instead)
+
+
+def _method(text: str, tokens: Sequence[Token], span: Span) -> Diagnostic | None:
+    """Return the diagnostic of a method with capitals, as `node.name.startsWith("a")`."""
+    first = len(tokens)
+    while first > 0 and tokens[first - 1].type in _NAMES:
+        first -= 1
+    receiver = "".join(tokens[first:])
+    opens, end = span.end, text.find(")", span.end)
+    given = text[opens + 1 : end]
+    if not receiver.endswith(".") or text[opens : opens + 1] != "(" or end < 0 or "(" in given:
+        return None
+    found = text[span.start : span.end]
+    names = (*receiver.removesuffix(".").split("."), _snake(found))
+    said = foreign_syntax.call(names, FUNCTIONS, " ".join(shown(given).split()) or "...")
+    return diagnose("E0105", text, span, found=found, help=said) if said else None
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def _upper_case(text: str, span: Span) -> Diagnostic:
+    found = text[span.start : span.end]
+    lower = found.lower()
+    snake = _snake(found)
+    instead = f"`{lower if lower in _WORDS else snake}`"
+    if lower in NOTHING:
+        instead = "`not has(...)`"
+    elif found[0].isupper() and snake not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
+        instead += f', or `"{found}"` if it is a text'
+    return diagnose("E0105", text, span, found=found, instead=instead)
