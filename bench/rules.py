@@ -27,8 +27,8 @@ from rich.table import Table
 from bench.workloads import decide, lowest
 from policysched.app.profiles import default_profile
 from policysched.language.checking.compile import compile_expression
-from policysched.language.checking.environment import Environment
 from policysched.language.evaluation.columns import Batch
+from policysched.language.ir.names import Environment
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.metrics import MetricAnswer, MetricKey, Sample
 from policysched.model.objects import Pod

@@ -16,8 +16,7 @@ from policysched.app.check import findings
 from policysched.app.expressions import expressions
 from policysched.app.yaml_nodes import read_yaml
 from policysched.errors import UsageError
-from policysched.language import code_table, render
-from policysched.language.messages.explanations import EXPLANATIONS
+from policysched.language import message_table, render
 from policysched.model.policy import API_VERSION, KIND
 
 if TYPE_CHECKING:
@@ -82,14 +81,14 @@ def explain(code: str) -> Explained:
     match = _CODE.fullmatch(code.strip())
     wanted = [f"{letter}{int(match[2]):04d}" for letter in (match[1].upper() or "EW")] if match else []
     for one in wanted:
-        if one in EXPLANATIONS:
+        if one in message_table():
             return _explained(one)
     raise UsageError(f'there is no code "{code}"{_nearest((wanted or [code.strip().upper()])[0])}')
 
 
 def explain_all() -> list[Explained]:
     """Explain every code, in their order."""
-    return [_explained(code) for code in EXPLANATIONS]
+    return [_explained(code) for code in message_table()]
 
 
 def as_policy(spec: str) -> Object:
@@ -108,11 +107,10 @@ def shortened(text: str) -> str:
 
 
 def _explained(code: str) -> Explained:
-    entry, known = EXPLANATIONS[code], code_table().get(code)
-    title = known.title if known else entry.title
-    return Explained(code, title, entry.meaning, entry.reason, entry.example, entry.fix, entry.nodes)
+    entry = message_table()[code]
+    return Explained(code, entry.title, entry.meaning, entry.reason, entry.example, entry.fix, entry.nodes)
 
 
 def _nearest(wanted: str) -> str:
-    close = difflib.get_close_matches(wanted, EXPLANATIONS, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(wanted, message_table(), n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else "; `policysched explain` lists all codes"

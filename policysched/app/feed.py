@@ -22,7 +22,7 @@ from policysched.feeds.prometheus import INTERVAL, PrometheusSource
 from policysched.feeds.server import PrometheusServer, ServerSettings
 from policysched.framework import Clock, MetricAnswer, MetricKey, MetricSource, Wanted
 from policysched.language.checking.compile import Want, compile_expression
-from policysched.language.checking.environment import Environment
+from policysched.language.ir.names import Environment
 from policysched.language.ir.types import DURATION
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.metrics import MetricInput

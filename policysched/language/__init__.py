@@ -4,10 +4,8 @@ It knows nothing of Kubernetes objects, of files or of the network. What a calle
 here, and importing it imports no numpy: who evaluates over columns asks `columns`, `frames`, `reductions` and `flips`.
 """
 
-from policysched.language.checking.cases import compile_cases, compiling_cases
-from policysched.language.checking.compile import Compiled, Want, compile_expression
+from policysched.language.checking.compile import Compiled, Want, compile_cases, compile_expression, compiling_cases
 from policysched.language.checking.costs import Cost
-from policysched.language.checking.environment import Environment, reserved_names
 from policysched.language.checking.policies import (
     CompiledLet,
     check_cost,
@@ -15,22 +13,22 @@ from policysched.language.checking.policies import (
     compile_lets,
     each_let,
     policy_cost,
+    reserved_names,
 )
-from policysched.language.evaluation.interpreter import UNKNOWN, ScalarFrame, interpret, weigh
-from policysched.language.ir.fields import FIELDS
-from policysched.language.ir.graph import AGGREGATES, PLACED, TALLIES, TIME, Input, Op, Typed
-from policysched.language.ir.program import Program
+from policysched.language.evaluation.scalar import UNKNOWN, ScalarFrame, interpret, weigh
+from policysched.language.ir.graph import AGGREGATES, PLACED, TALLIES, TIME, Input, Op, Program, Typed
+from policysched.language.ir.names import FIELDS, Environment
 from policysched.language.ir.tree import Span
 from policysched.language.ir.types import Gap, Kind, Shape, Type, Unit
-from policysched.language.messages.codes import CODES, Code
 from policysched.language.messages.diagnostics import Diagnostic, diagnose, render
+from policysched.language.messages.table import Message, message_table
 from policysched.language.syntax.formatting import format_text, format_tree
 from policysched.language.syntax.parser import load_grammar, parse
 
 
-def code_table() -> dict[str, Code]:
-    """Return every code with its title, sentences, help and example."""
-    return dict(CODES)
+def code_table() -> dict[str, Message]:
+    """Return the messages that the language itself gives, by code; `message_table` has those about objects too."""
+    return {code: message for code, message in message_table().items() if message.message}
 
 
 __all__ = [
@@ -40,7 +38,6 @@ __all__ = [
     "TALLIES",
     "TIME",
     "UNKNOWN",
-    "Code",
     "Compiled",
     "CompiledLet",
     "Cost",
@@ -49,6 +46,7 @@ __all__ = [
     "Gap",
     "Input",
     "Kind",
+    "Message",
     "Op",
     "Program",
     "ScalarFrame",
@@ -71,6 +69,7 @@ __all__ = [
     "format_tree",
     "interpret",
     "load_grammar",
+    "message_table",
     "parse",
     "policy_cost",
     "render",

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Mask, Rows
 from policysched.language.evaluation.columns import Truth, run_program
-from policysched.language.evaluation.frame_strings import FrameStrings
-from policysched.language.ir.graph import Input, Typed
-from policysched.language.ir.program import Program
+from policysched.language.evaluation.frames import FrameStrings
+from policysched.language.ir.graph import Input, Program, Typed
 from policysched.rules.node_inputs import node_column
 from policysched.rules.pod_inputs import Scalar
 from policysched.rules.subject import Subject

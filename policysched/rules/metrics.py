@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from policysched.language.checking.compile import Want, compile_expression
-from policysched.language.checking.environment import Environment
 from policysched.language.checking.policies import check_name
-from policysched.language.ir.graph import Input, Typed, make, steps
-from policysched.language.ir.program import Program
+from policysched.language.ir.graph import Input, Program, Typed, make, steps
+from policysched.language.ir.names import Environment
 from policysched.language.ir.types import DURATION, Unit
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.language.messages.suggestions import did_you_mean

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from policysched.framework import Status, unresolvable
-from policysched.language.ir.program import Program
+from policysched.language.ir.graph import Program
 from policysched.model.objects import Pod
 from policysched.rules.compiled import CompiledPolicy
 from policysched.state.cluster import Cluster

@@ -27,7 +27,7 @@ from policysched.framework import (
     Status,
 )
 from policysched.language.evaluation.columns import evaluate_columns
-from policysched.language.ir.program import Program
+from policysched.language.ir.graph import Program
 from policysched.model.objects import Pod
 from policysched.model.priority import is_system
 from policysched.rules.board import FilterLine

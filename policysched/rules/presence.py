@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from policysched.framework import Cluster, Mask
-from policysched.language.evaluation.scalar_operations import STRICT
+from policysched.language.evaluation.scalar import STRICT
 from policysched.language.ir.graph import ANY_KEY, Input, Op
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.suggestions import did_you_mean, shown

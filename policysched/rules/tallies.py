@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import RowNumbers, Rows
-from policysched.language.evaluation.frame_strings import FrameStrings
-from policysched.language.evaluation.interpreter import weigh
+from policysched.language.evaluation.frames import FrameStrings
 from policysched.language.evaluation.reductions import Depends, depends, tally_over
+from policysched.language.evaluation.scalar import weigh
 from policysched.language.ir.graph import Input, Op, Typed, steps
 from policysched.language.ir.types import Kind
 from policysched.rules.frame import Others

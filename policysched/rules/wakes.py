@@ -19,7 +19,7 @@ from cachetools import LRUCache
 from numpy.typing import ArrayLike
 
 from policysched.framework import Action, Aspect, Change, Cluster, Codes, Hint, Mask, Resource, Rows
-from policysched.language.evaluation.time_transitions import next_flip
+from policysched.language.evaluation.time_transitions import next_transition
 from policysched.language.ir.graph import TIME, Input, Typed
 from policysched.model.objects import Pod
 from policysched.model.timestamps import seconds_of
@@ -212,7 +212,7 @@ def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | Non
             return cluster.ages.held().exact(now)
         return math.inf if created is None else now - created
 
-    moments = [moment for root in roots if (moment := next_flip(root, ages, now)) is not None]
+    moments = [moment for root in roots if (moment := next_transition(root, ages, now)) is not None]
     if any(item.root == "metrics" for root in roots for item in root.inputs):
         moments.append(now + METRICS_AGAIN)
     return min(moments, default=None)

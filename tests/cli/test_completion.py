@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from policysched.language.messages.explanations import EXPLANATIONS
+from policysched.language import message_table
 from tests.cli.processes import COMMAND, SECONDS, environment
 
 
@@ -23,9 +23,9 @@ def _completed(line: str) -> list[str]:
     ("line", "offered"),
     [
         ("policysched exp", ["explain"]),
-        ("policysched explain E03", [code for code in EXPLANATIONS if code.startswith("E03")]),
-        ("policysched explain w07", [code.lower() for code in EXPLANATIONS if code.startswith("W07")]),
-        ("policysched explain ", list(EXPLANATIONS)),
+        ("policysched explain E03", [code for code in message_table() if code.startswith("E03")]),
+        ("policysched explain w07", [code.lower() for code in message_table() if code.startswith("W07")]),
+        ("policysched explain ", list(message_table())),
         ("policysched explain X", []),
         ("policysched explain -o ", ["table", "json"]),
         ("policysched check -o ", ["table", "json", "github"]),

@@ -5,13 +5,12 @@ import re
 
 import pytest
 
-from policysched.language import code_table
-from policysched.language.messages.explanations import EXPLANATIONS
+from policysched.language import code_table, message_table
 from tests.cli.conftest import Command
 from tests.cli.processes import on_a_terminal
 
 
-@pytest.mark.parametrize("code", EXPLANATIONS)
+@pytest.mark.parametrize("code", message_table())
 def test_every_code_is_explained_in_lines_that_fit(command: Command, code: str) -> None:
     done = command("explain", code)
     assert (done.code, done.problem) == (0, "")
@@ -19,7 +18,7 @@ def test_every_code_is_explained_in_lines_that_fit(command: Command, code: str) 
     assert lines[0].startswith(f"{code}  ")
     assert {"Example", "Write instead"} < set(lines)
     assert max(map(len, lines)) <= 120
-    one = EXPLANATIONS[code]
+    one = message_table()[code]
     said = " ".join(done.out.split())
     assert one.meaning in said
     assert one.reason in said
@@ -40,9 +39,9 @@ def test_a_number_of_an_error_and_of_a_warning_are_both_found(command: Command) 
 def test_without_a_code_all_are_listed(command: Command) -> None:
     done = command("explain")
     rows = dict(line.split("  ", 1) for line in done.out.splitlines())
-    assert list(rows) == list(EXPLANATIONS)
+    assert list(rows) == list(message_table())
     assert {code: rows[code] for code in code_table()} == {code: one.title for code, one in code_table().items()}
-    assert [one["code"] for one in json.loads(command("explain", "-o", "json").out)] == list(EXPLANATIONS)
+    assert [one["code"] for one in json.loads(command("explain", "-o", "json").out)] == list(message_table())
 
 
 def test_json_has_everything_and_uncut(command: Command) -> None:
@@ -50,7 +49,7 @@ def test_json_has_everything_and_uncut(command: Command) -> None:
     found = json.loads(done.out)
     assert list(found) == ["code", "severity", "title", "meaning", "reason", "example", "says", "fix"]
     assert (found["code"], found["severity"]) == ("E0107", "error")
-    assert found["example"] == EXPLANATIONS["E0107"].example
+    assert found["example"] == message_table()["E0107"].example
     assert len(found["example"]) > 3000
     assert "…" in command("explain", "E0107").out
     assert json.loads(command("explain", "W0701", "-o", "json").out)["severity"] == "warning"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from policysched.language import FIELDS, Gap, Input, Kind, Shape, Type, Typed, Unit
-from policysched.language.evaluation.frame_strings import FrameStrings
+from policysched.language.evaluation.frames import FrameStrings
 from policysched.language.evaluation.reductions import aggregate_over, tally_over
 
 METRIC = Type(Kind.QUANTITY, Unit.NUMBER, Shape.NODES, Gap.INPUT)

@@ -28,10 +28,10 @@ from policysched.language import (
     compile_expression,
     interpret,
 )
-from policysched.language.checking.literals import FACTORS, SECONDS
 from policysched.language.evaluation.columns import run_program
 from policysched.language.functions.table import FUNCTIONS
-from policysched.language.syntax.terminals import TERMINALS
+from policysched.language.ir.types import FACTORS, SECONDS
+from policysched.language.syntax.grammar import TERMINALS
 from tests.language.frames import TableFrame, at_row
 
 FOLDER = Path(__file__).parent / "cases"

@@ -9,12 +9,12 @@ from lark import Lark
 from lark.exceptions import UnexpectedInput
 
 from policysched.language import Diagnostic, compile_expression, parse, reserved_names
-from policysched.language.checking.environment import Environment
 from policysched.language.functions.table import FUNCTIONS
+from policysched.language.ir.names import Environment
 from policysched.language.ir.tree import Case, Keyword, Literal, Path
 from policysched.language.syntax.errors import OPERATORS, TERMINALS, VALUES
 from policysched.language.syntax.grammar import STARTS, grammar_text, make_parser, make_tables
-from policysched.language.syntax.tree_builder import TreeBuilder
+from policysched.language.syntax.parser import TreeBuilder
 
 
 def strict() -> Lark:

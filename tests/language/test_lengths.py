@@ -9,8 +9,8 @@ import pytest
 
 from policysched.language import Environment, compile_lets, interpret
 from policysched.language.evaluation.columns import run_program
-from policysched.language.evaluation.interpreter import UNKNOWN
-from policysched.language.ir.lengths import ANY_LENGTH, MAX_PARTS, MAX_TEXT, Length
+from policysched.language.evaluation.scalar import UNKNOWN
+from policysched.language.ir.graph import ANY_LENGTH, MAX_PARTS, MAX_TEXT, Length
 from tests.language.frames import TableFrame, at_row
 from tests.language.programs import program
 

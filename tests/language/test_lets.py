@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.language import Environment, Want, check_name, compile_expression, compile_lets
+from policysched.language import Environment, Want, check_name, compile_expression, compile_lets, policy_cost
 from policysched.language.evaluation.columns import run_program
 from tests.language.frames import TableFrame
 
@@ -76,7 +76,7 @@ def test_lets_of_lets_do_not_multiply() -> None:
     _, environment = compile_lets(lets, Environment())
     program = compile_expression("a60 > 0", environment, Want.CONDITION).program
     assert program is not None
-    assert program.cost.nodes == 61
+    assert policy_cost([program]).nodes == 61
 
 
 @pytest.mark.parametrize(("name", "code"), [("gpus_free", None), ("_x1", None), ("1a", "E0208"), ("in", "E0208")])

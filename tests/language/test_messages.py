@@ -264,7 +264,7 @@ def diagnostics(place: str, text: str) -> list[tuple[Diagnostic, str]]:
     return [(item, text) for item in compile_expression(text, environment, want).diagnostics]
 
 
-EXAMPLES = [(code, entry.place, entry.example) for code, entry in code_table().items() if entry.place != "policy"]
+EXAMPLES = [(code, entry.place, entry.text) for code, entry in code_table().items() if entry.place != "policy"]
 
 
 @pytest.mark.parametrize("code", [*code_table()])

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from policysched.language import Program
-from policysched.language.evaluation.interpreter import ScalarFrame, evaluate
+from policysched.language.evaluation.scalar import ScalarFrame, evaluate
 from policysched.language.ir.graph import Typed
 from tests.language.test_conformance import CASES, compile_case, frame_of
 

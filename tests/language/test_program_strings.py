@@ -9,7 +9,7 @@ import pytest
 
 from policysched.language import interpret
 from policysched.language.evaluation.columns import Truth, run_program
-from policysched.language.evaluation.frame_strings import FrameStrings
+from policysched.language.evaluation.frames import FrameStrings
 from tests.language.frames import Interner, TableFrame, at_row
 from tests.language.programs import program
 

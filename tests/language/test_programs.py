@@ -53,7 +53,7 @@ from tests.language.programs import program
     ],
 )
 def test_cost_counts_operations_once(text: str, cost: Cost) -> None:
-    assert program(text).cost == cost
+    assert policy_cost([program(text)]) == cost
 
 
 def test_policy_cost_counts_shared_parts_once() -> None:

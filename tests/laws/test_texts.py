@@ -14,6 +14,7 @@ from policysched.language import (
     Environment,
     Want,
     check_name,
+    code_table,
     compile_cases,
     compile_expression,
     compile_lets,
@@ -21,7 +22,6 @@ from policysched.language import (
     load_grammar,
     render,
 )
-from policysched.language.messages.codes import CODES
 from policysched.language.syntax.errors import TERMINALS
 from tests.laws.evaluating import METRICS
 from tests.laws.examples import examples
@@ -80,7 +80,7 @@ def _judge(text: str, start: str, phase: str = "filter") -> None:
 
 def _inside(item: Diagnostic, text: str) -> None:
     lines = text.split("\n")
-    assert item.code in CODES
+    assert item.code in code_table()
     assert 1 <= item.line <= len(lines)
     assert 1 <= item.column <= item.end_column <= len(lines[item.line - 1]) + 1
     assert not (item.column == item.end_column and item.column <= len(lines[item.line - 1].rstrip()))

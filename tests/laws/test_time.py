@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysched.language import Input
-from policysched.language.evaluation.time_transitions import next_flip
+from policysched.language.evaluation.time_transitions import next_transition
 from tests.language.frames import TableFrame
 from tests.laws.evaluating import all_rows, compiled
 from tests.laws.examples import examples
@@ -69,7 +69,7 @@ def test_nothing_changes_before_the_moment_that_was_foretold(text: str, frame: T
     age = st.floats(-3600, 200_000)
     created = [frame.now - data.draw(age) for _ in range(frame.rows)]
     times = Times(frame, created, frame.now - data.draw(age))
-    flip = next_flip(program.root, times.ages, frame.now)
+    flip = next_transition(program.root, times.ages, frame.now)
     assert flip is None or flip > frame.now
     until = min(flip or math.inf, frame.now + 30 * 86400)
     before = all_rows(program, times.at(frame.now))
@@ -83,7 +83,7 @@ def test_nothing_changes_before_the_moment_that_was_foretold(text: str, frame: T
 def test_the_moment_that_was_foretold_changes_something(text: str, now: float, age: float) -> None:
     program = compiled(text)
     times = Times(TableFrame([{}], now=now), [now - age], now - age)
-    flip = next_flip(program.root, times.ages, now)
+    flip = next_transition(program.root, times.ages, now)
     if flip is not None:
         before, after = times.at(flip - 0.001), times.at(flip + 0.001)
         assert all_rows(program, before) != all_rows(program, after)

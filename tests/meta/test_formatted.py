@@ -11,7 +11,7 @@ from policysched.app.explain import as_policy
 from policysched.app.expressions import expressions
 from policysched.app.fmt import canonical, format_source, is_canonical
 from policysched.app.fmt_files import format_files
-from policysched.language.messages.explanations import EXPLANATIONS
+from policysched.language import message_table
 from policysched.model.policy import API_VERSION, KIND
 from tests.meta.markdown import DOCUMENTS, LANGUAGE, ROOT, Block, blocks, shown
 
@@ -56,9 +56,9 @@ def test_parts_of_policies_of_the_reference_are(place: str, block: Block) -> Non
     assert _others({"apiVersion": API_VERSION, "kind": KIND, "spec": yaml.safe_load(block.text)}) == [], place
 
 
-@pytest.mark.parametrize("code", EXPLANATIONS)
+@pytest.mark.parametrize("code", message_table())
 def test_what_explanations_recommend_is(code: str) -> None:
-    assert _others(as_policy(EXPLANATIONS[code].fix)) == []
+    assert _others(as_policy(message_table()[code].fix)) == []
 
 
 def _others(policy: dict[str, object]) -> list[str]:

@@ -12,13 +12,13 @@ from policysched.app.definition import policy_schema
 from policysched.app.shape import CODE as SHAPE_CODE
 from policysched.language import FIELDS, Gap, code_table
 from policysched.language.checking.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
-from policysched.language.checking.literals import FACTORS, SECONDS
 from policysched.language.functions.reductions import MAX_NESTING
-from policysched.language.functions.table import AGGREGATES, FUNCTIONS
-from policysched.language.ir.fields import Field
-from policysched.language.ir.lengths import MAX_PARTS, MAX_TEXT
+from policysched.language.functions.table import FUNCTIONS
+from policysched.language.ir.graph import AGGREGATES, MAX_PARTS, MAX_TEXT
+from policysched.language.ir.names import InputField
+from policysched.language.ir.types import FACTORS, SECONDS
 from policysched.language.syntax.errors import OPERATORS, TERMINALS
-from policysched.language.syntax.limits import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
+from policysched.language.syntax.parser import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
 from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus
 from policysched.rules.budget import MAX_UNITS
 from policysched.rules.compile import MAX_CHARACTERS as MAX_TOGETHER
@@ -32,7 +32,7 @@ SCORE: dict[str, Any] = SPEC["scores"]["items"]["properties"]
 FILTER: dict[str, Any] = SPEC["filters"]["items"]["properties"]
 
 
-def _written(names: tuple[str, ...], field: Field) -> str:
+def _written(names: tuple[str, ...], field: InputField) -> str:
     return ".".join(names) + ('["k"]' if field.keyed else '("k")' if field.called else "")
 
 
@@ -81,17 +81,16 @@ def test_codes_are_those_of_the_language_with_title_and_example() -> None:
     rows = [tuple(row) for row in table(LANGUAGE, "Messages")]
     known = []
     for code, entry in code_table().items():
-        lines = entry.example.splitlines() if len(entry.example) <= LONGEST_EXAMPLE else []
+        lines = entry.text.splitlines() if len(entry.text) <= LONGEST_EXAMPLE else []
         known.append((code, entry.title, ", ".join(f"`{line.strip()}`" for line in lines)))
     assert rows == known
 
 
 def _emitted() -> set[str]:
-    """The codes that the package names outside of the tables of codes and of what is said about them."""
+    """The codes that the code of the package names."""
     found = set()
     for path in (ROOT / "policysched").rglob("*.py"):
-        if not path.name.endswith("codes.py") and not path.name.startswith("explanations"):
-            found |= set(re.findall(r'"([EW]\d{4})"', path.read_text("utf-8")))
+        found |= set(re.findall(r'"([EW]\d{4})"', path.read_text("utf-8")))
     return found
 
 

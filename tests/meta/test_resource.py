@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from policysched.app.definition import policy_definition, policy_schema
-from policysched.language.syntax.limits import MAX_CHARACTERS
+from policysched.language.syntax.parser import MAX_CHARACTERS
 from policysched.model.meta import LabelSelector
 from policysched.model.policy import (
     API_GROUP,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from policysched.language.evaluation.interpreter import ScalarFrame
+from policysched.language.evaluation.scalar import ScalarFrame
 from policysched.language.ir.graph import Input
 from policysched.model.images import pod_images
 from policysched.model.metrics import MetricKey, Sample

@@ -12,8 +12,7 @@ import pytest
 from policysched.framework import Aspect, Cluster, Rows
 from policysched.language.evaluation.columns import run_program
 from policysched.language.evaluation.reductions import aggregate_over
-from policysched.language.ir.graph import Typed
-from policysched.language.ir.program import Program
+from policysched.language.ir.graph import Program, Typed
 from policysched.model.objects import Pod
 from policysched.rules import aggregates
 from policysched.rules.frame import RuleFrame, number

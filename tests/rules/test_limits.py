@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policysched.language import load_grammar
-from policysched.language.syntax.limits import MAX_CHARACTERS
+from policysched.language.syntax.parser import MAX_CHARACTERS
 from policysched.rules.compile import MAX_CHARACTERS as MOST_TOGETHER
 from policysched.rules.compile import compiling
 from policysched.rules.status import MAX_DIAGNOSTICS

@@ -1,17 +1,15 @@
-"""From syntax tree to typed graph: names, types, units, shapes.
+"""From syntax tree to typed graph: types, units and shapes of expressions.
 
 All mistakes of a text are collected. A part with a mistake has no graph (None), and what stands around it keeps
-quiet, so that one cause gives one error. The functions' rules are in `functions`, the names' in `lookup`.
+quiet, so that one cause gives one error. What names mean is in `names`, the rules of calls are with the functions.
+Values of one kind and unit are alike; where one side of an operator is a literal, the other says what it is.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Callable, Sequence
+from typing import Final, cast
 
-from policysched.language.checking import lookup
-from policysched.language.checking.comparisons import check_comparison
 from policysched.language.checking.literals import (
     EXACT,
     choose,
@@ -21,8 +19,10 @@ from policysched.language.checking.literals import (
     suffixed,
     units_of,
 )
-from policysched.language.evaluation.interpreter import constant_value
-from policysched.language.functions.table import check_call
+from policysched.language.checking.names import check_call, check_path
+from policysched.language.evaluation.scalar import constant_value
+from policysched.language.functions.rules import MAX_DIAGNOSTICS, Checker
+from policysched.language.functions.times import DAYS
 from policysched.language.ir.graph import Constant, Op, Typed, constant, make
 from policysched.language.ir.tree import (
     Call,
@@ -39,89 +39,21 @@ from policysched.language.ir.tree import (
     Span,
 )
 from policysched.language.ir.types import BOOL, STRING, Gap, Kind, Type, Unit, list_of, quantity
-from policysched.language.messages import hints
-from policysched.language.messages.diagnostics import Diagnostic, diagnose
+from policysched.language.messages import foreign_syntax, hints
+from policysched.language.messages.suggestions import shown
 
-if TYPE_CHECKING:
-    from policysched.language.checking.environment import Environment
-
-# Status shows fifty diagnostics; a text with more mistakes is not looked at further.
-MAX_DIAGNOSTICS: Final = 50
-LONGEST_QUOTE: Final = 60
-"""How long a part of the text may be that a help repeats. Units: characters."""
+MANY_CORES = 500
+"""More cores than a node is compared with. Units: cores."""
 
 
-class Checker:
-    """The check of one text.
-
-    Attributes:
-        peers: Whether the part being checked is evaluated for placed pods.
-        reducing: Whether it is evaluated on other rows than those that are asked about.
-    """
-
-    def __init__(self, text: str, environment: Environment) -> None:
-        self.text = text
-        self.environment = environment
-        self.diagnostics: list[Diagnostic] = []
-        self._parts: list[Span] = []
-        self.peers = False
-        self.reducing = False
-
-    def report(self, code: str, span: Span, variant: str = "", **values: object) -> Typed | None:
-        """Note a mistake; the result is None, which stands for the graph of a wrong part."""
-        if len(self.diagnostics) < MAX_DIAGNOSTICS and not self._explained(span):
-            self.diagnostics.append(diagnose(code, self.text, span, variant, **values))
-        return None
-
-    def explain(self, span: Span) -> None:
-        """Take a part of the text as explained by the next mistake: nothing that starts inside is reported after it."""
-        self._parts.append(span)
-
-    def source(self, expr: Expr) -> str:
-        """Return an expression as its writer spelled it, nothing where that is too long for a sentence."""
-        text = " ".join(self.text[expr.span.start : expr.span.end].split())
-        return text if len(text) <= LONGEST_QUOTE else ""
+class ExpressionChecker(Checker):
+    """The check of one text: one method for each class of syntax tree."""
 
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
         """Return the graph of an expression; `unit` is what its literals should be if they can."""
         if len(self.diagnostics) >= MAX_DIAGNOSTICS:
             return None
         return _CHECKS[type(expr)](self, expr, unit)
-
-    @contextlib.contextmanager
-    def over(self, *, pods: bool = False) -> Iterator[None]:
-        """Check parts that are evaluated on all nodes, or on placed pods."""
-        before = self.peers, self.reducing
-        self.peers, self.reducing = self.peers or pods, True
-        yield
-        self.peers, self.reducing = before
-
-    def condition(self, expr: Expr, *, inverted: bool = False, meant: str = "") -> Typed | None:
-        """Return the graph of an expression that has to be a condition.
-
-        Args:
-            expr: The expression.
-            inverted: Whether `not` stands before it.
-            meant: What its writer meant if it is none, where that is known.
-        """
-        node = self.check(expr)
-        if node is not None and node.type.kind is not Kind.BOOL:
-            hint = meant or hints.to_condition(node, self.source(expr), inverted=inverted)
-            return self.report("E0302", expr.span, type=node.type, hint=hint)
-        return node
-
-    def string(self, expr: Expr) -> Typed | None:
-        """Return the graph of an expression that has to be a string."""
-        node = self.check(expr)
-        if node is not None and node.type.kind is not Kind.STRING:
-            return self.report("E0307", expr.span, type=node.type)
-        return node
-
-    def quantity(self, expr: Expr, node: Typed | None) -> Typed | None:
-        """Return a graph if it is a quantity."""
-        if node is not None and node.type.kind is not Kind.QUANTITY:
-            return self.report("E0303", expr.span, type=node.type, hint=hints.to_number(node))
-        return node
 
     def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
         """Return the graphs of operands that should have one unit: the literals take that of the others."""
@@ -135,9 +67,6 @@ class Checker:
             for operand, node in zip(operands, own, strict=True)
         ]
 
-    def _explained(self, span: Span) -> bool:
-        return any(part.start < span.start < part.end for part in self._parts)
-
     def _literal(self, literal: Literal, unit: Unit | None) -> Typed | None:
         units = literal_units(literal)
         if units is None:
@@ -149,12 +78,6 @@ class Checker:
         if value > EXACT:
             return self.report("E0312", literal.span)
         return constant(float(value), quantity(chosen))
-
-    def _path(self, path: Path, _: Unit | None) -> Typed | None:
-        return lookup.check_path(self, path)
-
-    def _call(self, call: Call, unit: Unit | None) -> Typed | None:
-        return check_call(self, call, unit)
 
     def _listing(self, listing: Listing, unit: Unit | None) -> Typed | None:
         items = self.alike(listing.items, unit)
@@ -174,7 +97,7 @@ class Checker:
         node = self.quantity(negation.operand, self.check(negation.operand, unit))
         if node is None:
             return None
-        if node.op is Op.CONSTANT and isinstance(node.data, float):
+        if node.op == Op.CONSTANT and isinstance(node.data, float):
             return constant(-node.data, node.type)
         return make(Op.NEGATE, (node,), node.type)
 
@@ -190,7 +113,7 @@ class Checker:
         found = [node for node in nodes if node is not None]
         if len(found) < len(nodes):
             return None
-        return make(Op(logic.operator), found, BOOL.over(*(node.type for node in found)))
+        return make(logic.operator, found, BOOL.over(*(node.type for node in found)))
 
     def _chain(self, chain: Chain, unit: Unit | None) -> Typed | None:
         if chain.steps[0].operator in {"*", "/"}:
@@ -219,7 +142,7 @@ class Checker:
             return self.report("E0301", span, variant, left=left.type, right=right.type, hint=hint)
         if left.type.kind is not Kind.QUANTITY:
             return self.report("E0303", span, type=left.type, hint=hints.addition(operator, left))
-        return make(Op(operator), (left, right), left.type.over(right.type))
+        return make(operator, (left, right), left.type.over(right.type))
 
     def _product(self, chain: Chain) -> Typed | None:
         first = chain.steps[0].operand
@@ -259,25 +182,111 @@ class Checker:
         if constant_value(right) == 0:
             self.report("W0703", span, "zero")
         unit = left.type.unit if right.type.is_number else Unit.NUMBER
-        gap = shape.gap if right.op is Op.CONSTANT and right.data else max(shape.gap, Gap.OWN)
+        gap = shape.gap if right.op == Op.CONSTANT and right.data else max(shape.gap, Gap.OWN)
         return make(Op.DIVIDE, (left, right), Type(Kind.QUANTITY, unit, shape.shape, gap))
 
-    def _comparison(self, comparison: Comparison, _: Unit | None) -> Typed | None:
-        return check_comparison(self, comparison)
+
+def _comparison(checker: Checker, comparison: Comparison, _: Unit | None) -> Typed | None:
+    member = comparison.operator in {"in", "not in"}
+    node = _membership(checker, comparison) if member else _compared(checker, comparison)
+    return node if node is None or _days_exist(checker, comparison, node) else None
+
+
+def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
+    left, right = checker.alike((comparison.left, comparison.right))
+    if left is None or right is None:
+        return None
+    ordering = comparison.operator not in {"==", "!="}
+    if not _comparable(checker, comparison, left, right, ordering=ordering):
+        return None
+    _warn_of_cores(checker, (comparison.left, left), (comparison.right, right))
+    result = BOOL.over(left.type, right.type)
+    return make(comparison.operator, (left, right), result if ordering else result.filled())
+
+
+def _warn_of_cores(checker: Checker, *sides: tuple[Expr, Typed]) -> None:
+    """Report a number of cores that no machine has: thousandths were meant."""
+    for (expr, _), (_, other) in (sides, sides[::-1]):
+        if not isinstance(expr, Literal) or expr.kind is not LiteralKind.NUMBER or other.type.unit is not Unit.CPU:
+            continue
+        if not other.nesting and not other.tallies and float(expr.text) >= MANY_CORES:
+            checker.report("W0708", expr.span, number=expr.text)
+
+
+def _comparable(checker: Checker, comparison: Comparison, left: Typed, right: Typed, *, ordering: bool) -> bool:
+    kinds, span = {left.type.kind, right.type.kind}, comparison.span
+    if kinds == {Kind.BOOL}:
+        texts = checker.source(comparison.left), checker.source(comparison.right)
+        checker.report("E0305", span, hint=hints.instead_of_comparing(comparison.operator, *texts))
+    elif not left.type.like(right.type) or Kind.LIST in kinds:
+        hint = hints.difference(left, right, checker.source(comparison))
+        checker.report("E0301", span, left=left.type, right=right.type, hint=hint)
+    elif ordering and kinds == {Kind.STRING}:
+        checker.report("E0304", span)
+    else:
+        return True
+    return False
+
+
+def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
+    if _asks_for_key(checker, comparison):
+        return None
+    own = None if units_of(comparison.left) is not None else checker.check(comparison.left)
+    right = checker.check(comparison.right, own.type.unit if own else None)
+    left = own or _literal_member(checker, comparison, right)
+    if right is not None and right.type.kind is not Kind.LIST:
+        return checker.report("E0309", comparison.right.span, operator=comparison.operator, type=right.type)
+    if left is None or right is None:
+        return None
+    if left.type.kind not in {Kind.STRING, Kind.QUANTITY} or left.type.unit is not right.type.unit:
+        hint = hints.member(left, right)
+        return checker.report("E0301", comparison.span, "in", left=left.type, right=right.type.item, hint=hint)
+    return make(comparison.operator, (left, right), BOOL.over(left.type, right.type).filled())
+
+
+def _asks_for_key(checker: Checker, comparison: Comparison) -> bool:
+    """Report `"a" in node.labels`: what was meant is whether there is one of this key."""
+    key, path = comparison.left, comparison.right
+    if not isinstance(key, Literal) or key.kind is not LiteralKind.STRING or not isinstance(path, Path):
+        return False
+    written = "" if path.key is not None else foreign_syntax.presence(path.names, shown(key.text))
+    if written:
+        instead = f"write `{'not ' if comparison.operator == 'not in' else ''}{written}`"
+        checker.report("E0202", path.span, "group", path=path.dotted, instead=instead)
+    return bool(written)
+
+
+def _literal_member(checker: Checker, comparison: Comparison, right: Typed | None) -> Typed | None:
+    if units_of(comparison.left) is None:
+        return None
+    return checker.check(comparison.left, right.type.unit if right else None)
+
+
+def _days_exist(checker: Checker, comparison: Comparison, node: Typed) -> bool:
+    """Whether what `weekday` is compared with are days: "Monday" would never come, and nobody would notice."""
+    for day, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
+        texts = other.data if isinstance(other.data, tuple) else (other.data,)
+        if day.op != Op.WEEKDAY or other.op != Op.CONSTANT:
+            continue
+        wrong = [str(text) for text in texts if text not in DAYS]
+        if wrong:
+            checker.report("E0312", expr.span, "weekday", found=shown(wrong[0]))
+            return False
+    return True
 
 
 # Each method takes the class it is filed under; a table cannot say so.
 _CHECKS: Final = cast(
-    "dict[type, Callable[[Checker, Expr, Unit | None], Typed | None]]",
+    "dict[type, Callable[[ExpressionChecker, Expr, Unit | None], Typed | None]]",
     {
-        Literal: Checker._literal,
-        Path: Checker._path,
-        Call: Checker._call,
-        Listing: Checker._listing,
-        Negation: Checker._negation,
-        Inversion: Checker._inversion,
-        Chain: Checker._chain,
-        Comparison: Checker._comparison,
-        Logic: Checker._logic,
+        Literal: ExpressionChecker._literal,
+        Path: lambda checker, path, _: check_path(checker, path),
+        Call: check_call,
+        Listing: ExpressionChecker._listing,
+        Negation: ExpressionChecker._negation,
+        Inversion: ExpressionChecker._inversion,
+        Chain: ExpressionChecker._chain,
+        Comparison: _comparison,
+        Logic: ExpressionChecker._logic,
     },
 )

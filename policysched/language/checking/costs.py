@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from policysched.language.ir.graph import AGGREGATES, TALLIES, Op, Typed
-from policysched.language.ir.lengths import MAX_TEXT
+from policysched.language.ir.graph import AGGREGATES, MAX_TEXT, TALLIES, Op, Typed
 from policysched.language.ir.types import Shape
 
 MAX_NODE_OPERATIONS: Final = 256
@@ -27,7 +26,7 @@ class Cost(NamedTuple):
     pods: int = 0
 
 
-_WEIGHTS: Final[Mapping[Op, int]] = {
+_WEIGHTS: Final[Mapping[str, int]] = {
     Op.CONSTANT: 0,
     Op.INPUT: 0,
     Op.CLAMP: 2,
@@ -47,7 +46,7 @@ _LOOKED_THROUGH: Final = 64
 _SHORT: Final = 256
 # Where a graph is evaluated: on the rows that are asked about, on all nodes, on the placed pods.
 _ROWS, _ALL, _PODS = range(3)
-_PLACES: Final[Mapping[Op, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.fromkeys(TALLIES, _PODS)}
+_PLACES: Final[Mapping[str, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.fromkeys(TALLIES, _PODS)}
 
 
 def operations(node: Typed) -> int:
@@ -68,7 +67,7 @@ def _glob_operations(node: Typed) -> int:
     return 1 + most // _GLOB_CHARACTERS + (0 if plain or long <= _SHORT else long // _LOOKED_THROUGH)
 
 
-_TEXTS: Final[Mapping[Op, Callable[[Typed], int]]] = {
+_TEXTS: Final[Mapping[str, Callable[[Typed], int]]] = {
     Op.CONCAT: lambda node: _JOINED * sum(arg.type.shape is not Shape.SCALAR for arg in node.args),
     Op.VERSION: lambda _: _VERSION,
     Op.GLOB: _glob_operations,
@@ -107,7 +106,7 @@ def _units(node: Typed, shape: Shape) -> int:
         return _UNITS_OF_SUMS * operations(node)
     if shape is Shape.NODES and node.op in _READ_THROUGH:
         long = node.args[0].length.most > _SHORT
-        return _UNITS_OF_TEXTS * (_LONG_TEXT if long and node.op is Op.CONTAINS else operations(node))
+        return _UNITS_OF_TEXTS * (_LONG_TEXT if long and node.op == Op.CONTAINS else operations(node))
     return operations(node)
 
 

@@ -6,44 +6,19 @@ anything, which units an expression that consists of literals could still take.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
 
+from policysched.language.functions.table import FUNCTIONS
 from policysched.language.ir.tree import Call, Chain, Expr, Literal, LiteralKind, Negation
-from policysched.language.ir.types import Unit
+from policysched.language.ir.types import FACTORS, SECONDS, Unit
 
 EXACT: Final = 2**53
 _ALL: Final = frozenset(Unit)
 _NUMBER_OR_CPU: Final = frozenset({Unit.NUMBER, Unit.CPU})
 _NUMBER_OR_BYTES: Final = frozenset({Unit.NUMBER, Unit.BYTES})
 _BYTES: Final = frozenset({Unit.BYTES})
-_DECIMAL: Final[Mapping[str, Decimal]] = {
-    suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)
-}
-_BINARY: Final[Mapping[str, Decimal]] = {
-    suffix: Decimal(1024) ** power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)
-}
-SECONDS: Final[Mapping[str, Decimal]] = {
-    "ms": Decimal("0.001"),
-    "s": Decimal(1),
-    "min": Decimal(60),
-    "h": Decimal(3600),
-    "d": Decimal(86400),
-}
-FACTORS: Final[Mapping[str, Decimal]] = {
-    "": Decimal(1), "%": Decimal("0.01"), "m": Decimal("0.001"), **_DECIMAL, **_BINARY,
-}  # fmt: skip
-# Which arguments of a function give its result its unit.
-_TRANSPARENT: Final[Mapping[str, slice]] = {
-    "if": slice(1, 3),
-    "only": slice(1, 2),
-    "abs": slice(0, 1),
-    "clamp": slice(0, 3),
-    "least": slice(0, None),
-    "greatest": slice(0, None),
-    **dict.fromkeys(("sum", "avg", "min", "max", "node.pods.sum"), slice(0, 1)),
-}
 
 
 def _split(literal: Literal) -> tuple[Decimal, str]:
@@ -73,7 +48,7 @@ def literal_units(literal: Literal) -> frozenset[Unit] | None:
             suffix = _split(literal)[1]
             if suffix == "m":
                 return _NUMBER_OR_CPU
-            return _BYTES if suffix in _BINARY else _NUMBER_OR_BYTES
+            return _BYTES if suffix.endswith("i") else _NUMBER_OR_BYTES
 
 
 def units_of(expr: Expr) -> frozenset[Unit] | None:
@@ -85,8 +60,9 @@ def units_of(expr: Expr) -> frozenset[Unit] | None:
             return units_of(expr.operand)
         case Chain() if expr.steps[0].operator not in {"*", "/"}:
             return _common((expr.first, *(step.operand for step in expr.steps)))
-        case Call() if expr.function.dotted in _TRANSPARENT and expr.arguments:
-            return _common(expr.arguments[_TRANSPARENT[expr.function.dotted]])
+        case Call() if expr.arguments:
+            function = FUNCTIONS.get(expr.function.dotted)
+            return _common(expr.arguments[function.unit]) if function and function.unit else None
         case _:
             return None
 

@@ -1,4 +1,4 @@
-"""What several texts of one policy have to keep together: the order of `let`, and the cost.
+"""What the texts of one policy have to keep together: the names and the order of `let`, and the cost.
 
 It knows lists of names and programs, not the object they come from.
 """
@@ -6,17 +6,21 @@ It knows lists of names and programs, not the object they come from.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from policysched.language.checking.compile import Compiled, Want, compile_expression
 from policysched.language.checking.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS, Cost, cost_of
-from policysched.language.checking.environment import NAME, Environment, reserved_names
-from policysched.language.ir.fields import ROOTS
-from policysched.language.ir.graph import Typed
-from policysched.language.ir.program import Program
+from policysched.language.functions.table import FUNCTIONS
+from policysched.language.ir.graph import Program, Typed
+from policysched.language.ir.names import ROOTS, Environment
 from policysched.language.ir.tree import Span
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
+from policysched.language.syntax.grammar import KEYWORDS
+
+NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,11 @@ class CompiledLet:
     name: str
     name_diagnostics: tuple[Diagnostic, ...]
     value: Compiled
+
+
+def reserved_names() -> frozenset[str]:
+    """Return the names that no `let` and no metric can have."""
+    return KEYWORDS | ROOTS | {name for name in FUNCTIONS if NAME.fullmatch(name)}
 
 
 def check_name(name: str) -> Diagnostic | None:

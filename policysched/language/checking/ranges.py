@@ -102,7 +102,7 @@ def _quotient(node: Typed, parts: Sequence[Range]) -> Range:
 
 def _is_share(node: Typed, fields: frozenset[str]) -> bool:
     """Whether it is one of some amounts of a resource, divided by what there is of that resource."""
-    if node.op is not Op.DIVIDE:
+    if node.op != Op.DIVIDE:
         return False
     first, second = (arg.data for arg in node.args)
     if not isinstance(first, Input) or not isinstance(second, Input):
@@ -127,7 +127,7 @@ def _chosen(node: Typed, parts: Sequence[Range]) -> Range:
 
 
 def _is_nothing(node: Typed) -> bool:
-    return node.op is Op.CONSTANT and node.data is None
+    return node.op == Op.CONSTANT and node.data is None
 
 
 def _magnitude(_: Typed, parts: Sequence[Range]) -> Range:
@@ -173,7 +173,7 @@ def _total(_: Typed, parts: Sequence[Range]) -> Range:
 def _joined(node: Typed, known: Mapping[Typed, Range]) -> Range:
     """Return whether `and` or `or` can be true; equalities of one text with different texts exclude each other."""
     parts = [known[arg] for arg in node.args]
-    if node.op is Op.OR:
+    if node.op == Op.OR:
         return max(low for low, _ in parts), max(high for _, high in parts)
     allowed: dict[Typed, frozenset[str]] = {}
     for arg in node.args:
@@ -190,12 +190,12 @@ def _allowed(node: Typed) -> list[tuple[Typed, frozenset[str]]]:
         return []
     for subject, other in (node.args, node.args[::-1]):
         texts = other.data if isinstance(other.data, tuple) else (other.data,)
-        if other.op is Op.CONSTANT and subject.op is not Op.CONSTANT and all(isinstance(one, str) for one in texts):
+        if other.op == Op.CONSTANT and subject.op != Op.CONSTANT and all(isinstance(one, str) for one in texts):
             return [(subject, frozenset(str(one) for one in texts))]
     return []
 
 
-_RANGES: Final[Mapping[Op, Callable[[Typed, Sequence[Range]], Range]]] = {
+_RANGES: Final[Mapping[str, Callable[[Typed, Sequence[Range]], Range]]] = {
     Op.CONSTANT: _constant,
     Op.INPUT: _input,
     Op.KEYED: _input,

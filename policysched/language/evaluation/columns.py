@@ -15,17 +15,13 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from policysched.language.evaluation.frames import Codes, Floats, Frame, Mask
-from policysched.language.evaluation.kernels import CORE, Kernel, Run, Text
+from policysched.language.evaluation.kernels import VALUES, Kernel, Run, Text
 from policysched.language.evaluation.number_kernels import ARITHMETIC
-from policysched.language.evaluation.ordering_kernels import ORDERINGS
-from policysched.language.evaluation.row_kernels import OTHER_ROWS
 from policysched.language.evaluation.string_kernels import TEXTUAL
-from policysched.language.evaluation.time_kernels import TIMES
-from policysched.language.ir.graph import AGGREGATES, Input, Op, Typed, per_graph, steps
-from policysched.language.ir.program import Program
+from policysched.language.ir.graph import AGGREGATES, Input, Op, Program, Typed, per_graph, steps
 from policysched.language.ir.types import Kind, Shape, Type
 
-KERNELS: Final[dict[Op, Kernel]] = {**CORE, **ORDERINGS, **ARITHMETIC, **TEXTUAL, **TIMES, **OTHER_ROWS}
+KERNELS: Final[dict[str, Kernel]] = {**VALUES, **ARITHMETIC, **TEXTUAL}
 _ABSENT: Final = object()
 _SPREAD: Final = 1_000_003
 """An odd number by which what is told apart is spread over all numbers of 64 bits."""
@@ -167,7 +163,7 @@ def why_missing(root: Typed, frame: Frame) -> Any:
     why = np.ones(1, np.int64)
     for node in steps(root):
         why = why * _SPREAD + _missing_rows(node, memo)
-        if node.op is Op.KEYED:
+        if node.op == Op.KEYED:
             why = why + hash(memo[node.args[0]])
         elif node.type.kind is Kind.BOOL:
             why = why * _SPREAD + memo[node][0]
@@ -178,7 +174,7 @@ def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
     """Return the arguments that a missing value can come from, each with the rows where it can."""
     if node.op in AGGREGATES:
         return _causes_of_aggregate(node, frame, rows)
-    if node.op is not Op.IF:
+    if node.op != Op.IF:
         return [(arg, rows) for arg in node.args]
     guard, left, right = node.args
     unknown = _missing_rows(guard, frame.memo)
@@ -206,7 +202,7 @@ def _missing_rows(node: Typed, memo: dict[Any, Any]) -> Any:
 
 def _concrete(node: Typed, memo: dict[Any, Any]) -> Input:
     item = cast("Input", node.data)
-    return Input(item.root, item.path, memo[node.args[0]]) if node.op is Op.KEYED else item
+    return Input(item.root, item.path, memo[node.args[0]]) if node.op == Op.KEYED else item
 
 
 def _result(result: Type, value: Any, rows: int, frame: Frame) -> Value:

@@ -1,4 +1,4 @@
-"""The array meaning of what takes values of any kind: inputs, logic, equality, lists, choices.
+"""Array kernels of what takes values of any kind: inputs, logic, comparisons, lists, choices, the time, other rows.
 
 A value is, by the kind of its type: a pair of masks (true, unknown) for a condition, float64 with NaN for a
 quantity, int32 codes with -1 for a string or a version, a tuple or None for a list; what is the same for every row is
@@ -13,19 +13,21 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
-from policysched.language.evaluation.frame_strings import FrameStrings
-from policysched.language.evaluation.frames import Codes, Floats, Frame, Mask
-from policysched.language.evaluation.tables import Members, Tables, tables_of
-from policysched.language.ir.fields import RESOURCE_NAMES
-from policysched.language.ir.graph import INPUT_BITS, LIMIT_BITS, Input, Op, Typed
+from policysched.language.evaluation.frames import Codes, Floats, Frame, FrameStrings, Mask
+from policysched.language.evaluation.string_tables import TESTS, Lookup, Members, PairLookup, Tables, tables_of
+from policysched.language.functions.strings import compare
+from policysched.language.functions.times import DAYS, in_span, local_time, minutes
+from policysched.language.ir.graph import AGGREGATES, INPUT_BITS, LIMIT_BITS, TALLIES, Input, Op, Typed
+from policysched.language.ir.names import RESOURCE_NAMES
 from policysched.language.ir.types import Kind, Shape
 
 Bools: TypeAlias = Mask | bool
-Truth: TypeAlias = tuple[Bools, Bools]
+Condition: TypeAlias = tuple[Bools, Bools]
 Number: TypeAlias = Floats | float
 Text: TypeAlias = Codes | str | None
 LIMIT: Final = math.ldexp(1.0, LIMIT_BITS)
@@ -113,15 +115,15 @@ def _keyed(run: Run, node: Typed) -> Any:
     return value / 1000.0 if named == "cpu" else value
 
 
-def _and(run: Run, node: Typed) -> Truth:
+def _and(run: Run, node: Typed) -> Condition:
     return _logic(_args(run, node), operator.and_)
 
 
-def _or(run: Run, node: Typed) -> Truth:
+def _or(run: Run, node: Typed) -> Condition:
     return _logic(_args(run, node), operator.or_)
 
 
-def _logic(values: list[Truth], combine: Callable[[Any, Any], Any]) -> Truth:
+def _logic(values: list[Condition], combine: Callable[[Any, Any], Any]) -> Condition:
     true = functools.reduce(combine, [value[0] for value in values])
     if all(unknown is False for _, unknown in values):
         return true, False
@@ -130,12 +132,12 @@ def _logic(values: list[Truth], combine: Callable[[Any, Any], Any]) -> Truth:
     return true, maybe ^ true
 
 
-def _not(run: Run, node: Typed) -> Truth:
+def _not(run: Run, node: Typed) -> Condition:
     true, unknown = run.memo[node.args[0]]
     return (true | unknown) ^ True, unknown
 
 
-def _equal(run: Run, node: Typed) -> Truth:
+def _equal(run: Run, node: Typed) -> Condition:
     left, right = run.memo[node.args[0]], run.memo[node.args[1]]
     if isinstance(right, str) and isinstance(left, np.ndarray):
         # What is compared most, a column with a text, is not held up by the questions below.
@@ -156,7 +158,7 @@ def _equal_strings(run: Run, node: Typed, left: Text, right: Text) -> Bools:
     return same
 
 
-def _unequal(run: Run, node: Typed) -> Truth:
+def _unequal(run: Run, node: Typed) -> Condition:
     left, right = run.memo[node.args[0]], run.memo[node.args[1]]
     if node.args[0].type.kind is Kind.QUANTITY:
         return left != right, False
@@ -172,7 +174,7 @@ def _compared(run: Run, text: Codes | str) -> Codes | int:
     return run.known(text) if isinstance(text, str) else text
 
 
-def _in(run: Run, node: Typed) -> Truth:
+def _in(run: Run, node: Typed) -> Condition:
     value, items = _args(run, node)
     if items is None or value is None:
         return False, False
@@ -193,13 +195,13 @@ def _among(value: Any, items: tuple[float, ...]) -> Bools:
 def _among_strings(run: Run, items: Typed, value: Codes, texts: tuple[str, ...]) -> Bools:
     if not texts:
         return False
-    if len(texts) > _FEW_ITEMS and items.op is Op.CONSTANT:
+    if len(texts) > _FEW_ITEMS and items.op == Op.CONSTANT:
         members = run.tables.keep(items, lambda: Members(texts))
         return cast("Mask", members.take(value, run.strings))
     return _among(value, tuple(run.known(text) for text in texts))
 
 
-def _not_in(run: Run, node: Typed) -> Truth:
+def _not_in(run: Run, node: Typed) -> Condition:
     true, _ = _in(run, node)
     return true ^ True, False
 
@@ -219,7 +221,7 @@ def _default(run: Run, node: Typed) -> Any:
     return np.where(value < 0, run.codes(fallback), value).astype(np.int32, copy=False)
 
 
-def _has(run: Run, node: Typed) -> Truth:
+def _has(run: Run, node: Typed) -> Condition:
     value, kind = run.memo[node.args[0]], node.args[0].type.kind
     if kind is Kind.BOOL:
         return value[1] ^ True, False
@@ -228,7 +230,7 @@ def _has(run: Run, node: Typed) -> Truth:
     return (value >= 0 if isinstance(value, np.ndarray) else value is not None), False
 
 
-def _is_array(condition: Truth) -> bool:
+def _is_array(condition: Condition) -> bool:
     return isinstance(condition[0], np.ndarray) or isinstance(condition[1], np.ndarray)
 
 
@@ -265,7 +267,70 @@ def _only(run: Run, node: Typed) -> Any:
     return np.where(true, run.codes(value), -1).astype(np.int32, copy=False)
 
 
-CORE: Final[Mapping[Op, Kernel]] = {
+def _ordering(holds: Callable[[Any, Any], Any]) -> Kernel:
+    def kernel(run: Run, node: Typed) -> Condition:
+        left, right = (run.memo[arg] for arg in node.args)
+        if node.args[0].type.kind is Kind.VERSION:
+            return _versions(run, holds, left, right)
+        unknown: Bools = False
+        for value, arg in zip((left, right), node.args, strict=True):
+            if arg.type.optional:
+                unknown = unknown | (value != value)  # noqa: PLR0124 only NaN differs from itself
+        return holds(left, right), unknown
+
+    return kernel
+
+
+def _versions(run: Run, holds: Callable[[Any, Any], Any], left: Text, right: Text) -> Condition:
+    if left is None or right is None:
+        return False, True
+    if isinstance(left, str) and isinstance(right, str):
+        return holds(compare(left, right), 0), False
+    order = _order(run, left, right)
+    unknown = order == TESTS.missing
+    return holds(order, 0) & ~unknown, unknown
+
+
+def _order(run: Run, left: Text, right: Text) -> Any:
+    """Return -1, 0 or 1 a row, the mark of a missing test where a version is missing. Shapes: (R,) int8."""
+    if isinstance(right, str):
+        table = run.tables.keep(
+            (Op.LT, "right", right), lambda: Lookup(TESTS, lambda text: float(compare(text, right)))
+        )
+        return table.take(left, run.strings)
+    if isinstance(left, str):
+        table = run.tables.keep((Op.LT, "left", left), lambda: Lookup(TESTS, lambda text: float(compare(left, text))))
+        return table.take(right, run.strings)
+    table = run.tables.keep(Op.LT, lambda: PairLookup(TESTS, lambda one, other: float(compare(one, other))))
+    return table.take(np.asarray(left), np.asarray(right), run.strings)
+
+
+def _local(run: Run, node: Typed) -> datetime:
+    return local_time(run.frame.now, cast("tuple[str, ...]", node.data)[-1])
+
+
+def _clock(run: Run, node: Typed) -> Condition:
+    start, end, _ = cast("tuple[str, str, str]", node.data)
+    return in_span(_local(run, node), minutes(start), minutes(end)), False
+
+
+def _hour(run: Run, node: Typed) -> float:
+    return float(_local(run, node).hour)
+
+
+def _weekday(run: Run, node: Typed) -> str:
+    return DAYS[_local(run, node).weekday()]
+
+
+def _aggregate(run: Run, node: Typed) -> Number:
+    return run.frame.aggregate(node)
+
+
+def _tally(run: Run, node: Typed) -> Floats:
+    return run.frame.tally(node)
+
+
+VALUES: Final[Mapping[str, Kernel]] = {
     Op.CONSTANT: _constant,
     Op.INPUT: _input,
     Op.KEYED: _keyed,
@@ -280,4 +345,13 @@ CORE: Final[Mapping[Op, Kernel]] = {
     Op.HAS: _has,
     Op.IF: _if,
     Op.ONLY: _only,
+    Op.LT: _ordering(operator.lt),
+    Op.LE: _ordering(operator.le),
+    Op.GT: _ordering(operator.gt),
+    Op.GE: _ordering(operator.ge),
+    Op.CLOCK: _clock,
+    Op.HOUR: _hour,
+    Op.WEEKDAY: _weekday,
+    **dict.fromkeys(AGGREGATES, _aggregate),
+    **dict.fromkeys(TALLIES, _tally),
 }

@@ -94,7 +94,7 @@ def _extreme(combine: Callable[[Any, Any], Any]) -> Kernel:
     return kernel
 
 
-ARITHMETIC: Final[Mapping[Op, Kernel]] = {
+ARITHMETIC: Final[Mapping[str, Kernel]] = {
     Op.ADD: _binary(operator.add),
     Op.SUBTRACT: _binary(operator.sub),
     Op.MULTIPLY: _binary(operator.mul),

@@ -123,14 +123,14 @@ def _reduced(node: Typed, ids: Ids, size: int, values: Floats | None, present: M
     if node.op in {Op.MIN_NODES, Op.MAX_NODES}:
         return _extremes(node.op, ids, size, values)
     sums = _sums(ids, size, values)
-    if node.op is Op.AVG_NODES:
+    if node.op == Op.AVG_NODES:
         with np.errstate(all="ignore"):
             sums = sums / np.bincount(ids, minlength=size)
     return np.asarray(bounded(node, sums), np.float64)
 
 
-def _extremes(op: Op, ids: Ids, size: int, values: Floats) -> Floats:
-    combine, start = (np.minimum, math.inf) if op is Op.MIN_NODES else (np.maximum, -math.inf)
+def _extremes(op: str, ids: Ids, size: int, values: Floats) -> Floats:
+    combine, start = (np.minimum, math.inf) if op == Op.MIN_NODES else (np.maximum, -math.inf)
     found = np.full(size, start)
     combine.at(found, ids, values)
     found[found == start] = math.nan

@@ -15,11 +15,10 @@ from typing import Any, Final, cast
 import numpy as np
 
 from policysched.language.evaluation.frames import Codes
-from policysched.language.evaluation.kernels import Kernel, Run, Text, Truth
-from policysched.language.evaluation.tables import CODES, NUMBERS, TESTS, Lookup, PairLookup, each_text
-from policysched.language.functions.versions import canonical
-from policysched.language.ir.graph import INPUT_BITS, Op, Typed
-from policysched.language.ir.lengths import ANY_LENGTH, MAX_PARTS, MAX_TEXT
+from policysched.language.evaluation.kernels import Condition, Kernel, Run, Text
+from policysched.language.evaluation.string_tables import CODES, NUMBERS, TESTS, Lookup, PairLookup, each_text
+from policysched.language.functions.strings import canonical
+from policysched.language.ir.graph import ANY_LENGTH, INPUT_BITS, MAX_PARTS, MAX_TEXT, Op, Typed
 
 _DECIMAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _LARGEST: Final = math.ldexp(1.0, INPUT_BITS)
@@ -103,7 +102,7 @@ def _find(text: str, part: str, start: int, end: int, places: Mapping[str, int])
     return start + (fits & -fits).bit_length() - 1 + len(part) if fits else -1
 
 
-_TESTS: Final[Mapping[Op, Callable[[str, str], bool]]] = {
+_TESTS: Final[Mapping[str, Callable[[str, str], bool]]] = {
     Op.STARTS_WITH: lambda text, part: text.startswith(part),
     Op.ENDS_WITH: lambda text, part: text.endswith(part),
     Op.CONTAINS: lambda text, part: part in text,
@@ -136,7 +135,7 @@ def _version_of(text: str) -> str | None:
     return canonical(text) if len(text) <= MAX_TEXT else None
 
 
-def _test(run: Run, node: Typed) -> Truth:
+def _test(run: Run, node: Typed) -> Condition:
     text, part = (run.memo[arg] for arg in node.args)
     if text is None or part is None:
         return False, True
@@ -148,7 +147,7 @@ def _test(run: Run, node: Typed) -> Truth:
 
 
 def _test_of(node: Typed) -> Callable[[str, str], float]:
-    return _glob_of_short if node.op is Op.GLOB and node.type.optional else _TESTS[node.op]
+    return _glob_of_short if node.op == Op.GLOB and node.type.optional else _TESTS[node.op]
 
 
 def _glob_of_short(text: str, pattern: str) -> float:
@@ -211,7 +210,7 @@ def _split(run: Run, node: Typed) -> tuple[str, ...] | None:
     return tuple(text.split(separator)) if text else ()
 
 
-TEXTUAL: Final[Mapping[Op, Kernel]] = {
+TEXTUAL: Final[Mapping[str, Kernel]] = {
     Op.NUMBER: _number,
     Op.VERSION: _version,
     **dict.fromkeys(_TESTS, _test),

@@ -8,15 +8,15 @@ age are looked at again after half a minute.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from policysched.language.evaluation.interpreter import ScalarFrame, constant_value, evaluate
-from policysched.language.functions.zones import DAY, MINUTE, in_span, local_time, minutes
+from policysched.language.evaluation.scalar import ScalarFrame, constant_value, evaluate
+from policysched.language.functions.times import DAY, MINUTE, in_span, local_time, minutes
 from policysched.language.ir.graph import TIME, Input, Op, Typed
 
 AGE_STEP: Final = 10.0
@@ -27,8 +27,16 @@ HOUR: Final = 3600.0
 _AGES: Final = frozenset({Input("node", ("age",)), Input("pod", ("age",))})
 # A week of hours, and some.
 _MOST_STEPS: Final = 200
-_MIRRORED: Final = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE, Op.EQ: Op.EQ, Op.NE: Op.NE}
+_MIRRORED: Final[Mapping[str, Op]] = {
+    Op.LT: Op.GT,
+    Op.LE: Op.GE,
+    Op.GT: Op.LT,
+    Op.GE: Op.LE,
+    Op.EQ: Op.EQ,
+    Op.NE: Op.NE,
+}
 Ages: TypeAlias = Callable[[Input], npt.ArrayLike]
+_Reading: TypeAlias = Callable[[datetime, tuple[str, ...]], tuple[object, float]]
 
 
 class _Moment:
@@ -38,7 +46,7 @@ class _Moment:
         self.now = now
 
 
-def next_flip(root: Typed, ages: Ages, now: float) -> float | None:
+def next_transition(root: Typed, ages: Ages, now: float) -> float | None:
     """Return the first moment after `now` at which time can change a value.
 
     Args:
@@ -152,7 +160,11 @@ def _till(into_day: float, end: float) -> float:
     return (end - into_day) % DAY or DAY
 
 
-_READINGS: Final = {Op.CLOCK: _clock_reading, Op.HOUR: _hour_reading, Op.WEEKDAY: _weekday_reading}
+_READINGS: Final[Mapping[str, _Reading]] = {
+    Op.CLOCK: _clock_reading,
+    Op.HOUR: _hour_reading,
+    Op.WEEKDAY: _weekday_reading,
+}
 
 
 def _next_reading(node: Typed, now: float) -> float:

@@ -1,4 +1,4 @@
-"""The rules of what looks at many rows: aggregates over all nodes, `node.pods.*` over the pods of a node.
+"""Functions of many rows: aggregates over all nodes, and `node.pods.*` over the pods of a node.
 
 The expression in them is checked like any other and evaluated on those other rows. So it may read what they have (a
 peer stands for a placed pod), and may not take a maximum of the rows at hand.
@@ -6,23 +6,20 @@ peer stands for a placed pod), and may not take a maximum of the rows at hand.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
-from policysched.language.functions.arguments import all_of
+from policysched.language.functions.rules import Checker, Function, all_of
 from policysched.language.functions.values import where_true
 from policysched.language.ir.graph import Op, Typed, constant, make
 from policysched.language.ir.tree import Call, Path
 from policysched.language.ir.types import BOOL, NUMBER, Gap, Kind, Shape, Type, Unit
 
-if TYPE_CHECKING:
-    from policysched.language.checking.checker import Checker
-
 MAX_NESTING: Final = 4
 _COUNTING: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES})
 
 
-def aggregate(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `sum(x) by key` and the like."""
+def _aggregate(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     name = call.function.dotted
     if checker.environment.phase == "pod":
         return checker.report("E0405", call.function.span, name=name)
@@ -39,7 +36,7 @@ def aggregate(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 def _aggregated(checker: Checker, call: Call, op: Op, unit: Unit | None) -> Typed | None:
     argument = call.arguments[0]
     with checker.over():
-        if op is Op.COUNT_NODES:
+        if op == Op.COUNT_NODES:
             node = checker.condition(argument)
         else:
             node = checker.quantity(argument, checker.check(argument, unit))
@@ -64,15 +61,14 @@ def _domain(checker: Checker, path: Path) -> Typed | None:
 
 def _result(op: Op, values: Type, key: Typed | None) -> Type:
     """Return the type of an aggregate: a row's domain has the row itself in it, all nodes may be none."""
-    unit = Unit.NUMBER if op is Op.COUNT_NODES else values.unit
+    unit = Unit.NUMBER if op == Op.COUNT_NODES else values.unit
     gap = Gap.NONE if op in _COUNTING else values.gap
     if key is None:
         return Type(Kind.QUANTITY, unit, Shape.SCALAR, gap if op in _COUNTING else max(gap, Gap.OWN))
     return Type(Kind.QUANTITY, unit, Shape.NODES, max(gap, key.type.gap))
 
 
-def count_pods(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `node.pods.count(c)`."""
+def _count_pods(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     if not _may_tally(checker, call.function):
         return None
     with checker.over(pods=True):
@@ -80,13 +76,13 @@ def count_pods(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     return condition and make(Op.COUNT_PODS, (), _over_nodes(NUMBER), inner=(condition,))
 
 
-def any_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
+def _any_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     """Check `node.pods.any(c)`, which is a count above 0."""
-    count = count_pods(checker, call, unit)
+    count = _count_pods(checker, call, unit)
     return count and make(Op.GT, (count, constant(0.0, NUMBER)), _over_nodes(BOOL))
 
 
-def sum_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
+def _sum_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     """Check `node.pods.sum(x, c)`: a value that is missing where the condition is not true is left out."""
     if not _may_tally(checker, call.function):
         return None
@@ -111,3 +107,25 @@ def _may_tally(checker: Checker, function: Path) -> bool:
 
 def _over_nodes(result: Type) -> Type:
     return Type(result.kind, result.unit, Shape.NODES)
+
+
+_ARGUMENT: Final = slice(0, 1)
+OVER_NODES: Final[Mapping[str, Function]] = {
+    "sum": Function(_aggregate, 1, 1, "x", "the sum over all nodes; nodes without a value are left out", _ARGUMENT),
+    "avg": Function(_aggregate, 1, 1, "x", "the mean over all nodes that have a value, missing if none has", _ARGUMENT),
+    "min": Function(_aggregate, 1, 1, "x", "the smallest value of all nodes, missing if none has one", _ARGUMENT),
+    "max": Function(_aggregate, 1, 1, "x", "the largest value of all nodes, missing if none has one", _ARGUMENT),
+    "count": Function(_aggregate, 1, 1, "c", "the number of nodes where a condition is true"),
+}
+OVER_PODS: Final[Mapping[str, Function]] = {
+    "node.pods.count": Function(_count_pods, 1, 1, "c", "the number of pods on the node for which a condition is true"),
+    "node.pods.any": Function(_any_pod, 1, 1, "c", "whether a condition is true for a pod on the node"),
+    "node.pods.sum": Function(
+        _sum_pods,
+        1,
+        2,
+        "x[, c]",
+        "the sum over the pods on the node, or over those where a condition is true",
+        _ARGUMENT,
+    ),
+}

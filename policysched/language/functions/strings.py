@@ -1,33 +1,78 @@
-"""The rules of the functions that take strings."""
+"""Functions of strings: conversions, tests, patterns, joining and splitting; and which texts are versions.
+
+A version is `v?N(.N)*(-pre)?`: numbers, then perhaps the parts of a pre-release. The order is that of Semantic
+Versioning, and numbers that are not written count as 0, so 1.28 and v1.28.0 are the same version. Versions travel as
+the codes of their canonical texts: equal ones have one code, and two codes are compared through a table.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import re
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
-from policysched.language.functions.arguments import constant_text, strings
-from policysched.language.functions.versions import canonical
-from policysched.language.ir.graph import Op, Typed, constant, make
-from policysched.language.ir.lengths import MAX_PARTS, MAX_TEXT
+from policysched.language.functions.rules import Checker, Function, constant_text, strings
+from policysched.language.ir.graph import MAX_PARTS, MAX_TEXT, Op, Typed, constant, make
 from policysched.language.ir.tree import Call
 from policysched.language.ir.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Type, Unit, list_of
 from policysched.language.messages.suggestions import shown
 
-if TYPE_CHECKING:
-    from policysched.language.checking.checker import Checker
+_VERSION: Final = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?")
+_Part: TypeAlias = tuple[int, int, str]
+_Key: TypeAlias = tuple[tuple[_Part, ...], int, tuple[_Part, ...]]
 
 
-def number(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `number(s)`."""
+def canonical(text: str) -> str | None:
+    """Return the one text of a version, None where a text is none."""
+    found = _VERSION.fullmatch(text)
+    if found is None:
+        return None
+    numbers = [_digits(part) for part in found[1].split(".")]
+    while len(numbers) > 1 and numbers[-1] == "0":
+        numbers.pop()
+    release = ".".join(numbers)
+    if found[2] is None:
+        return release
+    return f"{release}-{'.'.join(_digits(part) if part.isdigit() else part for part in found[2].split('.'))}"
+
+
+def _digits(part: str) -> str:
+    return part.lstrip("0") or "0"
+
+
+def compare(left: str, right: str) -> int:
+    """Return -1, 0 or 1 as one canonical version is older than, equal to or newer than another."""
+    one, other = _key(left), _key(right)
+    return (one > other) - (one < other)
+
+
+@functools.lru_cache(maxsize=1024)
+def _key(text: str) -> _Key:
+    release, dash, pre = text.partition("-")
+    # A release is newer than its pre-releases.
+    return _ordered_parts(release), not dash, _ordered_parts(pre) if dash else ()
+
+
+def _ordered_parts(text: str) -> tuple[_Part, ...]:
+    """Return what orders dot-separated parts: numbers by size and before words, words by their characters.
+
+    Digits are never made a number: one of them may have any length.
+    """
+    return tuple((0, len(part), part) if part.isdigit() else (1, 0, part) for part in text.split("."))
+
+
+def _number(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     node = _convertible(checker, call)
     return node and make(Op.NUMBER, (node,), NUMBER.over(node.type).filled(Gap.INPUT))
 
 
-def version(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
+def _version(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     """Check `version(s)`; that of a constant is a constant."""
     node = _convertible(checker, call)
     if node is None:
         return None
-    if node.op is not Op.CONSTANT:
+    if node.op != Op.CONSTANT:
         return make(Op.VERSION, (node,), VERSION.over(node.type).filled(Gap.INPUT))
     found = canonical(str(node.data))
     if found is None:
@@ -38,22 +83,21 @@ def version(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 def _convertible(checker: Checker, call: Call) -> Typed | None:
     node = checker.check(call.arguments[0])
     if node is not None and node.type.kind is not Kind.STRING:
-        variant = "version" if call.function.dotted == "version" and node.op is Op.CONSTANT else ""
+        variant = "version" if call.function.dotted == "version" and node.op == Op.CONSTANT else ""
         return checker.report("E0311", call.arguments[0].span, variant, type=node.type, name=call.function.dotted)
     return node
 
 
-def text_test(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
+def _text_test(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     """Check `starts_with`, `ends_with`, `contains`."""
     nodes = strings(checker, call)
     if nodes is None:
         return None
-    return make(Op(call.function.dotted), nodes, BOOL.over(*(node.type for node in nodes)))
+    return make(call.function.dotted, nodes, BOOL.over(*(node.type for node in nodes)))
 
 
-def glob(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `glob(s, p)`."""
-    node = text_test(checker, call, unit)
+def _glob(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
+    node = _text_test(checker, call, unit)
     if node is None or not constant_text(checker, call, 1, node.args[1], must=False):
         return None
     if max(arg.length.most for arg in node.args) <= MAX_TEXT:
@@ -61,8 +105,7 @@ def glob(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     return make(Op.GLOB, node.args, _perhaps_too_long(node.type))
 
 
-def concat(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `concat(a, …)`."""
+def _concat(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     nodes = strings(checker, call)
     if nodes is None:
         return None
@@ -74,8 +117,7 @@ def concat(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     return make(Op.CONCAT, nodes, result if most <= MAX_TEXT else _perhaps_too_long(result))
 
 
-def split(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `split(s, sep)`."""
+def _split(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     nodes = strings(checker, call)
     if nodes is None:
         return None
@@ -91,3 +133,15 @@ def split(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 def _perhaps_too_long(result: Type) -> Type:
     """Return the type of what is missing where a string is longer than functions take."""
     return result.filled(max(result.gap, Gap.OWN))
+
+
+STRINGS: Final[Mapping[str, Function]] = {
+    "number": Function(_number, 1, 1, "s", "a decimal number from a string, missing where it is none"),
+    "version": Function(_version, 1, 1, "s", "a version from a string, missing where it is none"),
+    "starts_with": Function(_text_test, 2, 2, "s, p", "whether a string starts with another"),
+    "ends_with": Function(_text_test, 2, 2, "s, p", "whether a string ends with another"),
+    "contains": Function(_text_test, 2, 2, "s, p", "whether a string contains another"),
+    "glob": Function(_glob, 2, 2, "s, p", "whether a string matches a pattern of * and ?"),
+    "concat": Function(_concat, 1, None, "a, …", "strings joined, missing if any part is"),
+    "split": Function(_split, 2, 2, "s, sep", "the list of a string's parts between separators"),
+}

@@ -1,29 +1,83 @@
-"""The rules of the functions that read the time: everything they are given is a constant.
+"""Functions of the time: `clock`, `hour` and `weekday`; and what the clocks of a time zone show.
 
-So a zone that does not exist is found when a policy is compiled, and the moment at which such a value changes next is
-known without evaluating anything else.
+Everything they are given is a constant. So a zone that does not exist is found when a policy is compiled, and the
+moment at which such a value changes next is known without evaluating anything else. Zones are read from the files of
+the machine or, where there are none, from those of the tzdata package; no clock is read.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from typing import TYPE_CHECKING, Final
+import zoneinfo
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
 
-from policysched.language.functions.arguments import constant_text, strings
-from policysched.language.functions.zones import UTC, is_zone, zones_like
+from policysched.language.functions.rules import Checker, Function, constant_text, strings
 from policysched.language.ir.graph import Op, Typed, make
 from policysched.language.ir.tree import Call
 from policysched.language.ir.types import BOOL, NUMBER, STRING, Unit
 from policysched.language.messages.suggestions import did_you_mean, shown
 
-if TYPE_CHECKING:
-    from policysched.language.checking.checker import Checker
-
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
+UTC: Final = "UTC"
+MINUTE: Final = 60.0
+DAY: Final = 86400.0
+"""Units: seconds."""
+DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-def clock(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `clock(from, to, zone)`."""
+@functools.lru_cache(maxsize=64)
+def is_zone(name: str) -> bool:
+    """Whether there is a time zone of this name."""
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        # What is no file name at all is a ValueError, a folder of zones an OSError.
+        return False
+    return True
+
+
+def zones_like(name: str) -> tuple[str, ...]:
+    """The names of the zones that begin with the same letter as a name."""
+    return _by_first_letter().get(name[:1].casefold(), ())
+
+
+@functools.cache
+def _by_first_letter() -> dict[str, tuple[str, ...]]:
+    """All zones; reading their folder takes some ten milliseconds."""
+    known: dict[str, list[str]] = {}
+    for name in zoneinfo.available_timezones():
+        known.setdefault(name[0].casefold(), []).append(name)
+    return {letter: tuple(sorted(names)) for letter, names in known.items()}
+
+
+def local_time(now: float, zone: str) -> datetime:
+    """Return what the clocks of a zone show.
+
+    Args:
+        now: Seconds since 1970, UTC.
+        zone: The name of a zone that exists.
+    """
+    return datetime.fromtimestamp(now, zoneinfo.ZoneInfo(zone))
+
+
+def minutes(text: str) -> int:
+    """Return the minutes since midnight of a time like "22:00"."""
+    return int(text[:2]) * 60 + int(text[3:])
+
+
+def in_span(local: datetime, start: int, end: int) -> bool:
+    """Whether a local time is inside a span of minutes since midnight, which may pass midnight.
+
+    The start belongs to the span, the end does not.
+    """
+    minute = local.hour * 60 + local.minute
+    return start <= minute < end if start < end else minute >= start or minute < end
+
+
+def _clock(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     texts = _constants(checker, call)
     if texts is None:
         return None
@@ -36,15 +90,13 @@ def clock(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     return make(Op.CLOCK, (), BOOL, (texts[0], texts[1], zone))
 
 
-def hour(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `hour(zone)`."""
+def _hour(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     texts = _constants(checker, call)
     zone = None if texts is None else _zone(checker, call, texts, 0)
     return None if zone is None else make(Op.HOUR, (), NUMBER, (zone,))
 
 
-def weekday(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `weekday(zone)`."""
+def _weekday(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     texts = _constants(checker, call)
     zone = None if texts is None else _zone(checker, call, texts, 0)
     return None if zone is None else make(Op.WEEKDAY, (), STRING, (zone,))
@@ -75,3 +127,12 @@ def _zone(checker: Checker, call: Call, texts: list[str], index: int) -> str | N
     meant = did_you_mean(zone, zones_like(zone)) or 'write its name, as in "Europe/Berlin"'
     checker.report("E0312", call.arguments[index].span, "zone", found=shown(zone), suggestion=meant)
     return None
+
+
+TIMES: Final[Mapping[str, Function]] = {
+    "clock": Function(
+        _clock, 2, 3, "from, to[, zone]", "whether a zone's clocks are between two times, which may pass midnight"
+    ),
+    "hour": Function(_hour, 0, 1, "[zone]", "the hour that a zone's clocks show, 0 to 23"),
+    "weekday": Function(_weekday, 0, 1, "[zone]", 'a zone\'s day of the week: "mon", "tue" … "sun"'),
+}

@@ -1,8 +1,13 @@
-"""The typed graph: what the checker makes and both evaluators read.
+"""The typed graph of an expression, and programs: what the checker makes and both evaluators read.
 
 Equal nodes are one object (they are looked up before they are made), so identity is equality, an evaluation is
 remembered under the node itself, and an expression that ten policies share is evaluated once. The graph knows no
 positions and no texts.
+
+It also bounds how long strings can get. Strings that Kubernetes bounds (names, values of labels) have its bounds. What
+it does not bound (annotations, owners) may be of any length; it can be compared and looked through, but what takes more
+than time linear in it, or makes another string of it, takes at most `MAX_TEXT` characters: the result is missing for
+longer ones, and its type says so.
 """
 
 from __future__ import annotations
@@ -12,14 +17,37 @@ import json
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from policysched.language.ir.lengths import Length, either, joined, of_constant, of_input
 from policysched.language.ir.types import Kind, Type
 
+MAX_TEXT: Final = 4096
+"""How long a string may be that `concat` makes, or that `glob`, `number` and `version` read. Units: characters."""
+MAX_PARTS: Final = 1024
+"""Into how many parts `split` divides a string."""
+ANY_LENGTH: Final = 1 << 30
+_LABEL: Final = 63
+_NAME: Final = 253
 
-class Op(enum.Enum):
-    """The operations of the graph; the values of functions are their names in the language."""
+
+class Length(NamedTuple):
+    """The least and the most characters of a string, where it is there."""
+
+    least: int = 0
+    most: int = 0
+
+
+_FIELD_LENGTHS: Final[Mapping[str, Length]] = {
+    **dict.fromkeys(("labels", "namespace_labels"), Length(0, _LABEL)),
+    **dict.fromkeys(("arch", "os", "zone", "region", "instance_type"), Length(0, _LABEL)),
+    "namespace": Length(1, _LABEL),
+    **dict.fromkeys(("name", "service_account", "priority_class"), Length(1, _NAME)),
+    "qos": Length(len("Burstable"), len("BestEffort")),
+}
+
+
+class Op(enum.StrEnum):
+    """The operations that are told apart anywhere; a function is known by its name and needs no member here."""
 
     CONSTANT = "constant"
     INPUT = "input"
@@ -129,7 +157,7 @@ class Typed:
                  "nesting", "normalizes", "op", "tallies", "type")  # fmt: skip
 
     def __init__(
-        self, op: Op, args: tuple[Typed, ...], inner: tuple[Typed, ...], data: Constant | Input, result: Type
+        self, op: str, args: tuple[Typed, ...], inner: tuple[Typed, ...], data: Constant | Input, result: Type
     ) -> None:
         self.op = op
         self.args = args
@@ -138,7 +166,7 @@ class Typed:
         self.type = result
         self.inputs = _inputs(op, (*inner, *args), data)
         parts = (*args, *inner)
-        self.normalizes: bool = op is Op.NORMALIZE or any(part.normalizes for part in parts)
+        self.normalizes: bool = op == Op.NORMALIZE or any(part.normalizes for part in parts)
         self.tallies: bool = op in TALLIES or any(part.tallies for part in parts)
         self.nesting: int = (op in AGGREGATES) + max((part.nesting for part in parts), default=0)
         self.local: bool = not self.normalizes and not self.nesting
@@ -149,7 +177,7 @@ class Typed:
     def __repr__(self) -> str:
         # Not the arguments: a graph may hold one of them exponentially often.
         data = "" if self.data is None else f" {self.data!r}"
-        return f"<{self.op.value}{data}: {self.type}>"
+        return f"<{self.op}{data}: {self.type}>"
 
 
 T = TypeVar("T")
@@ -168,11 +196,12 @@ def per_graph(look: Callable[[Typed], T]) -> Callable[[Typed], T]:
     return found
 
 
+_OPERATIONS: Final[Mapping[str, str]] = {op.value: op for op in Op}
 _NODES: weakref.WeakValueDictionary[object, Typed] = weakref.WeakValueDictionary()
 
 
 def make(
-    op: Op, args: Iterable[Typed], result: Type, data: Constant | Input = None, inner: tuple[Typed, ...] = ()
+    op: str, args: Iterable[Typed], result: Type, data: Constant | Input = None, inner: tuple[Typed, ...] = ()
 ) -> Typed:
     """Return the node of an operation, the same one for the same operation."""
     arguments = tuple(args)
@@ -180,7 +209,7 @@ def make(
     key = (op, arguments, result, type(data), _signed(data), inner)
     node = _NODES.get(key)
     if node is None:
-        node = _NODES.setdefault(key, Typed(op, arguments, inner, data, result))
+        node = _NODES.setdefault(key, Typed(_OPERATIONS.get(op, op), arguments, inner, data, result))
     return node
 
 
@@ -210,13 +239,13 @@ def _signed(data: Constant | Input) -> object:
     return repr(data) if isinstance(data, float) else data
 
 
-_OWN_INPUTS: Final[Mapping[Op, tuple[Input, ...]]] = {
+_OWN_INPUTS: Final[Mapping[str, tuple[Input, ...]]] = {
     **dict.fromkeys((Op.CLOCK, Op.HOUR, Op.WEEKDAY), (TIME,)),
     **dict.fromkeys(TALLIES, (PLACED,)),
 }
 
 
-def _inputs(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> tuple[Input, ...]:
+def _inputs(op: str, args: tuple[Typed, ...], data: Constant | Input) -> tuple[Input, ...]:
     own = (data,) if isinstance(data, Input) else _OWN_INPUTS.get(op, ())
     reading = [arg for arg in args if arg.inputs]
     if len(reading) <= 1 and not own:
@@ -227,17 +256,23 @@ def _inputs(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> tuple[In
 
 _NO_STRING: Final = Length()
 _DAY: Final = Length(3, 3)
+_CHOICES: Final = frozenset({Op.DEFAULT, Op.IF, Op.ONLY})
 
 
-def _length(op: Op, args: tuple[Typed, ...], data: Constant | Input) -> Length:
+def _length(op: str, args: tuple[Typed, ...], data: Constant | Input) -> Length:
     if isinstance(data, Input):
-        return of_input(data.path[0])
-    if op is Op.CONSTANT:
-        return of_constant(str(data))
-    if op is Op.WEEKDAY:
+        return _FIELD_LENGTHS.get(data.path[0], Length(0, ANY_LENGTH))
+    if op == Op.CONSTANT:
+        return Length(len(str(data)), len(str(data)))
+    if op == Op.WEEKDAY:
         return _DAY
-    strings = [arg.length for arg in args if arg.type.kind is Kind.STRING]
-    return joined(strings) if op is Op.CONCAT else either(strings)
+    parts = [arg.length for arg in args if arg.type.kind is Kind.STRING]
+    if op == Op.CONCAT:
+        # Of one that would be too long nothing is there.
+        return Length(sum(part.least for part in parts), min(sum(part.most for part in parts), MAX_TEXT))
+    if op in _CHOICES:
+        return Length(min(part.least for part in parts), max(part.most for part in parts))
+    return Length(0, ANY_LENGTH)
 
 
 # Inputs and converted strings stay within these powers of two; results above LIMIT_BITS are cut there.
@@ -250,14 +285,14 @@ _COUNT_BITS: Final = 22
 _SUMS: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES, Op.SUM_PODS})
 
 
-def _magnitude(op: Op, parts: tuple[Typed, ...], data: Constant | Input) -> tuple[int, int]:
-    if not parts or op is Op.NUMBER:
-        small = op is Op.NUMBER or (isinstance(data, Input) and data.root == "metrics")
+def _magnitude(op: str, parts: tuple[Typed, ...], data: Constant | Input) -> tuple[int, int]:
+    if not parts or op == Op.NUMBER:
+        small = op == Op.NUMBER or (isinstance(data, Input) and data.root == "metrics")
         return INPUT_BITS, _TINY_BITS if small else INPUT_BITS
     high, low = max(part.high for part in parts), max(part.low for part in parts)
-    if op is Op.MULTIPLY:
+    if op == Op.MULTIPLY:
         high, low = sum(part.high for part in parts), sum(part.low for part in parts)
-    elif op is Op.DIVIDE:
+    elif op == Op.DIVIDE:
         high, low = parts[0].high + parts[1].low, parts[0].low + parts[1].high
     elif op in {Op.ADD, Op.SUBTRACT}:
         high, low = high + 1, low + _MANTISSA_BITS
@@ -265,4 +300,38 @@ def _magnitude(op: Op, parts: tuple[Typed, ...], data: Constant | Input) -> tupl
         high, low = high + _COUNT_BITS, low + _MANTISSA_BITS + _COUNT_BITS
     elif op in {Op.SCALE, Op.NORMALIZE}:
         high, low = INPUT_BITS, _TINY_BITS
+    elif not isinstance(op, Op):
+        high, low = LIMIT_BITS + 1, _TINY_BITS
     return min(high, LIMIT_BITS + 1), min(low, _TINY_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled expression. Equal programs do the same and are written the same.
+
+    Attributes:
+        root: The typed graph.
+        text: The canonical text, the lines of cases joined.
+        constant: The value where nothing is read and it is not missing.
+        missing_arm: The number of a score's `missing` arm, for the caller to apply after normalising.
+    """
+
+    root: Typed
+    text: str
+    constant: Constant = None
+    missing_arm: float | None = None
+
+    @property
+    def type(self) -> Type:
+        """The type of the value."""
+        return self.root.type
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """What it reads, in the order of the text, without repeats."""
+        return self.root.inputs
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a row's value depends on that row alone."""
+        return self.root.local

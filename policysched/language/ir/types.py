@@ -8,7 +8,10 @@ without `else` can leave open is no reason to warn anybody.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final
 
 
 class Kind(enum.Enum):
@@ -104,6 +107,24 @@ NUMBER = Type(Kind.QUANTITY, Unit.NUMBER)
 CPU = Type(Kind.QUANTITY, Unit.CPU)
 BYTES = Type(Kind.QUANTITY, Unit.BYTES)
 DURATION = Type(Kind.QUANTITY, Unit.DURATION)
+
+# What the suffixes of literals multiply by, in seconds, and in bytes, cores or as it is.
+_DECIMAL: Final[Mapping[str, Decimal]] = {
+    suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)
+}
+_BINARY: Final[Mapping[str, Decimal]] = {
+    suffix: Decimal(1024) ** power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)
+}
+SECONDS: Final[Mapping[str, Decimal]] = {
+    "ms": Decimal("0.001"),
+    "s": Decimal(1),
+    "min": Decimal(60),
+    "h": Decimal(3600),
+    "d": Decimal(86400),
+}
+FACTORS: Final[Mapping[str, Decimal]] = {
+    "": Decimal(1), "%": Decimal("0.01"), "m": Decimal("0.001"), **_DECIMAL, **_BINARY,
+}  # fmt: skip
 
 
 def quantity(unit: Unit) -> Type:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from policysched.language.ir.tree import Span
-from policysched.language.messages.codes import CODES
+from policysched.language.messages.table import message_table
 from policysched.visible import visible
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -43,7 +43,7 @@ class Diagnostic:
         return (-1 if self.case is None else self.case, self.line, self.column, self.end_column, self.code)
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A position as editors count it."""
 
     line: int
@@ -51,14 +51,14 @@ class Place(NamedTuple):
     end_column: int
 
 
-def locate(text: str, span: Span) -> Place:
+def locate(text: str, span: Span) -> Position:
     """Turn offsets into a line and columns; a span over several lines is cut at the end of its first one."""
     start = min(max(span.start, 0), len(text))
     end = min(max(span.end, start), len(text))
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
     end = min(end, len(text) if line_end < 0 else line_end)
-    return Place(text.count("\n", 0, start) + 1, start - line_start + 1, max(end, start) - line_start + 1)
+    return Position(text.count("\n", 0, start) + 1, start - line_start + 1, max(end, start) - line_start + 1)
 
 
 def diagnose(code: str, text: str, span: Span, variant: str = "", **values: object) -> Diagnostic:
@@ -71,8 +71,7 @@ def diagnose(code: str, text: str, span: Span, variant: str = "", **values: obje
         variant: Which of the code's sentences; empty for the usual one.
         **values: What the sentence's placeholders stand for; `help` replaces the sentence's own help.
     """
-    entry = CODES[code]
-    message, usual_help = entry.sentences[variant]
+    message, usual_help = message_table()[code].sentences[variant]
     special_help = values.pop("help", None)
     help_text = usual_help.format(**values) if special_help is None else str(special_help)
     place = locate(text, span)

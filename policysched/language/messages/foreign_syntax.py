@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from policysched.language.ir.fields import FIELDS, GROUPS, Names
+from policysched.language.ir.names import FIELDS, GROUPS, Names
 from policysched.language.messages.suggestions import did_you_mean
 
 # What other languages call a missing value.

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from policysched.language.ir.fields import FIELDS
 from policysched.language.ir.graph import Op, Typed
+from policysched.language.ir.names import FIELDS
 from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, walk
 from policysched.language.ir.types import Gap, Kind, Type, Unit
 
@@ -60,8 +60,8 @@ def difference(left: Typed, right: Typed, text: str = "") -> str:
 def _string(node: Typed, other: Typed) -> str:
     """Say how a string comes to be compared with a number or a condition."""
     if other.type.kind is Kind.BOOL:
-        return f'{_plural(node)} are strings: write `"{str(other.data).lower()}"`' if other.op is Op.CONSTANT else ""
-    return "numbers are written without quotes" if node.op is Op.CONSTANT else to_number(node)
+        return f'{_plural(node)} are strings: write `"{str(other.data).lower()}"`' if other.op == Op.CONSTANT else ""
+    return "numbers are written without quotes" if node.op == Op.CONSTANT else to_number(node)
 
 
 def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
@@ -72,7 +72,7 @@ def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
         text: How it is written, nothing where that is long.
         inverted: Whether `not` stands before it.
     """
-    if node.op is Op.CONSTANT and _is_field(str(node.data)):
+    if node.op == Op.CONSTANT and _is_field(str(node.data)):
         return f"write `{node.data}` without quotes"
     may_miss = node.type.gap is Gap.INPUT and node.type.kind is not Kind.LIST
     shown = text or "..."
@@ -136,7 +136,7 @@ def _plural(node: Typed) -> str:
 
 def to_number(node: Typed) -> str:
     """Say how a value becomes a number."""
-    if node.op is Op.WEEKDAY:
+    if node.op == Op.WEEKDAY:
         return 'days are texts: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
     if node.type.kind is Kind.STRING and (plural := _plural(node)) != "these":
         return f"{plural} are strings; write number(...) to convert"
@@ -158,7 +158,7 @@ def default(left: Typed, right: Typed) -> str:
 def member(left: Typed, right: Typed) -> str:
     """Say how a value fits the items of a list."""
     if left.type.kind is Kind.QUANTITY and right.type.unit is None:
-        return "write the items without quotes" if right.op is Op.CONSTANT else ""
+        return "write the items without quotes" if right.op == Op.CONSTANT else ""
     return to_number(left) if left.type.kind is Kind.STRING else ""
 
 

@@ -15,16 +15,23 @@ from typing import Final
 from lark import Token
 
 from policysched.language.functions.table import FUNCTIONS
-from policysched.language.ir.fields import FIELDS, ROOTS
+from policysched.language.ir.names import FIELDS, ROOTS
 from policysched.language.ir.tree import Span
+from policysched.language.ir.types import FACTORS, SECONDS
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.foreign_syntax import LISTS, NOTHING, SIGNS, WORDS
 from policysched.language.messages.suggestions import shown
-from policysched.language.syntax.limits import OPERAND_ENDS
-from policysched.language.syntax.terminals import COMPARISONS, OPERATORS, TERMINALS, VALUES, expectation
-from policysched.language.syntax.tree_builder import span_of
-from policysched.language.syntax.unit_errors import NUMERIC, apart, unit_apart, unknown_unit
+from policysched.language.syntax.grammar import (
+    COMPARISONS,
+    KEYWORDS,
+    OPERAND_ENDS,
+    OPERATORS,
+    TERMINALS,
+    VALUES,
+    expectation,
+    span_of,
+)
 
 _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
 _OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
@@ -49,13 +56,20 @@ _QUOTES: Final = {
 _SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
 _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
-_WORDS: Final = {"and", "or", "not", "in", "by", "true", "false", "else", "missing"}
-_KNOWN: Final = {*_WORDS, *ROOTS, *(name for names in FIELDS for name in names)}
+_KNOWN: Final = {*KEYWORDS, *ROOTS, *(name for names in FIELDS for name in names)}
 _WORD: Final = re.compile(r"\w+")
 _NO_RANGES: Final = 'there are no ranges; write the items out, for hours write clock("22:00", "05:00")'
 _NAMES: Final = frozenset({"NAME", "DOT"})
 MOST_ITEMS: Final = 4
 """How many items of a list a help repeats."""
+NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
+_UNITS: Final = (*(suffix for suffix in FACTORS if suffix not in {"", "%"}), *SECONDS)
+_BYTES: Final = {suffix.lower(): suffix for suffix in _UNITS if suffix[0] in "kKMGTPE"}
+_FOLDED: Final = {suffix.lower(): suffix for suffix in (*SECONDS, *_UNITS)}
+_LONG: Final = re.compile(r"(milli)?(sec|second)s?|mins?|minutes?|hrs?|hours?|days?")
+_CORES: Final = re.compile(r"v?(cpus?|cores?)", re.IGNORECASE)
+_EXPONENT: Final = re.compile(r"[eE][0-9]+")
+_ALL: Final = "units are m k M G T P E Ki Mi Gi Ti Pi Ei, and ms s min h d"
 
 
 def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> Diagnostic:
@@ -184,13 +198,13 @@ def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic |
     before = tokens[-1] if tokens else None
     touching = before if before is not None and span_of(before).end == position else None
     if touching is not None and touching.type in NUMERIC:
-        return unknown_unit(text, touching, word.end())
-    if before is not None and touching is None and apart(before, word.group()):
-        return unit_apart(text, before, word.group(), word.end())
+        return _unknown_unit(text, touching, word.end())
+    if before is not None and touching is None and _apart_from(before, word.group()):
+        return _apart(text, before, word.group(), word.end())
     if not re.search("[A-Z]", word.group()):
         return None
     start = word.start()
-    if touching is not None and touching.type in {"NAME", *(kind.upper() for kind in _WORDS)}:
+    if touching is not None and touching.type in {"NAME", *(kind.upper() for kind in KEYWORDS)}:
         start, tokens = span_of(touching).start, tokens[:-1]
     span = Span(start, word.end())
     return _method(text, tokens, span) or _upper_case(text, span)
@@ -228,13 +242,13 @@ def _unit(text: str, before: Token | None, token: Token) -> Diagnostic | None:
     word = _WORD.match(text, span_of(token).start)
     if word is None or not word.group()[0].isalpha():
         return None
-    return unknown_unit(text, before, word.end())
+    return _unknown_unit(text, before, word.end())
 
 
 def _unit_apart(text: str, before: Token | None, token: Token) -> Diagnostic | None:
-    if before is None or token.type != "NAME" or not apart(before, str(token)):
+    if before is None or token.type != "NAME" or not _apart_from(before, str(token)):
         return None
-    return unit_apart(text, before, str(token), span_of(token).end)
+    return _apart(text, before, str(token), span_of(token).end)
 
 
 def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None:
@@ -320,9 +334,51 @@ def _upper_case(text: str, span: Span) -> Diagnostic:
     found = text[span.start : span.end]
     lower = found.lower()
     snake = _snake(found)
-    instead = f"`{lower if lower in _WORDS else snake}`"
+    instead = f"`{lower if lower in KEYWORDS else snake}`"
     if lower in NOTHING:
         instead = "`not has(...)`"
     elif found[0].isupper() and snake not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
         instead += f', or `"{found}"` if it is a text'
     return diagnose("E0105", text, span, found=found, instead=instead)
+
+
+def _apart_from(number: Token, word: str) -> bool:
+    """Whether a word behind a number is its unit, or was to be, with a space between the two."""
+    folded = word.lower()
+    known = word in _UNITS or folded in _FOLDED or folded.removesuffix("b") in _BYTES
+    return number.type == "NUMBER" and bool(known or _LONG.fullmatch(folded) or _CORES.fullmatch(word))
+
+
+def _apart(text: str, number: Token, unit: str, end: int) -> Diagnostic:
+    """Return the diagnostic of a number and its unit with a space between them."""
+    right = unit if unit in _UNITS else "" if _CORES.fullmatch(unit) else _meant(unit)
+    return diagnose("E0100", text, Span(span_of(number).start, end), "apart", number=number, unit=right)
+
+
+def _unknown_unit(text: str, number: Token, end: int) -> Diagnostic:
+    """Return the diagnostic of a number that runs on to the end of something that is no unit."""
+    start = span_of(number).start
+    digits = str(number).rstrip("%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit = text[start + len(digits) : end]
+    return diagnose("E0102", text, Span(start, end), unit=unit, instead=_instead_of_unit(digits, unit))
+
+
+def _instead_of_unit(digits: str, unit: str) -> str:
+    if _CORES.fullmatch(unit):
+        return f"cores are plain numbers: write `{digits}`"
+    if _EXPONENT.fullmatch(unit):
+        return "there are no exponents; write the number out, or with k, M or G"
+    meant = _meant(unit)
+    return f"did you mean `{digits}{meant}`?" if meant else _ALL
+
+
+def _meant(unit: str) -> str | None:
+    """Return the unit that something was to be: a size in bytes, one in another case, the start of a word."""
+    folded = unit.lower()
+    if folded.endswith("b") and folded[:-1] in _BYTES:
+        return _BYTES[folded[:-1]]
+    if folded in _FOLDED:
+        return _FOLDED[folded]
+    if folded.startswith(("milli", "mon")):
+        return "ms" if folded[2] == "l" else None
+    return next((unit[:size] for size in (3, 2, 1) if unit[:size] in _UNITS), None)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from policysched.language import Environment, Input, Program, Unit, compile_expression, interpret
-from policysched.language.evaluation.time_transitions import next_flip
+from policysched.language.evaluation.time_transitions import next_transition
 from tests.language.frames import TableFrame
 
 NOON = datetime(2025, 1, 6, 12, 0, tzinfo=UTC).timestamp()
@@ -27,7 +27,7 @@ def ages(*of_nodes: float, pod: float = 0.0) -> Any:
 
 
 def wait(text: str, *of_nodes: float, pod: float = 0.0, now: float = NOON) -> float | None:
-    moment = next_flip(program(text).root, ages(*of_nodes, pod=pod), now)
+    moment = next_transition(program(text).root, ages(*of_nodes, pod=pod), now)
     return None if moment is None else moment - now
 
 
@@ -135,8 +135,8 @@ def test_a_clock_flips_at_the_hour(text: str, hours: float) -> None:
 
 
 def test_a_moment_between_two_seconds_flips_at_a_whole_one() -> None:
-    assert next_flip(program("hour()").root, ages(), NOON + 0.123456) == NOON + 3600
-    assert next_flip(program('clock("12:00", "13:00")').root, ages(), NOON - 0.25) == NOON
+    assert next_transition(program("hour()").root, ages(), NOON + 0.123456) == NOON + 3600
+    assert next_transition(program('clock("12:00", "13:00")').root, ages(), NOON - 0.25) == NOON
 
 
 def test_what_never_changes_is_looked_at_again_after_days() -> None:
@@ -161,7 +161,7 @@ def test_what_never_changes_is_looked_at_again_after_days() -> None:
 def test_a_flip_is_exact_where_clocks_are_put_forward_or_back(zone: str, at: str, text: str) -> None:
     now = datetime.fromisoformat(at).replace(tzinfo=UTC)
     compiled = program(text.format(zone))
-    moment = next_flip(compiled.root, ages(), now.timestamp())
+    moment = next_transition(compiled.root, ages(), now.timestamp())
     assert moment is not None
 
     def value(when: datetime) -> Any:
@@ -177,7 +177,7 @@ def test_a_flip_is_exact_where_clocks_are_put_forward_or_back(zone: str, at: str
 def test_a_metric_called_age_is_none() -> None:
     compiled = compile_expression("metrics.age > 5min", Environment("let", metrics={"age": Unit.DURATION}))
     assert compiled.program is not None
-    assert next_flip(compiled.program.root, ages(1.0), NOON) is None
+    assert next_transition(compiled.program.root, ages(1.0), NOON) is None
 
 
 def test_ages_are_asked_for_by_their_input() -> None:
@@ -187,5 +187,5 @@ def test_ages_are_asked_for_by_their_input() -> None:
         asked.append(item)
         return 0.0
 
-    next_flip(program("node.age > 5min or pod.age > 1min").root, of, NOON)
+    next_transition(program("node.age > 5min or pod.age > 1min").root, of, NOON)
     assert {item.text for item in asked} == {"node.age", "pod.age"}

@@ -17,8 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from policysched.language.evaluation.frame_strings import FrameStrings
-from policysched.language.evaluation.frames import Codes, Mask, Strings
+from policysched.language.evaluation.frames import Codes, FrameStrings, Mask, Strings
 
 Array: TypeAlias = npt.NDArray[Any]
 _MOST_TABLES: Final = 256

@@ -1,4 +1,4 @@
-"""What a path means: an input, a `let`, or a mistake.
+"""What names mean: a path is an input or a `let`, a call is one of a function; or they are mistakes.
 
 Only here names meet the environment. A path with a computed key becomes an operation on that key; one with a
 constant key is an input like any other.
@@ -7,17 +7,16 @@ constant key is an input like any other.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from policysched.language.ir.fields import FIELDS, GROUPS, RESOURCE_NAMES, ROOTS, TALLIED, Field, Names
-from policysched.language.ir.graph import ANY_KEY, Input, Op, Typed, make
-from policysched.language.ir.tree import Path, Span
-from policysched.language.ir.types import Gap, Kind, Shape, Type
+from policysched.language.functions.rules import Checker, number_of_arguments
+from policysched.language.functions.table import FUNCTIONS
+from policysched.language.ir.graph import AGGREGATES, ANY_KEY, Input, Op, Typed, make
+from policysched.language.ir.names import FIELDS, GROUPS, RESOURCE_NAMES, ROOTS, TALLIED, InputField, Names
+from policysched.language.ir.tree import Call, Path, Span
+from policysched.language.ir.types import Gap, Kind, Shape, Type, Unit
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.suggestions import did_you_mean, shown
-
-if TYPE_CHECKING:
-    from policysched.language.checking.checker import Checker
 
 _REST: Final = re.compile(r"[/-][a-z_][a-z0-9_./-]*")
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
@@ -50,7 +49,7 @@ def _rooted(checker: Checker, path: Path) -> Typed | None:
     return _read(checker, path, found)
 
 
-def check_called_path(checker: Checker, path: Path, found: Field, key: Typed | None) -> Typed | None:
+def check_called_path(checker: Checker, path: Path, found: InputField, key: Typed | None) -> Typed | None:
     """Return the graph of `node.taints.has("k")`."""
     if key is None or _closed(checker, path):
         return None
@@ -79,8 +78,6 @@ def _is_of_the_pod(node: Typed) -> bool:
 
 
 def _unknown(checker: Checker, path: Path) -> Typed | None:
-    from policysched.language.functions.table import FUNCTIONS  # noqa: PLC0415 functions check paths
-
     name = path.names[0]
     if name in FUNCTIONS:
         return checker.report("E0201", path.name_spans[0], "function", name=name)
@@ -105,10 +102,10 @@ def _metric(checker: Checker, path: Path) -> Typed | None:
         return checker.report("E0203", path.name_spans[1], name=name, suggestion=meant and f"; {meant}")
     if len(path.names) > 2:
         return _no_such(checker, path, 3, f"write `metrics.{name}`")
-    return _read(checker, path, Field(Type(Kind.QUANTITY, metrics[name], Shape.NODES, Gap.INPUT)))
+    return _read(checker, path, InputField(Type(Kind.QUANTITY, metrics[name], Shape.NODES, Gap.INPUT)))
 
 
-def _field(checker: Checker, path: Path) -> Field | None:
+def _field(checker: Checker, path: Path) -> InputField | None:
     names = path.names
     for size in range(2, len(names) + 1):
         if names[:size] not in FIELDS and names[:size] not in GROUPS and names[:size] not in TALLIED:
@@ -151,7 +148,7 @@ def _closed(checker: Checker, path: Path) -> bool:
     return closed
 
 
-def _read(checker: Checker, path: Path, found: Field) -> Typed | None:
+def _read(checker: Checker, path: Path, found: InputField) -> Typed | None:
     if _closed(checker, path):
         return None
     if path.key is None:
@@ -165,7 +162,7 @@ def _read(checker: Checker, path: Path, found: Field) -> Typed | None:
     return key and _with_key(checker, path, found, key)
 
 
-def _with_key(checker: Checker, path: Path, found: Field, key: Typed) -> Typed | None:
+def _with_key(checker: Checker, path: Path, found: InputField, key: Typed) -> Typed | None:
     if not check_key(checker, path.key_span, key):
         return None
     return _keyed(path.names, found, key)
@@ -182,9 +179,9 @@ def check_key(checker: Checker, span: Span, key: Typed) -> bool:
     return False
 
 
-def _keyed(names: Names, found: Field, key: Typed) -> Typed:
+def _keyed(names: Names, found: InputField, key: Typed) -> Typed:
     root, path = names[0], names[1:]
-    if key.op is not Op.CONSTANT:
+    if key.op != Op.CONSTANT:
         result = found.type.filled(max(found.type.gap, key.type.gap))
         return make(Op.KEYED, (key,), result, Input(root, path, ANY_KEY))
     text = str(key.data)
@@ -192,3 +189,43 @@ def _keyed(names: Names, found: Field, key: Typed) -> Typed:
     if named in FIELDS:
         return make(Op.INPUT, (), FIELDS[named].type, Input(root, named[1:]))
     return make(Op.INPUT, (), found.type, Input(root, path, text))
+
+
+def check_call(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
+    """Return the graph of a call."""
+    name = call.function.dotted
+    if call.function.key is not None:
+        return checker.report("E0205", call.function.span, name=f"{name}[...]", suggestion="")
+    if call.by is not None and name not in AGGREGATES:
+        return checker.report("E0401", call.by.span, name=name)
+    method = FIELDS.get(call.function.names)
+    if method is not None and method.called:
+        return _called_path(checker, call)
+    return _function(checker, call, unit)
+
+
+def _called_path(checker: Checker, call: Call) -> Typed | None:
+    name, number = call.function.dotted, len(call.arguments)
+    if number != 1:
+        form = foreign_syntax.written(call.function.names)
+        return checker.report("E0206", call.span, name=name, expected=number_of_arguments(1), number=number, form=form)
+    key = checker.check(call.arguments[0])
+    if key is None or not check_key(checker, call.arguments[0].span, key):
+        return None
+    return check_called_path(checker, call.function, FIELDS[call.function.names], key)
+
+
+def _function(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
+    name, number = call.function.dotted, len(call.arguments)
+    function = FUNCTIONS.get(name)
+    if function is None:
+        given = ", ".join(map(checker.source, call.arguments)) or "..."
+        suggestion = foreign_syntax.call(call.function.names, (*FUNCTIONS, "node.taints.has"), given)
+        return checker.report("E0205", call.function.span, name=name, suggestion=suggestion)
+    if number < function.least or (function.most is not None and number > function.most):
+        variant = "pair" if name in {"min", "max"} and number > 1 else ""
+        form = f"{name}({function.form})"
+        return checker.report(
+            "E0206", call.span, variant, name=name, expected=function.expected, number=number, form=form
+        )
+    return function.rule(checker, call, unit)

@@ -1,0 +1,406 @@
+"""The reference: the value of a program for one node, in plain Python.
+
+It shares nothing with the array kernels, which the laws compare it to: numbers are read by Decimal, patterns matched by
+the set of places reached, versions ordered by parts. A missing value and an unknown condition are both None inside. It
+also serves where one node is asked about: constants, changes of a single row, the weight of one placed pod.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import weakref
+import zoneinfo
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final, Protocol, TypeAlias, cast
+
+from policysched.language.ir.graph import (
+    AGGREGATES,
+    MAX_PARTS,
+    MAX_TEXT,
+    TALLIES,
+    Constant,
+    Input,
+    Op,
+    Program,
+    Typed,
+    steps,
+)
+from policysched.language.ir.names import RESOURCE_NAMES
+from policysched.language.ir.types import Kind
+
+Scalar: TypeAlias = str | float | bool | tuple[Any, ...] | None
+
+
+class ScalarFrame(Protocol):
+    """One node and one pod, for the interpreter; on a placed pod, that pod and its node."""
+
+    @property
+    def feasible(self) -> Sequence[ScalarFrame]:
+        """The feasible nodes, this one included if it is one."""
+
+    @property
+    def now(self) -> float:
+        """The time in seconds since 1970, UTC."""
+
+    @property
+    def nodes(self) -> Sequence[ScalarFrame]:
+        """All nodes, this one included."""
+
+    @property
+    def pods(self) -> Sequence[ScalarFrame]:
+        """The pods placed on this node. They answer `peer.` and, like their node's frame, everything else."""
+
+    def value(self, item: Input) -> str | float | bool | None:
+        """Return an input; None where it is missing."""
+
+
+# What reads nothing asks no frame.
+_NO_FRAME: Final = cast("ScalarFrame", None)
+# What graphs that read nothing come to.
+_CONSTANTS: Final[weakref.WeakKeyDictionary[Typed, Scalar]] = weakref.WeakKeyDictionary()
+# What was made of other rows, by the operation and the domain.
+Kept: TypeAlias = dict[tuple[Typed, Hashable], Scalar]
+
+
+class Unknown(enum.Enum):
+    """The third value of a condition."""
+
+    UNKNOWN = "unknown"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+
+
+def interpret(program: Program, frame: ScalarFrame) -> Scalar | Unknown:
+    """Return a program's value for one node: None where it is missing, UNKNOWN for a condition that is."""
+    value = evaluate(program.root, frame)
+    return UNKNOWN if value is None and program.type.kind is Kind.BOOL else value
+
+
+def weigh(node: Typed, peer: ScalarFrame) -> float:
+    """Return what one placed pod adds to a tally (`node.pods.*`); a pod without a value adds 0.
+
+    Args:
+        node: A node of a program's graph whose operation is one of `TALLIES`.
+        peer: The placed pod; of its node it is asked only what the tally reads.
+    """
+    value = evaluate(node.inner[0], peer)
+    return float(value) if isinstance(value, bool | float) else 0.0
+
+
+def constant_value(node: Typed) -> Constant:
+    """Return the value of a graph that reads nothing; no part of it is evaluated twice, however many texts share it."""
+    if node.inputs or not node.local:
+        return None
+    waiting = [node]
+    while waiting:
+        one = waiting[-1]
+        parts = [part for part in one.args if part not in _CONSTANTS]
+        waiting += parts
+        if not parts:
+            waiting.pop()
+            _CONSTANTS[one] = _operate(one, [_CONSTANTS[part] for part in one.args], _NO_FRAME, {})
+    return cast("Constant", _CONSTANTS[node])
+
+
+def evaluate(root: Typed, frame: ScalarFrame) -> Scalar:
+    """Return the value of a graph, None where it is missing or unknown."""
+    return _evaluate(root, frame, {})
+
+
+def _evaluate(root: Typed, frame: ScalarFrame, kept: Kept) -> Scalar:
+    values: dict[Typed, Scalar] = {}
+    for node in steps(root):
+        values[node] = _operate(node, [values[arg] for arg in node.args], frame, kept)
+    return values[root]
+
+
+def _operate(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: Kept) -> Scalar:
+    if node.op == Op.CONSTANT:
+        return cast("Scalar", node.data)
+    if node.op in {Op.INPUT, Op.KEYED}:
+        return _read(node, args, frame)
+    if node.op in _OVER_ROWS:
+        return _over_rows(node, args, frame, kept)
+    if node.op in TIMED:
+        return TIMED[node.op](frame.now, *cast("tuple[str, ...]", node.data))
+    if node.op in TOTAL:
+        return TOTAL[node.op](*args)
+    return None if None in args or _too_long(node, args) else _bounded(_strict(node)(*args))
+
+
+def _too_long(node: Typed, args: list[Scalar]) -> bool:
+    """Whether strings are longer than a function takes; where the type says that it cannot be, it is not asked."""
+    return node.op in TAKEN and node.type.optional and not TAKEN[node.op](*args)
+
+
+def _strict(node: Typed) -> Any:
+    meaning = STRICT[node.op]
+    if node.op in _ORDERINGS and node.args[0].type.kind is Kind.VERSION:
+        return lambda left, right: meaning(newer(left, right), 0)
+    return meaning
+
+
+_OVER_ROWS: Final = AGGREGATES | TALLIES | {Op.NORMALIZE}
+_ORDERINGS: Final = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
+_LARGEST: Final = float(2**1000)
+_LARGEST_METRIC: Final = float(2**64)
+
+
+def _bounded(value: Scalar) -> Scalar:
+    if not isinstance(value, float) or value != value:  # noqa: PLR0124 only NaN differs from itself
+        return None if isinstance(value, float) else value
+    return max(-_LARGEST, min(_LARGEST, value))
+
+
+def _read(node: Typed, args: list[Scalar], frame: ScalarFrame) -> Scalar:
+    item = cast("Input", node.data)
+    divisor = 1.0
+    if args:
+        key = args[0]
+        if not isinstance(key, str):
+            return None
+        item = Input(item.root, item.path, key)
+        if node.type.kind is Kind.QUANTITY and key in RESOURCE_NAMES:
+            item = Input(item.root, (*item.path, RESOURCE_NAMES[key]))
+            divisor = 1000.0 if key == "cpu" else 1.0
+    value = frame.value(item)
+    if node.type.kind is not Kind.QUANTITY or value is None:
+        return value
+    amount = float(value)
+    if math.isnan(amount) or (item.root == "metrics" and abs(amount) >= _LARGEST_METRIC):
+        return None
+    return amount / divisor
+
+
+def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: Kept) -> Scalar:
+    if node.op == Op.NORMALIZE:
+        return _normalize(node, args[0], frame, kept)
+    if node.op in TALLIES:
+        return _reduced(node, frame.pods, kept)
+    if None in args:
+        return None
+    place = (node, args[0] if args else None)
+    if place not in kept:
+        rows = [one for one in frame.nodes if [_evaluate(key, one, kept) for key in node.args] == args]
+        kept[place] = _reduced(node, rows, kept)
+    return kept[place]
+
+
+def _reduced(node: Typed, rows: Iterable[ScalarFrame], kept: Kept) -> Scalar:
+    values = [_evaluate(node.inner[0], one, kept) for one in rows]
+    return _bounded(REDUCED[node.op]([float(value) for value in values if isinstance(value, float) or value is True]))
+
+
+def _normalize(node: Typed, value: Scalar, frame: ScalarFrame, kept: Kept) -> Scalar:
+    place = (node, None)
+    if place not in kept:
+        others = [_evaluate(node.args[0], other, kept) for other in frame.feasible]
+        kept[place] = max((other for other in others if isinstance(other, float)), default=0.0)
+    largest = kept[place]
+    if not isinstance(value, float) or not isinstance(largest, float):
+        return None
+    return 100.0 * value / largest if largest > 0 else 0.0
+
+
+# What each operation means for plain values.
+_ALPHANUMERIC: Final = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-")
+
+
+def _and(*values: Scalar) -> Scalar:
+    if any(value is False for value in values):
+        return False
+    return None if None in values else True
+
+
+def _or(*values: Scalar) -> Scalar:
+    if any(value is True for value in values):
+        return True
+    return None if None in values else False
+
+
+def _equal(left: Scalar, right: Scalar) -> Scalar:
+    return left is not None and right is not None and left == right
+
+
+def _in(value: Scalar, items: Scalar) -> Scalar:
+    if value is None or items is None:
+        return False
+    return any(value == item for item in cast("Sequence[Scalar]", items))
+
+
+def _if(condition: Scalar, left: Scalar, right: Scalar) -> Scalar:
+    if condition is None:
+        return None
+    return left if condition else right
+
+
+TOTAL: Final[Mapping[str, Callable[..., Scalar]]] = {
+    Op.AND: _and,
+    Op.OR: _or,
+    Op.EQ: _equal,
+    Op.NE: lambda left, right: not _equal(left, right),
+    Op.IN: _in,
+    Op.NOT_IN: lambda value, items: not _in(value, items),
+    Op.DEFAULT: lambda value, fallback: fallback if value is None else value,
+    Op.HAS: lambda value: value is not None,
+    Op.IF: _if,
+    Op.ONLY: lambda condition, value: value if condition is True else None,
+}
+
+
+def _divide(left: float, right: float) -> Scalar:
+    return left / right if right else None
+
+
+def _number(text: str) -> Scalar:
+    sign, digits = (-1.0, text[1:]) if text.startswith("-") else (1.0, text)
+    parts = digits.split(".")
+    if len(parts) > 2 or not all(part and set(part) <= set("0123456789") for part in parts):
+        return None
+    value = float(Decimal(digits))
+    return sign * value if value < 2**64 else None
+
+
+def _is_number(text: str) -> bool:
+    return bool(text) and set(text) <= set("0123456789")
+
+
+def _version(text: str) -> Scalar:
+    """Return the canonical text of a version: no `v`, no zeros in front of numbers, no `.0` behind them."""
+    release, dash, pre = text.removeprefix("v").partition("-")
+    numbers, words = release.split("."), pre.split(".") if dash else []
+    if not all(map(_is_number, numbers)) or not all(word and set(word) <= _ALPHANUMERIC for word in words):
+        return None
+    while numbers[1:] and set(numbers[-1]) == {"0"}:
+        del numbers[-1]
+    written = [".".join(map(_without_zeros, numbers))]
+    if words:
+        written.append(".".join(_without_zeros(word) if _is_number(word) else word for word in words))
+    return "-".join(written)
+
+
+def _without_zeros(digits: str) -> str:
+    while len(digits) > 1 and digits[0] == "0":
+        digits = digits[1:]
+    return digits
+
+
+def newer(left: str, right: str) -> int:
+    """Return which of two canonical versions is the newer one: 1 the left, -1 the right, 0 neither."""
+    left_release, left_dash, left_pre = left.partition("-")
+    right_release, right_dash, right_pre = right.partition("-")
+    found = _newer_part(left_release.split("."), right_release.split("."))
+    if found or not (left_dash or right_dash):
+        return found
+    if not (left_dash and right_dash):
+        return -1 if left_dash else 1
+    return _newer_part(left_pre.split("."), right_pre.split("."))
+
+
+def _newer_part(left: Sequence[str], right: Sequence[str]) -> int:
+    for one, other in zip(left, right, strict=False):
+        if one == other:
+            continue
+        if _is_number(one) and _is_number(other):
+            return 1 if Decimal(one) > Decimal(other) else -1
+        if _is_number(one) or _is_number(other):
+            return -1 if _is_number(one) else 1
+        return 1 if one > other else -1
+    return (len(left) > len(right)) - (len(left) < len(right))
+
+
+def _glob(text: str, pattern: str) -> bool:
+    # Sets of places in the pattern, one bit a place: where a star stands, and where each character may stand.
+    steps = [wanted for wanted, before in zip(pattern, " " + pattern, strict=False) if (before, wanted) != ("*", "*")]
+    places: dict[str, int] = {"*": 0, "?": 0}
+    for place, wanted in enumerate(steps):
+        places[wanted] = places.get(wanted, 0) | 1 << place
+    stars, anything = places.pop("*"), places.pop("?")
+    # The places that the text read so far can have reached; no two stars follow each other.
+    reached = 1 | (stars & 1) << 1
+    for character in text:
+        moved = (reached & (places.get(character, 0) | anything)) << 1 | reached & stars
+        reached = moved | (moved & stars) << 1
+    return bool(reached >> len(steps) & 1)
+
+
+def _round(value: float) -> float:
+    whole = float(math.floor(value))
+    return whole + 1.0 if value - whole >= 0.5 else whole
+
+
+def _scale(value: float, low: float, high: float) -> Scalar:
+    if low == high:
+        return None
+    return max(0.0, min(100.0, 100.0 * (value - low) / (high - low)))
+
+
+def _shown(now: float, zone: str) -> datetime:
+    return datetime.fromtimestamp(now, zoneinfo.ZoneInfo(zone))
+
+
+def _clock(now: float, start: str, end: str, zone: str) -> bool:
+    time = f"{_shown(now, zone):%H:%M}"
+    if start < end:
+        return start <= time < end
+    return not end <= time < start
+
+
+TIMED: Final[Mapping[str, Callable[..., Scalar]]] = {
+    Op.CLOCK: _clock,
+    Op.HOUR: lambda now, zone: float(f"{_shown(now, zone):%H}"),
+    Op.WEEKDAY: lambda now, zone: ["mon", "tue", "wed", "thu", "fri", "sat", "sun"][_shown(now, zone).isoweekday() - 1],
+}
+
+
+def _mean(values: Sequence[float]) -> Scalar:
+    return math.fsum(values) / len(values) if values else None
+
+
+REDUCED: Final[Mapping[str, Callable[[Sequence[float]], Scalar]]] = {
+    Op.COUNT_NODES: lambda values: float(len(values)),
+    Op.COUNT_PODS: lambda values: float(len(values)),
+    Op.SUM_NODES: math.fsum,
+    Op.SUM_PODS: math.fsum,
+    Op.AVG_NODES: _mean,
+    Op.MIN_NODES: lambda values: min(values, default=None),
+    Op.MAX_NODES: lambda values: max(values, default=None),
+}
+# Which strings functions take; a longer one leaves the result missing where the type of that allows for it.
+TAKEN: Final[Mapping[str, Callable[..., bool]]] = {
+    Op.CONCAT: lambda *parts: sum(map(len, parts)) <= MAX_TEXT,
+    Op.GLOB: lambda text, pattern: max(len(text), len(pattern)) <= MAX_TEXT,
+    Op.NUMBER: lambda text: len(text) <= MAX_TEXT,
+    Op.VERSION: lambda text: len(text) <= MAX_TEXT,
+    Op.SPLIT: lambda text, separator: text.count(separator) < MAX_PARTS,
+}
+STRICT: Final[Mapping[str, Callable[..., Scalar]]] = {
+    Op.NOT: lambda value: not value,
+    Op.LT: lambda left, right: left < right,
+    Op.LE: lambda left, right: left <= right,
+    Op.GT: lambda left, right: left > right,
+    Op.GE: lambda left, right: left >= right,
+    Op.ADD: lambda left, right: left + right,
+    Op.SUBTRACT: lambda left, right: left - right,
+    Op.MULTIPLY: lambda left, right: left * right,
+    Op.DIVIDE: _divide,
+    Op.NEGATE: lambda value: -value,
+    Op.NUMBER: _number,
+    Op.VERSION: _version,
+    Op.STARTS_WITH: lambda text, part: text[: len(part)] == part,
+    Op.ENDS_WITH: lambda text, part: len(part) <= len(text) and text[len(text) - len(part) :] == part,
+    Op.CONTAINS: lambda text, part: text.find(part) >= 0,
+    Op.GLOB: _glob,
+    Op.CONCAT: lambda *parts: "".join(parts),
+    Op.SPLIT: lambda text, separator: tuple(text.split(separator)) if text else (),
+    Op.ABS: abs,
+    Op.ROUND: _round,
+    Op.CLAMP: lambda value, low, high: min(max(value, low), high),
+    Op.SCALE: _scale,
+    Op.LEAST: lambda *values: min(values),
+    Op.GREATEST: lambda *values: max(values),
+}
