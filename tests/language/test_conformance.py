@@ -29,7 +29,7 @@ from policysched.language import (
     interpret,
 )
 from policysched.language.evaluation.columns import run_program
-from policysched.language.functions.table import FUNCTIONS
+from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.types import FACTORS, SECONDS
 from policysched.language.syntax.grammar import TERMINALS
 from tests.language.frames import TableFrame, at_row

@@ -9,7 +9,7 @@ from lark import Lark
 from lark.exceptions import UnexpectedInput
 
 from policysched.language import Diagnostic, compile_expression, parse, reserved_names
-from policysched.language.functions.table import FUNCTIONS
+from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.names import Environment
 from policysched.language.ir.tree import Case, Keyword, Literal, Path
 from policysched.language.syntax.errors import OPERATORS, TERMINALS, VALUES

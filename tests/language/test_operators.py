@@ -52,7 +52,7 @@ def uses(root: Typed, frame: ScalarFrame) -> Iterator[Use]:
         node = waiting.pop()
         waiting += node.args
         gaps = tuple(evaluate(part, frame) is None for part in node.args)
-        yield node.op.value, tuple(str(part.type) for part in node.args), gaps
+        yield node.op, tuple(str(part.type) for part in node.args), gaps
 
 
 def _used(case: dict[str, Any], program: Program) -> Iterator[Use]:

@@ -46,7 +46,7 @@ def tallies_of(root: Typed) -> list[Typed]:
     while waiting:
         node = waiting.pop()
         if node not in found:
-            found[node] = node.op.value.startswith("node.pods.")
+            found[node] = node.op.startswith("node.pods.")
             waiting += [*node.args, *node.inner]
     return [node for node, is_tally in found.items() if is_tally]
 

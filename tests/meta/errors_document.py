@@ -18,7 +18,7 @@ Everything that `policysched check` and the status of a policy may say, by its c
 the same. An error keeps a policy from being used, a warning (`W…`) does not. Examples are parts of a policy's `spec`;
 each gets the code that it stands under and no other, and what is written instead gets none.
 
-This document is made of the explanations in `policysched/language/messages`; `{VARIABLE}=1 pytest
+This document is made of `policysched/language/messages/messages.toml`; `{VARIABLE}=1 pytest
 tests/meta/test_errors.py` writes it anew.
 """
 

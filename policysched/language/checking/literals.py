@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
 
-from policysched.language.functions.table import FUNCTIONS
+from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.tree import Call, Chain, Expr, Literal, LiteralKind, Negation
 from policysched.language.ir.types import FACTORS, SECONDS, Unit
 

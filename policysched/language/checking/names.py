@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.rules import Checker, number_of_arguments
-from policysched.language.functions.table import FUNCTIONS
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, Input, Op, Typed, make
 from policysched.language.ir.names import FIELDS, GROUPS, RESOURCE_NAMES, ROOTS, TALLIED, InputField, Names
 from policysched.language.ir.tree import Call, Path, Span

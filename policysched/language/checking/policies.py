@@ -13,7 +13,7 @@ from typing import Final
 
 from policysched.language.checking.compile import Compiled, Want, compile_expression
 from policysched.language.checking.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS, Cost, cost_of
-from policysched.language.functions.table import FUNCTIONS
+from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.graph import Program, Typed
 from policysched.language.ir.names import ROOTS, Environment
 from policysched.language.ir.tree import Span

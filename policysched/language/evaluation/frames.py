@@ -26,7 +26,7 @@ FIRST_OWN: Final = 1 << 30
 _LASTING: Final = 1 << 40
 
 
-class Strings(Protocol):
+class StringInterner(Protocol):
     """An interner, only read here: hashed by identity, weakly referred to; its codes stay for a generation."""
 
     @property
@@ -53,7 +53,7 @@ class FrameStrings:
 
     __slots__ = ("_codes", "_texts", "base")
 
-    def __init__(self, base: Strings) -> None:
+    def __init__(self, base: StringInterner) -> None:
         self.base = base
         self._codes: dict[str, int] = {}
         self._texts: list[str] = []

@@ -62,7 +62,7 @@ _NO_FRAME: Final = cast("ScalarFrame", None)
 # What graphs that read nothing come to.
 _CONSTANTS: Final[weakref.WeakKeyDictionary[Typed, Scalar]] = weakref.WeakKeyDictionary()
 # What was made of other rows, by the operation and the domain.
-Kept: TypeAlias = dict[tuple[Typed, Hashable], Scalar]
+_Kept: TypeAlias = dict[tuple[Typed, Hashable], Scalar]
 
 
 class Unknown(enum.Enum):
@@ -111,14 +111,14 @@ def evaluate(root: Typed, frame: ScalarFrame) -> Scalar:
     return _evaluate(root, frame, {})
 
 
-def _evaluate(root: Typed, frame: ScalarFrame, kept: Kept) -> Scalar:
+def _evaluate(root: Typed, frame: ScalarFrame, kept: _Kept) -> Scalar:
     values: dict[Typed, Scalar] = {}
     for node in steps(root):
         values[node] = _operate(node, [values[arg] for arg in node.args], frame, kept)
     return values[root]
 
 
-def _operate(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: Kept) -> Scalar:
+def _operate(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept) -> Scalar:
     if node.op == Op.CONSTANT:
         return cast("Scalar", node.data)
     if node.op in {Op.INPUT, Op.KEYED}:
@@ -176,7 +176,7 @@ def _read(node: Typed, args: list[Scalar], frame: ScalarFrame) -> Scalar:
     return amount / divisor
 
 
-def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: Kept) -> Scalar:
+def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept) -> Scalar:
     if node.op == Op.NORMALIZE:
         return _normalize(node, args[0], frame, kept)
     if node.op in TALLIES:
@@ -190,12 +190,12 @@ def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: Kept) 
     return kept[place]
 
 
-def _reduced(node: Typed, rows: Iterable[ScalarFrame], kept: Kept) -> Scalar:
+def _reduced(node: Typed, rows: Iterable[ScalarFrame], kept: _Kept) -> Scalar:
     values = [_evaluate(node.inner[0], one, kept) for one in rows]
     return _bounded(REDUCED[node.op]([float(value) for value in values if isinstance(value, float) or value is True]))
 
 
-def _normalize(node: Typed, value: Scalar, frame: ScalarFrame, kept: Kept) -> Scalar:
+def _normalize(node: Typed, value: Scalar, frame: ScalarFrame, kept: _Kept) -> Scalar:
     place = (node, None)
     if place not in kept:
         others = [_evaluate(node.args[0], other, kept) for other in frame.feasible]

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from policysched.language.evaluation.frames import Codes, FrameStrings, Mask, Strings
+from policysched.language.evaluation.frames import Codes, FrameStrings, Mask, StringInterner
 
 Array: TypeAlias = npt.NDArray[Any]
 _MOST_TABLES: Final = 256
@@ -68,7 +68,7 @@ class Lookup:
         found[own] = each_text(self._function, codes[own], strings, self._content)
         return found
 
-    def _known(self, codes: Codes, strings: Strings) -> Array:
+    def _known(self, codes: Codes, strings: StringInterner) -> Array:
         if len(self._values) <= len(strings):
             grown = self._empty(2 * len(strings) + 1)
             grown[: len(self._values) - 1] = self._values[:-1]
@@ -174,10 +174,10 @@ class Members:
         return found
 
 
-_TABLES: weakref.WeakKeyDictionary[Strings, Tables] = weakref.WeakKeyDictionary()
+_TABLES: weakref.WeakKeyDictionary[StringInterner, Tables] = weakref.WeakKeyDictionary()
 
 
-def tables_of(strings: Strings) -> Tables:
+def tables_of(strings: StringInterner) -> Tables:
     """Return the tables of an interner."""
     tables = _TABLES.get(strings)
     if tables is None or tables.generation != strings.generation:

@@ -14,7 +14,7 @@ from typing import Final
 
 from lark import Token
 
-from policysched.language.functions.table import FUNCTIONS
+from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.names import FIELDS, ROOTS
 from policysched.language.ir.tree import Span
 from policysched.language.ir.types import FACTORS, SECONDS

@@ -23,80 +23,27 @@ from policysched.language.ir.tree import Span
 STARTS: Final = ("expr", "case")
 TABLES: Final = "grammar.json"
 KEYWORDS: Final = frozenset({"and", "or", "not", "in", "by", "true", "false", "else", "missing"})
-VALUES: Final = frozenset(
-    {
-        "NAME",
-        "NUMBER",
-        "PERCENT",
-        "QUANTITY",
-        "DURATION",
-        "STRING",
-        "TRUE",
-        "FALSE",
-        "LPAR",
-        "LSQB",
-        "MINUS",
-        "NOT",
-        "NOT_SIGN",
-    }
-)
+VALUES: Final = frozenset({
+    "NAME", "NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE", "LPAR", "LSQB", "MINUS", "NOT",
+    "NOT_SIGN",
+})  # fmt: skip
 COMPARISONS: Final = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE", "IN"})
 OPERAND_ENDS: Final = frozenset(
     {"NAME", "NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE", "RPAR", "RSQB"}
 )
 OPERATORS: Final = COMPARISONS | {
-    "OR",
-    "OR_SIGN",
-    "AND",
-    "AND_SIGN",
-    "NOT",
-    "DEFAULT",
-    "PLUS",
-    "MINUS",
-    "STAR",
-    "SLASH",
-}
-# What users know the terminals by.
+    "OR", "OR_SIGN", "AND", "AND_SIGN", "NOT", "DEFAULT", "PLUS", "MINUS", "STAR", "SLASH",
+}  # fmt: skip
+# What users know the terminals by, in the order in which messages list them.
 TERMINALS: Final[Mapping[str, str]] = {
-    "$END": "the end",
-    "NAME": "a name",
-    "NUMBER": "a number",
-    "PERCENT": "a percentage",
-    "QUANTITY": "a quantity",
-    "DURATION": "a duration",
-    "STRING": "a string",
-    "TRUE": "`true`",
-    "FALSE": "`false`",
-    "ELSE": "`else`",
-    "MISSING": "`missing`",
-    "OR": "`or`",
-    "OR_SIGN": "`||`",
-    "AND": "`and`",
-    "AND_SIGN": "`&&`",
-    "NOT": "`not`",
-    "NOT_SIGN": "`!`",
-    "IN": "`in`",
-    "BY": "`by`",
-    "ARROW": "`→`",
-    "ARROW_SIGN": "`→`",
-    "EQ": "`==`",
-    "NE": "`!=`",
-    "LT": "`<`",
-    "LE": "`<=`",
-    "GT": "`>`",
-    "GE": "`>=`",
-    "DEFAULT": "`??`",
-    "PLUS": "`+`",
-    "MINUS": "`-`",
-    "STAR": "`*`",
-    "SLASH": "`/`",
-    "LPAR": "`(`",
-    "RPAR": "`)`",
-    "LSQB": "`[`",
-    "RSQB": "`]`",
-    "COMMA": "`,`",
+    "$END": "the end", "NAME": "a name", "NUMBER": "a number", "PERCENT": "a percentage", "QUANTITY": "a quantity",
+    "DURATION": "a duration", "STRING": "a string", "TRUE": "`true`", "FALSE": "`false`", "ELSE": "`else`",
+    "MISSING": "`missing`", "OR": "`or`", "OR_SIGN": "`||`", "AND": "`and`", "AND_SIGN": "`&&`", "NOT": "`not`",
+    "NOT_SIGN": "`!`", "IN": "`in`", "BY": "`by`", "ARROW": "`→`", "ARROW_SIGN": "`→`", "EQ": "`==`", "NE": "`!=`",
+    "LT": "`<`", "LE": "`<=`", "GT": "`>`", "GE": "`>=`", "DEFAULT": "`??`", "PLUS": "`+`", "MINUS": "`-`",
+    "STAR": "`*`", "SLASH": "`/`", "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "COMMA": "`,`",
     "DOT": "`.`",
-}
+}  # fmt: skip
 
 
 def grammar_text() -> str:
