@@ -21,8 +21,7 @@ from rich.table import Table
 
 from bench import workloads
 from policysched.app.profiles import default_profile
-from policysched.model.decode import decode_node
-from policysched.model.decode_storage import decode_stored
+from policysched.model.decode import decode_node, decode_stored
 from policysched.model.objects import Pod
 from policysched.schedule.engine import Engine
 from policysched.state.cluster import Cluster

@@ -25,13 +25,14 @@ from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.decode import (
+    SHAPES,
     decode_device_class,
     decode_namespace,
     decode_node,
     decode_pod,
+    decode_stored,
     decode_workload,
 )
-from policysched.model.decode_storage import SHAPES, decode_stored
 from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, Policy, decode_policy

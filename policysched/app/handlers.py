@@ -10,8 +10,7 @@ import msgspec
 
 from policysched.framework import Clock, Event
 from policysched.kube.client import KubeClient
-from policysched.kube.items import HasMetadata
-from policysched.kube.left_out import LeftOut
+from policysched.kube.items import HasMetadata, LeftOut
 from policysched.model.decode import ObjectError
 from policysched.model.objects import DeviceClass, Metadata, Namespace, Node, Pod, PodSpec, Stored, Workload
 from policysched.model.outline import shallow

@@ -18,8 +18,7 @@ from policysched.app.clock import SystemClock
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
-from policysched.kube.discovery import is_served
-from policysched.kube.listing import read_list
+from policysched.kube.listing import is_served, read_list
 from policysched.kube.transport import Transport
 from policysched.model.policy import API_VERSION, KIND, PLURAL
 

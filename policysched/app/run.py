@@ -36,13 +36,11 @@ from policysched.feeds.problems import FeedCounters
 from policysched.framework import MetricSource
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
-from policysched.kube.events import EventWriter
-from policysched.kube.items import OnBroken
-from policysched.kube.left_out import LeftOut
+from policysched.kube.events.writer import EventWriter
+from policysched.kube.items import LeftOut, OnBroken
 from policysched.kube.reflector import Reflector
 from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, POLICIES, STORED, WORKLOADS, Watched
-from policysched.kube.retry import Pacing, Retry
-from policysched.kube.transport import Transport
+from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
 from policysched.model.policy import KIND
 from policysched.schedule.reload import Reloader

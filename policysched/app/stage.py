@@ -22,7 +22,7 @@ from policysched.app.sandbox import new_sandbox, start, written_kubeconfig
 from policysched.errors import PolicyschedError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
-from policysched.model.decode_storage import SHAPES
+from policysched.model.decode import SHAPES
 from policysched.model.policy import KIND
 from policysched.sandbox import Sandbox
 

@@ -13,13 +13,22 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event
-from policysched.kube.events import EventWriter
+from policysched.kube.events.writer import EventWriter
 from policysched.kube.resources import POLICIES_PATH
-from policysched.kube.retry import Pacing, Retry, passes
-from policysched.kube.transport import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, UNREADABLE, Transport
+from policysched.kube.transport import (
+    JSON,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    UNREADABLE,
+    Pacing,
+    Retry,
+    Transport,
+    passes,
+)
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from policysched.model.outline import identity, shallow
-from policysched.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 
 STATUS_ATTEMPTS = 4
 

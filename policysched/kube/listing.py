@@ -1,8 +1,10 @@
-"""The whole list of one resource, page by page, and only if it can be one.
+"""List one resource, page by page, and say whether a server serves it.
 
 An answer of status 200 is no proof: a gateway may answer in the server's place, or mix up paths. A list has the
 resource's kind, a version and items; all its pages are of one version. Lists are asked for without a version: the API
 server then gives the newest state there is, from etcd or from a cache that has caught up.
+
+A path that is not found may be a gateway's word: what the server serves is asked of its discovery (`is_served`).
 
 Source: kubernetes.io/docs/reference/using-api/api-concepts (resourceVersion, the semantics of get and list).
 """
@@ -10,6 +12,7 @@ Source: kubernetes.io/docs/reference/using-api/api-concepts (resourceVersion, th
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -107,3 +110,48 @@ def _outline(answer: bytes) -> _Page | None:
 
 def _malformed(path: str, why: str) -> ApiError:
     return ApiError(0, "Malformed", f"the answer for {path} is no list: {why}")
+
+
+T = TypeVar("T")
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    group_version: str
+
+
+class _Group(msgspec.Struct):
+    versions: list[_Version]
+
+
+class _Groups(msgspec.Struct, tag_field="kind", tag="APIGroupList"):
+    groups: list[_Group]
+
+
+class _Resource(msgspec.Struct):
+    name: str
+
+
+class _Resources(msgspec.Struct, tag_field="kind", tag="APIResourceList"):
+    resources: list[_Resource]
+
+
+async def is_served(transport: Transport, path: str) -> bool:
+    """Tell whether a server says that it serves a path like `/apis/GROUP/VERSION/PLURAL`.
+
+    Raises:
+        ApiError: it does not say.
+        ConnectionProblemError: the credentials expired and cannot be renewed.
+    """
+    root, _, plural = path.rpartition("/")
+    groups = await _read_served(transport, "/apis", _Groups)
+    if root not in {f"/apis/{version.group_version}" for group in groups.groups for version in group.versions}:
+        return False
+    return any(one.name == plural for one in (await _read_served(transport, root, _Resources)).resources)
+
+
+async def _read_served(transport: Transport, path: str, shape: type[T]) -> T:
+    answer = await transport.request("GET", path)
+    try:
+        return msgspec.json.decode(answer, type=shape)
+    except msgspec.MsgspecError as error:
+        raise ApiError(0, "Malformed", f"the answer for {path} does not say what is served: {error}") from error

@@ -24,12 +24,10 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
-from policysched.kube.discovery import is_served
 from policysched.kube.items import PORTION, HasMetadata, Items, OnBroken, identify
-from policysched.kube.listing import is_older, read_list
+from policysched.kube.listing import is_older, is_served, read_list
 from policysched.kube.resources import Watched
-from policysched.kube.retry import Pacing, Retry
-from policysched.kube.transport import SILENT, Status, Transport
+from policysched.kube.transport import SILENT, Pacing, Retry, Status, Transport
 from policysched.model.decode import ObjectError
 from policysched.model.outline import members
 

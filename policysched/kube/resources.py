@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Generic, TypeVar
 
-from policysched.model.decode import decode, decode_device_class, decode_namespace, decode_node, decode_pod
-from policysched.model.decode_storage import decode_stored
+from policysched.model.decode import (
+    decode,
+    decode_device_class,
+    decode_namespace,
+    decode_node,
+    decode_pod,
+    decode_stored,
+)
 from policysched.model.objects import (
     DeviceClass,
     Pod,

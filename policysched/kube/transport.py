@@ -2,14 +2,15 @@
 
 Whatever goes wrong becomes an ApiError: the server's own Status, a body that is none (a proxy's page), or a lost
 connection (status 0). Nothing is repeated here but a request whose credentials had expired; who may repeat depends
-on what is asked.
+on what is asked, and pauses between attempts as `Retry` says.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 
 import aiohttp
@@ -214,3 +215,45 @@ def refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
         text = f"{response.url.origin()} answered {response.status} {reason} with {kind}, which is no Kubernetes Status"
         return ApiError(response.status, reason, text, retry_after)
     return ApiError(response.status, status.reason, status.message, status.retry_after or retry_after)
+
+
+FIRST = 1.0
+LONGEST = 30.0
+_MAX_DOUBLINGS = 10
+MOST_ASKED = 120.0
+"""The longest pause that a server can ask for: a watch must not stand still for hours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """Where randomness and waiting come from."""
+
+    random: Callable[[], float]
+    """Gives numbers from 0 to below 1."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+class Retry:
+    """The pauses of one loop.
+
+    Units: seconds.
+    """
+
+    def __init__(self, pacing: Pacing) -> None:
+        self._pacing = pacing
+        self.failures = 0
+
+    def reset(self) -> None:
+        """Start over after a success."""
+        self.failures = 0
+
+    async def pause(self, at_least: float = 0.0) -> None:
+        """Wait longer than the last time, and as long as a server asked for within limits."""
+        length = FIRST * 2.0 ** min(self.failures, _MAX_DOUBLINGS) * (1 + self._pacing.random() / 2)
+        self.failures += 1
+        await self._pacing.sleep(max(min(length, LONGEST), min(at_least, MOST_ASKED)))
+
+
+def passes(error: ApiError) -> bool:
+    """Tell whether the same request may succeed later: the server was busy, failing or out of reach."""
+    return error.status in (0, 429) or error.status >= 500

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from policysched.model.affinity import NodeSelector, NodeSelectorTerm
-from policysched.model.meta import Requirement
-from policysched.model.storage import PersistentVolume, VolumeNodeAffinity
-from policysched.model.volumes import AWSDisk, AzureDisk, GCEDisk, Volume
+from policysched.model.objects.affinity import NodeSelector, NodeSelectorTerm
+from policysched.model.objects.meta import Requirement
+from policysched.model.objects.storage import PersistentVolume, VolumeNodeAffinity
+from policysched.model.objects.volumes import AWSDisk, AzureDisk, GCEDisk, Volume
 
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"

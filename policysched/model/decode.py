@@ -1,9 +1,10 @@
 """Turn what the API server or a file gives, bytes or dicts, into the structs of the model.
 
-Knows the shapes, not where the bytes come from. An object is refused as a whole when a field has the wrong type
-or a quantity that scheduling reads is malformed: half an object would be scheduled on wrong numbers. On a second and
-slower attempt nulls are accepted as absence, because Go prints some empty lists that way, and what is nested too deep
-for the decoder is cut: no field that is read lies so deep, and API servers do store such `managedFields`.
+Volumes, claims and CSI objects among them. Knows the shapes, not where the bytes come from. An object is refused as a
+whole when a field has the wrong type or a quantity that scheduling reads is malformed: half an object would be
+scheduled on wrong numbers. On a second and slower attempt nulls are accepted as absence, because Go prints some empty
+lists that way, and what is nested too deep for the decoder is cut: no field that is read lies so deep, and API
+servers do store such `managedFields`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,14 @@ from policysched.errors import UsageError
 from policysched.model.objects import (
     Container,
     ContainerStatus,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
     DeviceClass,
     Namespace,
     Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
     Pod,
     PriorityClass,
     ReplicaSet,
@@ -30,6 +36,9 @@ from policysched.model.objects import (
     ResourceRequirements,
     Service,
     StatefulSet,
+    StorageClass,
+    Stored,
+    VolumeAttachment,
     Workload,
 )
 from policysched.model.outline import identity, shallow
@@ -253,3 +262,44 @@ def _requirement_lists(path: str, resources: ResourceRequirements | None) -> Lis
     if resources is not None:
         yield f"{path}.requests", resources.requests
         yield f"{path}.limits", resources.limits
+
+
+Raw = bytes | Mapping[str, Any]
+SHAPES: Final[Mapping[str, type[Stored]]] = {
+    "PersistentVolume": PersistentVolume,
+    "PersistentVolumeClaim": PersistentVolumeClaim,
+    "StorageClass": StorageClass,
+    "CSINode": CSINode,
+    "CSIDriver": CSIDriver,
+    "CSIStorageCapacity": CSIStorageCapacity,
+    "VolumeAttachment": VolumeAttachment,
+}
+"""The kinds, as objects name them."""
+
+
+def decode_stored(kind: str, raw: Raw) -> Stored:
+    """Decode an object of one of the kinds.
+
+    Raises:
+        ObjectError: it is malformed.
+    """
+    made = decode(SHAPES[kind], kind, raw)
+    for field, amount in _amounts(made):
+        try:
+            parse(amount)
+        except QuantityError as error:
+            metadata = made.metadata
+            key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+            raise ObjectError(kind, key, str(error), field) from error
+    return made
+
+
+def _amounts(made: Stored) -> list[tuple[str, str | int | float]]:
+    if isinstance(made, PersistentVolume):
+        return [(f"spec.capacity.{name}", amount) for name, amount in made.spec.capacity.items()]
+    if isinstance(made, PersistentVolumeClaim):
+        return [(f"spec.resources.requests.{name}", amount) for name, amount in made.spec.resources.requests.items()]
+    if isinstance(made, CSIStorageCapacity):
+        sizes = (("capacity", made.capacity), ("maximumVolumeSize", made.maximum_volume_size))
+        return [(field, amount) for field, amount in sizes if amount is not None]
+    return []

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from policysched.model.decode import ObjectError, decode_node, decode_pod, decode_priority_class, without_nulls
-from policysched.model.names import is_huge_page_resource, is_pod_level_resource
 from policysched.model.objects import PriorityClass
 from policysched.model.quantity import QuantityError, parse
 from policysched.model.requests import container_amounts
+from policysched.model.selection.names import is_huge_page_resource, is_pod_level_resource
 
 Object = dict[str, Any]
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from policysched.model.decode import ObjectError, decode
-from policysched.model.meta import LabelSelector, Metadata, Struct
+from policysched.model.objects.meta import LabelSelector, Metadata, Struct
 
 API_GROUP: Final = "policysched.io"
 API_VERSION: Final = "policysched.io/v1alpha1"

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from policysched.model import quantity
-from policysched.model.names import is_pod_level_resource, is_scalar_resource_name
 from policysched.model.objects import (
     Container,
     ContainerStatus,
@@ -26,6 +25,7 @@ from policysched.model.objects import (
     ResourceRequirements,
 )
 from policysched.model.quantity import ZERO, Quantity
+from policysched.model.selection.names import is_pod_level_resource, is_scalar_resource_name
 
 Amounts = dict[str, Quantity]
 """Exact amounts by resource name; rounding happens once, at the end."""

@@ -9,7 +9,7 @@ Source: plugins/helper/spread.go, v1.36.
 from __future__ import annotations
 
 from policysched.model.objects import LabelSelector, Pod, workload_owner
-from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector, match_labels
+from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, match_labels
 from policysched.state.workloads import Workloads
 
 

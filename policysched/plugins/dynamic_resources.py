@@ -30,9 +30,9 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
-from policysched.model.names import is_device_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_requests
+from policysched.model.selection.names import is_device_resource_name
 from policysched.plugins.arguments import SECOND, Arguments, PluginArguments, converted, nanoseconds, refusal
 from policysched.plugins.helper.bases import FinalScores, row_count
 from policysched.state.nodes import NodeTable

@@ -36,7 +36,7 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.model.objects import Pod
-from policysched.model.pod_affinity import AffinityTerm, Sort, pod_terms
+from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
 from policysched.plugins.helper.bases import ScoresInRange, levelled
 from policysched.plugins.inter_pod_affinity_hints import namespace_helps, node_helps, pod_helps
 from policysched.plugins.inter_pod_affinity_states import (

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from policysched.framework import Change, Cluster
 from policysched.model.objects import Pod
-from policysched.model.pod_affinity import AffinityTerm, Sort, pod_terms
+from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
 from policysched.plugins.helper.hints import leaves_a_place, nodes_of, pods_of, updates_itself
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from policysched.model.objects import Pod
-from policysched.model.pod_affinity import AffinityTerm
-from policysched.model.selectors import LabelMatcher
+from policysched.model.selection.pod_affinity import AffinityTerm
+from policysched.model.selection.selectors import LabelMatcher
 from policysched.state.anchors import Anchor, anchors_met, anchors_of_selector, demanded_labels
 from policysched.state.pods import PlacedPod
 from policysched.state.statements import Statements

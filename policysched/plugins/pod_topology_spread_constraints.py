@@ -14,7 +14,7 @@ from typing import Final
 
 from policysched.framework import Cluster
 from policysched.model.objects import Pod, TopologySpreadConstraint
-from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
 from policysched.plugins.default_selector import default_selector
 from policysched.state.anchors import anchors_of_selector
 from policysched.state.pods import PlacedPod

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Aspect, Cluster, Mask, Rows
-from policysched.model.node_selectors import NodeSelectorMatcher, required_nodes
 from policysched.model.objects import Pod, Taint, Toleration
-from policysched.model.taints import tolerates_all
+from policysched.model.selection.node_selectors import NodeSelectorMatcher, required_nodes
+from policysched.model.selection.taints import tolerates_all
 from policysched.plugins.helper.verdicts import Verdicts
 from policysched.plugins.nodes.node_selection import labels_test, selector_test
 from policysched.plugins.pod_topology_spread_constraints import Constraint

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from policysched.model.names import is_qualified_name
 from policysched.model.objects import TopologySpreadConstraint
+from policysched.model.selection.names import is_qualified_name
 from policysched.plugins.arguments import Arguments, PluginArguments, converted, refusal
 from policysched.plugins.pod_topology_spread import PodTopologySpread
 from policysched.plugins.pod_topology_spread_constraints import (

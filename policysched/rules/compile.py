@@ -20,10 +20,10 @@ from policysched.language.ir.graph import Program
 from policysched.language.ir.names import Environment
 from policysched.language.ir.tree import Span
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
-from policysched.model.names import is_label_name
 from policysched.model.objects import LabelSelector
 from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
-from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.model.selection.names import is_label_name
+from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
 from policysched.pausing import Pausing, finished
 from policysched.rules.compiled import CompiledFilter, CompiledPolicy, CompiledScore, compiled_filter, units_of
 from policysched.rules.metrics import declare, finding

@@ -11,7 +11,7 @@ from policysched.language.checking.costs import total_of
 from policysched.language.ir.graph import Input, Op, Program, Typed, make
 from policysched.language.ir.types import BOOL
 from policysched.model.policy import PolicySpec
-from policysched.model.selectors import LabelMatcher
+from policysched.model.selection.selectors import LabelMatcher
 
 RESOLVABLE = frozenset(("requested", "free", "pods"))
 """The fields of `node.` and `cluster.` that removing pods can change; all that is known of peers is one more."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import Aspect, Rows
 from policysched.language.ir.graph import Input
-from policysched.model.images import pod_images
+from policysched.model.needs import pod_images
 from policysched.model.objects import Pod
 from policysched.rules.metrics import MetricInput
 from policysched.state.cluster import Cluster

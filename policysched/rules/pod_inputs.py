@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from policysched.language.ir.graph import ANY_KEY, Input
-from policysched.model.images import pod_images
+from policysched.model.needs import pod_images
 from policysched.model.objects import OwnerReference, Pod
 from policysched.model.priority import pod_priority, qos_class
 from policysched.model.requests import incoming_requests

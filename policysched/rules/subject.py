@@ -11,9 +11,9 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from policysched.language.ir.graph import ANY_KEY, Input
-from policysched.model.images import pod_images
+from policysched.model.needs import pod_images
 from policysched.model.objects import Pod
-from policysched.model.timestamps import seconds_of
+from policysched.model.objects.meta import seconds_of
 from policysched.rules.pod_inputs import Scalar, amount, cluster_value, pod_value, requested, whole_map
 from policysched.state.ages import age
 from policysched.state.cluster import Cluster

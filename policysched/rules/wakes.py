@@ -22,7 +22,7 @@ from policysched.framework import Action, Aspect, Change, Cluster, Codes, Hint, 
 from policysched.language.evaluation.time_transitions import next_transition
 from policysched.language.ir.graph import TIME, Input, Typed
 from policysched.model.objects import Pod
-from policysched.model.timestamps import seconds_of
+from policysched.model.objects.meta import seconds_of
 from policysched.rules.compiled import CompiledFilter
 from policysched.rules.node_inputs import WELL_KNOWN_LABELS, aspects_read
 from policysched.rules.shared import Shared

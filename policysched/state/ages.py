@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.model.objects import Node
-from policysched.model.timestamps import seconds_of
+from policysched.model.objects.meta import seconds_of
 from policysched.state.columns import Column, ColumnSet
 from policysched.state.journal import Aspect, Journal
 from policysched.state.moment import Moment

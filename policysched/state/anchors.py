@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from policysched.model.selectors import LabelMatcher, Operator
+from policysched.model.selection.selectors import LabelMatcher, Operator
 
 Anchor = tuple[str | None, str | None, str | None]
 """A namespace, a label and its value; None stands for any."""

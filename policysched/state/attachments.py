@@ -21,7 +21,7 @@ from policysched.model.objects import (
     StorageClass,
     VolumeAttachment,
 )
-from policysched.model.storage import MIGRATED_PLUGINS
+from policysched.model.objects.storage import MIGRATED_PLUGINS
 from policysched.state.changes import Change
 from policysched.state.columns import Column, ColumnSet
 from policysched.state.csi_volumes import CountingError, CSIVolumeName, csi_volumes

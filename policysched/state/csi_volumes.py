@@ -21,7 +21,7 @@ from policysched.model.csi_translation import (
     translate_inline,
 )
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, Volume
-from policysched.model.storage import claim_name, class_of, is_made_for
+from policysched.model.objects.storage import claim_name, class_of, is_made_for
 from policysched.state.storage import Storage
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.features import declared_features
+from policysched.model.needs import declared_features
 from policysched.model.objects import Node, Taint
 from policysched.model.requests import Allocatable, allocatable
 from policysched.state.amounts import AmountTables

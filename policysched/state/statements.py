@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from policysched.model.objects import Pod
-from policysched.model.pod_affinity import AffinityTerm, Statement, statements
+from policysched.model.selection.pod_affinity import AffinityTerm, Statement, statements
 from policysched.state.anchors import Anchor, anchors_met, anchors_of_selector
 
 

@@ -24,7 +24,7 @@ from policysched.model.objects import (
     Stored,
     VolumeAttachment,
 )
-from policysched.model.storage import claim_name
+from policysched.model.objects.storage import claim_name
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.pods import PlacedPod, pod_id
 from policysched.state.volume_pool import VolumePool

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from policysched.model.objects import PersistentVolume
+from policysched.model.objects.storage import affinity_key, class_of
 from policysched.model.quantity import ZERO, Quantity, parse
-from policysched.model.storage import affinity_key, class_of
 
 Sized = tuple[int | Fraction, str]
 """A volume's size in bytes, and its name."""

@@ -12,8 +12,7 @@ from prometheus_client import CollectorRegistry
 from policysched.app import handlers
 from policysched.app.clock import SystemClock
 from policysched.app.profiles import default_profile
-from policysched.kube.left_out import LeftOut
-from policysched.model.affinity import NodeSelector, NodeSelectorTerm
+from policysched.kube.items import LeftOut
 from policysched.model.objects import (
     Affinity,
     LabelSelector,
@@ -26,7 +25,8 @@ from policysched.model.objects import (
     PodSpec,
     Requirement,
 )
-from policysched.model.storage import PersistentVolumeSpec, VolumeNodeAffinity
+from policysched.model.objects.affinity import NodeSelector, NodeSelectorTerm
+from policysched.model.objects.storage import PersistentVolumeSpec, VolumeNodeAffinity
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.tallies import Tally
 from tests.app.test_hostile_objects import fingerprint

@@ -18,7 +18,7 @@ from policysched.app.demo import decision_parts as demo_parts
 from policysched.cli.logs import LineFormatter
 from policysched.cli.output import say, say_error, say_json
 from policysched.framework import Event
-from policysched.kube.eventbody import NOTE_LIMIT, About, create_body
+from policysched.kube.events.bodies import NOTE_LIMIT, About, create_body
 from policysched.model.policy import decode_policy
 from policysched.rules.status import make_status
 from policysched.rules.store import PolicyStore

@@ -57,9 +57,9 @@ GOLD = {"namespaceSelector": {"matchLabels": {"tier": "gold"}}}
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pauses and time limits short."""
-    monkeypatch.setattr("policysched.kube.retry.FIRST", 0.01)
-    monkeypatch.setattr("policysched.kube.retry.LONGEST", 0.05)
-    monkeypatch.setattr("policysched.kube.retry.MOST_ASKED", 0.05)
+    monkeypatch.setattr("policysched.kube.transport.FIRST", 0.01)
+    monkeypatch.setattr("policysched.kube.transport.LONGEST", 0.05)
+    monkeypatch.setattr("policysched.kube.transport.MOST_ASKED", 0.05)
     monkeypatch.setattr("policysched.kube.reflector.ABSENT", 0.05)
     monkeypatch.setattr("policysched.kube.reflector.SILENCE", 0.5)
     monkeypatch.setattr("policysched.app.run.Transport", partial(Transport, timeout=0.5))

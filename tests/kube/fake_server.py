@@ -13,8 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from policysched.kube.connection import Connection
-from policysched.kube.retry import Pacing
-from policysched.kube.transport import Transport
+from policysched.kube.transport import Pacing, Transport
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 from policysched.framework import Event
-from policysched.kube.eventbody import NOTE_LIMIT, About, event_name, shorten
-from policysched.kube.events import TRIES, WORKERS
-from policysched.kube.eventseries import MEMORY, SeriesMemory
+from policysched.kube.events.bodies import MEMORY, NOTE_LIMIT, About, SeriesMemory, event_name, shorten
+from policysched.kube.events.writer import TRIES, WORKERS
 from policysched.model.objects import Metadata, Pod
 from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, reset
 from tests.kube.writing import (
@@ -247,7 +246,7 @@ async def test_worker_survives_what_nobody_expected(
 
     async with writing(kube) as tested:
         with monkeypatch.context() as patch:
-            patch.setattr("policysched.kube.events.create_body", broken)
+            patch.setattr("policysched.kube.events.writer.create_body", broken)
             for number in range(8):
                 tested.record(failed(f"note {number}"))
             await eventually(lambda: tested.counts.refused == 8)

@@ -17,7 +17,7 @@ import yaml
 from policysched.framework import ApiError, Event
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
-from policysched.kube.events import EventWriter
+from policysched.kube.events.writer import EventWriter
 from policysched.kube.reflector import Reflector
 from policysched.kube.resources import DEVICE_CLASSES, NODES, PODS, POLICIES, Watched
 from policysched.kube.transport import Transport

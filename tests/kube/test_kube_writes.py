@@ -4,9 +4,9 @@ import pytest
 
 from policysched.framework import ApiError, Client, Event
 from policysched.kube.client import KubeClient
-from policysched.kube.eventbody import About, event_name
+from policysched.kube.events.bodies import About, event_name
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
-from policysched.model.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
+from policysched.model.objects.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
 from tests.kube.fake_server import Answer, Kube, answer, refuse, reset
 from tests.kube.writing import (
     AT,

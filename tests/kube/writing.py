@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from policysched.framework import Event
 from policysched.kube.client import KubeClient
-from policysched.kube.events import EventWriter
+from policysched.kube.events.writer import EventWriter
 from policysched.model.objects import Metadata, Pod, PodSpec
 from tests.kube.fake_server import Answer, Kube, answer
 

@@ -9,7 +9,7 @@ import pytest
 
 from policysched.app.definition import policy_definition, policy_schema
 from policysched.language.syntax.parser import MAX_CHARACTERS
-from policysched.model.meta import LabelSelector
+from policysched.model.objects.meta import LabelSelector
 from policysched.model.policy import (
     API_GROUP,
     API_VERSION,

@@ -18,9 +18,17 @@ from policysched.model.csi_translation import (
     translate_affinity,
     translate_inline,
 )
-from policysched.model.decode_storage import decode_stored
+from policysched.model.decode import decode_stored
 from policysched.model.objects import PersistentVolume, Volume
-from policysched.model.volumes import AWSDisk, AzureDisk, AzureFile, CinderDisk, GCEDisk, PortworxDisk, VSphereDisk
+from policysched.model.objects.volumes import (
+    AWSDisk,
+    AzureDisk,
+    AzureFile,
+    CinderDisk,
+    GCEDisk,
+    PortworxDisk,
+    VSphereDisk,
+)
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"

@@ -17,7 +17,7 @@ from policysched.model.decode import (
     decode_workload,
     without_nulls,
 )
-from policysched.model.timestamps import seconds_of
+from policysched.model.objects.meta import seconds_of
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",

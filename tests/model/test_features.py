@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policysched.model.features import KNOWN_FEATURES, declared_features, required_features, satisfies
+from policysched.model.needs import KNOWN_FEATURES, declared_features, required_features, satisfies
 from tests.model.build import pod
 
 RESTART = "RestartAllContainersOnContainerExits"

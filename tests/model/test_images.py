@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.model.images import container_count, normalized_image_name, pod_images
+from policysched.model.needs import container_count, normalized_image_name, pod_images
 from tests.model.build import pod
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policysched.model.ports import HostPort, any_conflict, conflict, host_ports
+from policysched.model.needs import HostPort, any_conflict, conflict, host_ports
 from tests.model.build import pod
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from policysched.framework import Code, Status, unresolvable, unschedulable
 from policysched.model.objects import Node, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
 
 AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY = unschedulable("node(s) didn't match pod anti-affinity rules")

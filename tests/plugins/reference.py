@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from policysched.model.images import container_count, pod_images
-from policysched.model.names import is_scalar_resource_name
+from policysched.model.needs import container_count, pod_images
 from policysched.model.objects import Node, Pod
 from policysched.model.requests import allocatable, incoming_amount, incoming_requests, placed_nonzero, placed_requests
+from policysched.model.selection.names import is_scalar_resource_name
 from policysched.plugins.node_resources.hints import by_name
 from tests.build import MIB
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from policysched.model.node_selectors import required_nodes
 from policysched.model.objects import (
     LabelSelector,
     Node,
@@ -24,7 +23,8 @@ from policysched.model.objects import (
     TopologySpreadConstraint,
     Workload,
 )
-from policysched.model.taints import find_untolerated
+from policysched.model.selection.node_selectors import required_nodes
+from policysched.model.selection.taints import find_untolerated
 
 Labels = Mapping[str, str]
 HOSTNAME = "kubernetes.io/hostname"

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from policysched.framework import Cluster
-from policysched.model.decode_storage import decode_stored
+from policysched.model.decode import decode_stored
 from policysched.model.objects import (
     ClaimSource,
     CSIDriver,
@@ -23,7 +23,7 @@ from policysched.model.objects import (
     Volume,
     VolumeAttachment,
 )
-from policysched.model.volumes import EphemeralSource
+from policysched.model.objects.volumes import EphemeralSource
 from tests.build import cluster, pod
 
 Object = dict[str, Any]

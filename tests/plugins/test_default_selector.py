@@ -19,7 +19,7 @@ from policysched.model.objects import (
     Service,
     StatefulSet,
 )
-from policysched.model.selectors import LabelMatcher, compile_selector, match_labels
+from policysched.model.selection.selectors import LabelMatcher, compile_selector, match_labels
 from policysched.plugins.default_selector import default_selector
 from policysched.state.workloads import Workloads
 from tests.build import pod

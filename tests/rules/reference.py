@@ -8,12 +8,12 @@ from typing import Any
 
 from policysched.language.evaluation.scalar import ScalarFrame
 from policysched.language.ir.graph import Input
-from policysched.model.images import pod_images
 from policysched.model.metrics import MetricKey, Sample
+from policysched.model.needs import pod_images
 from policysched.model.objects import Node, OwnerReference, Pod
+from policysched.model.objects.meta import seconds_of
 from policysched.model.priority import pod_priority, qos_class
 from policysched.model.requests import allocatable, incoming_requests, placed_requests
-from policysched.model.timestamps import seconds_of
 from policysched.rules.metrics import MetricInput
 
 LABELS = {

@@ -25,7 +25,7 @@ from policysched.model.objects import (
     TopologySpreadConstraint,
     Volume,
 )
-from policysched.model.volumes import AWSDisk
+from policysched.model.objects.volumes import AWSDisk
 from policysched.schedule.classes import class_key
 from tests.build import pod
 

@@ -22,7 +22,7 @@ from policysched.app.profiles import default_profile
 from policysched.framework import Action, Change, Resource
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace, Pod
-from policysched.model.pod_affinity import pod_terms
+from policysched.model.selection.pod_affinity import pod_terms
 from policysched.plugins.inter_pod_affinity import InterPodAffinity
 from policysched.schedule.engine import Engine
 from policysched.state.cluster import Cluster

@@ -14,8 +14,7 @@ import pytest
 
 from policysched.app.profiles import default_profile
 from policysched.framework import Cluster
-from policysched.model.decode import decode_node, decode_pod
-from policysched.model.decode_storage import SHAPES, decode_stored
+from policysched.model.decode import SHAPES, decode_node, decode_pod, decode_stored
 from policysched.model.defaults import fill, priority_classes
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import Record, make_record

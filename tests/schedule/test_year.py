@@ -17,7 +17,7 @@ from typing import TypeGuard
 
 import pytest
 
-from policysched.model.remembered import Remembered
+from policysched.model.selection.remembered import Remembered
 from policysched.schedule import engine
 from policysched.state.interner import SPARE
 from tests.holdings import holdings

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from policysched.framework import Aspect, Cluster
 from policysched.model.objects import Node
-from policysched.model.timestamps import seconds_of
+from policysched.model.objects.meta import seconds_of
 from policysched.state.ages import age
 from policysched.state.moment import Moment
 from tests.build import node

@@ -8,12 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import Action
-from policysched.model.decode import ObjectError
-from policysched.model.decode_storage import SHAPES, decode_stored
+from policysched.model.decode import SHAPES, ObjectError, decode_stored
 from policysched.model.objects import ClaimSource, PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from policysched.model.objects.storage import PersistentVolumeStatus, class_of, is_fully_bound
+from policysched.model.objects.volumes import AWSDisk, EphemeralSource
 from policysched.model.quantity import ZERO, parse
-from policysched.model.storage import PersistentVolumeStatus, class_of, is_fully_bound
-from policysched.model.volumes import AWSDisk, EphemeralSource
 from policysched.state.storage import OutOfStepError, Storage
 from tests.build import cluster, node, pod
 

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Rows, Scores
-from policysched.model.names import is_scalar_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amount
+from policysched.model.selection.names import is_scalar_resource_name
 from policysched.plugins.node_resources.kept import Kept, Shared
 from policysched.state.amounts import WIDEST, Amounts, AmountTables, are_ordinary, at
 from policysched.state.int64_arrays import quotients

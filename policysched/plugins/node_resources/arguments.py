@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from policysched.model.names import is_qualified_name
+from policysched.model.selection.names import is_qualified_name
 from policysched.plugins.arguments import Arguments, Given, Int32, Int64, PluginArguments, converted, refusal
 from policysched.plugins.node_resources.allocation import CPU_AND_MEMORY, ResourceWeight, Strategy
 from policysched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation

@@ -25,9 +25,9 @@ from policysched.framework import (
     Scores,
     Status,
 )
-from policysched.model.names import is_extended_resource_name
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_requests
+from policysched.model.selection.names import is_extended_resource_name
 from policysched.plugins.helper.bases import FinalScores
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Rows, Scores
-from policysched.model.images import container_count, pod_images
+from policysched.model.needs import container_count, pod_images
 from policysched.model.objects import Pod
 from policysched.plugins.helper.bases import FinalScores, ScoresInRange, row_count
 from policysched.state.int64_arrays import from_floats

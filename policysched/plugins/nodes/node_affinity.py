@@ -34,7 +34,8 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.model import objects
-from policysched.model.node_selectors import (
+from policysched.model.objects import Node, NodeSelector, NodeSelectorTerm, Pod
+from policysched.model.selection.node_selectors import (
     NAME_FIELD,
     NodeSelectorMatcher,
     WeightedTerm,
@@ -43,8 +44,7 @@ from policysched.model.node_selectors import (
     preferred_terms,
     required_nodes,
 )
-from policysched.model.objects import Node, NodeSelector, NodeSelectorTerm, Pod
-from policysched.model.selectors import SelectorError
+from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Arguments, PluginArguments, converted, refusal
 from policysched.plugins.helper.bases import OwnRowOnly, row_count
 from policysched.plugins.helper.hints import nodes_of

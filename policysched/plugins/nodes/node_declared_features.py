@@ -26,7 +26,7 @@ from policysched.framework import (
     Status,
     unresolvable,
 )
-from policysched.model.features import required_features
+from policysched.model.needs import required_features
 from policysched.model.objects import Pod
 from policysched.plugins.helper.bases import OwnRowOnly
 from policysched.plugins.helper.hints import nodes_of, pods_of, updates_itself

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Mask, Rows
-from policysched.model.node_selectors import NAME_FIELD, FieldRequirement, NodeSelectorMatcher, NodeTerm
-from policysched.model.selectors import LabelRequirement, Operator, int64
+from policysched.model.selection.node_selectors import NAME_FIELD, FieldRequirement, NodeSelectorMatcher, NodeTerm
+from policysched.model.selection.selectors import LabelRequirement, Operator, int64
 from policysched.plugins.helper.bases import row_count
 from policysched.state.interner import MISSING
 from policysched.state.nodes import NodeTable

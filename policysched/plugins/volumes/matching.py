@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Mask
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim
+from policysched.model.objects.storage import class_of
 from policysched.model.quantity import ZERO, Quantity, parse
-from policysched.model.selectors import EVERYTHING, LabelMatcher, SelectorError, compile_selector
-from policysched.model.storage import class_of
+from policysched.model.selection.selectors import EVERYTHING, LabelMatcher, SelectorError, compile_selector
 from policysched.plugins.volumes.reach import Reach
 from policysched.state.volume_pool import capacity
 

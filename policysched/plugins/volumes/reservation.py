@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from policysched.framework import ApiError, BindingHandle, Cluster, Code, Status
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
-from policysched.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, ObjectReference, is_fully_bound
+from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, ObjectReference, is_fully_bound
 from policysched.plugins.volumes.matching import is_meant_for
 from policysched.plugins.volumes.reach import Reach
 from policysched.state.pods import pod_id

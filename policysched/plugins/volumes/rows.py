@@ -16,9 +16,9 @@ import numpy as np
 
 from policysched.framework import Cluster, Codes, Mask
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
+from policysched.model.objects.storage import NO_PROVISIONER, SELECTED_NODE, class_of
 from policysched.model.quantity import value
-from policysched.model.selectors import LabelMatcher
-from policysched.model.storage import NO_PROVISIONER, SELECTED_NODE, class_of
+from policysched.model.selection.selectors import LabelMatcher
 from policysched.plugins.helper.bases import codes_where
 from policysched.plugins.volumes.claims import Claims
 from policysched.plugins.volumes.matching import Match, match, selector_of, smallest_first

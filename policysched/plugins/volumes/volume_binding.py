@@ -29,8 +29,8 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.model.objects import CSIDriver, CSINode, CSIStorageCapacity, Pod, StorageClass
+from policysched.model.objects.storage import MIGRATED_PLUGINS
 from policysched.model.quantity import value
-from policysched.model.storage import MIGRATED_PLUGINS
 from policysched.plugins.arguments import Arguments, Int64, PluginArguments, converted, refusal
 from policysched.plugins.helper.bases import FinalScores, OwnRowOnly
 from policysched.plugins.volumes.claims import Claims, all_bound, claims_of, uses_claim

@@ -28,7 +28,7 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.model.objects import Pod, Volume
-from policysched.model.storage import READ_WRITE_ONCE_POD
+from policysched.model.objects.storage import READ_WRITE_ONCE_POD
 from policysched.plugins.helper.bases import OwnRowOnly, row_count
 from policysched.plugins.helper.hints import pods_of
 from policysched.plugins.volumes.claims import claim_missing, stated_claims, states_claim, stored_claim

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from policysched.framework import SKIP, Action, Change, Code, Narrow, Status, unresolvable
-from policysched.model.node_selectors import NodeSelectorMatcher, required_nodes
 from policysched.model.objects import (
     Affinity,
     Node,
@@ -20,7 +19,8 @@ from policysched.model.objects import (
     Requirement,
 )
 from policysched.model.objects import NodeAffinity as Wishes
-from policysched.model.selectors import SelectorError
+from policysched.model.selection.node_selectors import NodeSelectorMatcher, required_nodes
+from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.nodes.node_affinity import NodeAffinity
 from policysched.plugins.nodes.node_selection import selector_test
 from tests.build import cluster, node, pod

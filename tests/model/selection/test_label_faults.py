@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.model.label_faults import invalid, key_faults, requirement_fault, value_faults
-from policysched.model.names import is_label_value, is_qualified_name
 from policysched.model.objects import LabelSelector, Requirement
-from policysched.model.selectors import SelectorError, compile_selector, requirement
+from policysched.model.selection.names import (
+    invalid,
+    is_label_value,
+    is_qualified_name,
+    key_faults,
+    requirement_fault,
+    value_faults,
+)
+from policysched.model.selection.selectors import SelectorError, compile_selector, requirement
 
 NAME = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "

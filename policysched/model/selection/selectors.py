@@ -1,7 +1,7 @@
 """Label selectors, compiled: one requirement on one label, and conjunctions of them.
 
-Knows labels only; selectors of nodes build on it in `policysched.model.node_selectors`. A requirement answers for
-one value of its label (`admits`), so that a column holds one answer per distinct value instead of one per object.
+Knows labels only; selectors of nodes build on it in `node_selectors`. A requirement answers for one value of its
+label (`admits`), so that a column holds one answer per distinct value instead of one per object.
 
 Source: apimachinery/pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector), v0.36.
 """
@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, assert_never
 
-from policysched.model.label_faults import invalid, requirement_fault
-from policysched.model.names import is_label_value, is_qualified_name
 from policysched.model.objects import LabelSelector, Requirement
+from policysched.model.selection.names import invalid, is_label_value, is_qualified_name, requirement_fault
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 

@@ -20,8 +20,8 @@ from policysched.model.objects import (
     PreferredSchedulingTerm,
     Requirement,
 )
-from policysched.model.remembered import Remembered
-from policysched.model.selectors import LabelRequirement, SelectorError, requirement
+from policysched.model.selection.remembered import Remembered
+from policysched.model.selection.selectors import LabelRequirement, SelectorError, requirement
 
 NAME_FIELD: Final = "metadata.name"
 NO_LABELS: Final[Mapping[str, str]] = {}

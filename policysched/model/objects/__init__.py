@@ -9,7 +9,7 @@ Source: k8s.io/api/core/v1/types.go, k8s.io/api/resource/v1, k8s.io/api/scheduli
 
 from __future__ import annotations
 
-from policysched.model.affinity import (
+from policysched.model.objects.affinity import (
     Affinity,
     NodeAffinity,
     NodeSelector,
@@ -21,7 +21,7 @@ from policysched.model.affinity import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
-from policysched.model.meta import (
+from policysched.model.objects.meta import (
     Amount,
     Int32,
     LabelSelector,
@@ -31,8 +31,8 @@ from policysched.model.meta import (
     ResourceList,
     Struct,
 )
-from policysched.model.nodes import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
-from policysched.model.pods import (
+from policysched.model.objects.nodes import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
+from policysched.model.objects.pods import (
     Container,
     ContainerPort,
     ContainerResourceClaim,
@@ -46,7 +46,7 @@ from policysched.model.pods import (
     RestartRule,
     SchedulingGate,
 )
-from policysched.model.storage import (
+from policysched.model.objects.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -56,8 +56,8 @@ from policysched.model.storage import (
     Stored,
     VolumeAttachment,
 )
-from policysched.model.volumes import ClaimSource, ImageSource, Volume
-from policysched.model.workloads import (
+from policysched.model.objects.volumes import ClaimSource, ImageSource, Volume
+from policysched.model.objects.workloads import (
     LabelsSpec,
     ReplicaSet,
     ReplicationController,

@@ -1,7 +1,7 @@
 """Events about pods, written behind the bindings by a few workers.
 
 What cannot be written is counted and said, never just dropped. While the server is out of reach or busy, events wait,
-up to a bound (see `eventqueue`). One that the server fails at goes behind the others, a few times. So many workers at
+up to a bound (see `queue`). One that the server fails at goes behind the others, a few times. So many workers at
 most, because bindings use the same server and decide how fast pods start.
 """
 
@@ -15,11 +15,9 @@ from typing import NamedTuple
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event
-from policysched.kube.eventbody import create_body, series_body
-from policysched.kube.eventqueue import MOST, MOST_BYTES, EventQueue
-from policysched.kube.eventseries import Entry, SeriesMemory
-from policysched.kube.retry import Pacing, Retry, passes
-from policysched.kube.transport import STRATEGIC_PATCH, Transport
+from policysched.kube.events.bodies import Entry, SeriesMemory, create_body, series_body
+from policysched.kube.events.queue import MOST, MOST_BYTES, EventQueue
+from policysched.kube.transport import STRATEGIC_PATCH, Pacing, Retry, Transport, passes
 
 log = logging.getLogger(__name__)
 WORKERS = 4

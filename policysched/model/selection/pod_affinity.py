@@ -17,8 +17,8 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from policysched.model.objects import Affinity, Pod, PodAffinity, PodAffinityTerm
-from policysched.model.remembered import Remembered
-from policysched.model.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.model.selection.remembered import Remembered
+from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 

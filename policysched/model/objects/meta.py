@@ -8,6 +8,8 @@ Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go, v0.36.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -62,3 +64,15 @@ class LabelSelector(Struct, frozen=True):
 
     match_labels: dict[str, str] = {}
     match_expressions: list[Requirement] = []
+
+
+@lru_cache(maxsize=65536)
+def seconds_of(timestamp: str | None) -> float | None:
+    """Give a timestamp in seconds since 1970, None where there is none or it is malformed; without a zone it is UTC."""
+    if not timestamp:
+        return None
+    try:
+        read = datetime.fromisoformat(timestamp)
+        return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None

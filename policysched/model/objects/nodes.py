@@ -8,7 +8,7 @@ Source: k8s.io/api/core/v1/types.go, v0.36.
 
 from __future__ import annotations
 
-from policysched.model.meta import Int64, Metadata, ResourceList, Struct
+from policysched.model.objects.meta import Int64, Metadata, ResourceList, Struct
 
 
 class Taint(Struct, frozen=True):

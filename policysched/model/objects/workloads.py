@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from policysched.model.meta import LabelSelector, Metadata, Struct
-from policysched.model.pods import Pod
+from policysched.model.objects.meta import LabelSelector, Metadata, Struct
+from policysched.model.objects.pods import Pod
 
 REPLICATION_CONTROLLER: Final = "ReplicationController"
 REPLICA_SET: Final = "ReplicaSet"

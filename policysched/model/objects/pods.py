@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
-from policysched.model.affinity import Affinity, Toleration, TopologySpreadConstraint
-from policysched.model.meta import Int32, Int64, Metadata, ResourceList, Struct
-from policysched.model.volumes import Volume
+from policysched.model.objects.affinity import Affinity, Toleration, TopologySpreadConstraint
+from policysched.model.objects.meta import Int32, Int64, Metadata, ResourceList, Struct
+from policysched.model.objects.volumes import Volume
 
 
 class ContainerPort(Struct, frozen=True):

@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from policysched.model.node_selectors import (
+from policysched.model.objects import NodeSelector
+from policysched.model.selection.node_selectors import (
     lenient_node_selector,
     node_selector,
     preferred_nodes,
     required_nodes,
 )
-from policysched.model.objects import NodeSelector
-from policysched.model.selectors import SelectorError
+from policysched.model.selection.selectors import SelectorError
 from tests.model.build import pod
 
 LABELS = {"zone": "a", "cores": "8"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.model.names import (
+from policysched.model.selection.names import (
     is_device_resource_name,
     is_extended_resource_name,
     is_label_name,

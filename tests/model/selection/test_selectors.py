@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from policysched.model.objects import LabelSelector, Requirement
-from policysched.model.selectors import (
+from policysched.model.selection.selectors import (
     EVERYTHING,
     NOTHING,
     SelectorError,

@@ -1,7 +1,6 @@
 """Where a pod may go or would like to go: node and pod affinity, spreading, tolerations.
 
-Only the shapes; what they mean is in `policysched.model.selectors`, `policysched.model.taints` and the
-plugins.
+Only the shapes; what they mean is in `policysched.model.selection` and the plugins.
 
 Source: k8s.io/api/core/v1/types.go, v0.36.
 """
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from policysched.model.meta import Int32, LabelSelector, Requirement, Struct
+from policysched.model.objects.meta import Int32, LabelSelector, Requirement, Struct
 
 
 class Toleration(Struct, frozen=True):

@@ -12,10 +12,10 @@ from typing import Final
 
 import msgspec
 
-from policysched.model.affinity import NodeSelector
-from policysched.model.meta import Int32, LabelSelector, Metadata, ResourceList, Struct
-from policysched.model.pods import Pod
-from policysched.model.volumes import (
+from policysched.model.objects.affinity import NodeSelector
+from policysched.model.objects.meta import Int32, LabelSelector, Metadata, ResourceList, Struct
+from policysched.model.objects.pods import Pod
+from policysched.model.objects.volumes import (
     AWSDisk,
     AzureDisk,
     AzureFile,

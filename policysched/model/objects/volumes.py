@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
-from policysched.model.meta import Int32, Struct
+from policysched.model.objects.meta import Int32, Struct
 
 
 class ClaimSource(Struct, frozen=True):

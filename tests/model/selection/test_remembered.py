@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policysched.model.objects import Pod
-from policysched.model.remembered import BYTES_PER_BYTE, KEPT_BYTES, Remembered
+from policysched.model.selection.remembered import BYTES_PER_BYTE, KEPT_BYTES, Remembered
 from tests.build import pod
 
 

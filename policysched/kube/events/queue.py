@@ -11,7 +11,7 @@ from collections import deque
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from policysched.kube.eventseries import Entry
+from policysched.kube.events.bodies import Entry
 
 MOST: Final = 16_384
 """How many entries may wait."""

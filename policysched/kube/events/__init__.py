@@ -1,0 +1,5 @@
+"""Events about pods, written behind the bindings so that they never delay one.
+
+Comes in: what is to be said of which pod. Goes out: requests to events.k8s.io/v1. `bodies` makes an event's bytes and
+knows which repeat an earlier one, `queue` is bounded in number and bytes, `writer` has a few workers and tries again.
+"""

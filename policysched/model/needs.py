@@ -1,0 +1,123 @@
+"""What a pod needs of a node beside amounts: host ports, images, and features of the kubelet.
+
+Knows pods only; the columns of ports in use and of images are kept in `policysched.state`. A port's address that is
+not given means every address, and a protocol that is not given means TCP. Images have the names that nodes report,
+features those that nodes declare.
+
+Source: pkg/scheduler/util/utils.go (GetHostPorts), kube-scheduler/framework/types.go (HostPortInfo),
+plugins/imagelocality/image_locality.go (normalizedImageName), component-helpers/nodedeclaredfeatures (features/),
+v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from policysched.model.objects import Container, ContainerPort, Pod
+
+ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
+
+
+class HostPort(NamedTuple):
+    """A port of the node that a pod takes; the address and the protocol are never empty."""
+
+    address: str
+    protocol: str
+    port: int
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """List the ports of the node that the pod takes, each once.
+
+    Restartable init containers run as long as the pod and count; the other init containers do not.
+    """
+    return tuple(dict.fromkeys(_normal(port) for one in _lasting(pod) for port in one.ports if port.host_port > 0))
+
+
+def conflict(wanted: HostPort, used: HostPort) -> bool:
+    """Tell whether two pods with these ports cannot share a node: same port, and addresses that meet."""
+    if (wanted.protocol, wanted.port) != (used.protocol, used.port):
+        return False
+    return ANY_ADDRESS in (wanted.address, used.address) or wanted.address == used.address
+
+
+def any_conflict(wanted: Iterable[HostPort], used: Iterable[HostPort]) -> bool:
+    """Tell whether any of the wanted ports is taken."""
+    taken: dict[tuple[str, int], list[HostPort]] = {}
+    for one in used:
+        taken.setdefault((one.protocol, one.port), []).append(one)
+    return any(conflict(port, other) for port in wanted for other in taken.get((port.protocol, port.port), ()))
+
+
+def _lasting(pod: Pod) -> Iterable[Container]:
+    yield from (one for one in pod.spec.init_containers if one.restart_policy == "Always")
+    yield from pod.spec.containers
+
+
+def _normal(port: ContainerPort) -> HostPort:
+    return HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
+
+
+def normalized_image_name(name: str) -> str:
+    """Add `:latest` to a reference that has neither tag nor digest."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def pod_images(pod: Pod) -> tuple[str, ...]:
+    """List the images of init containers, containers and image volumes; one used twice is listed twice."""
+    spec = pod.spec
+    references = [one.image for one in (*spec.init_containers, *spec.containers)]
+    references += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return tuple(normalized_image_name(reference) for reference in references)
+
+
+def container_count(pod: Pod) -> int:
+    """Count the containers by which a sum of image scores is scaled; image volumes do not count."""
+    return len(pod.spec.init_containers) + len(pod.spec.containers)
+
+
+RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_ON_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
+KNOWN_FEATURES: Final = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    RESTART_ALL_CONTAINERS,
+    USER_NAMESPACES_ON_HOST_NETWORK,
+)
+"""Every registered feature, sorted."""
+
+
+def required_features(pod: Pod) -> frozenset[str]:
+    """Infer from a pod's spec which features a node must declare to run it."""
+    spec = pod.spec
+    rules = (rule for one in (*spec.containers, *spec.init_containers) for rule in one.restart_policy_rules)
+    needed = set()
+    if any(rule.action == "RestartAllContainers" for rule in rules):
+        needed.add(RESTART_ALL_CONTAINERS)
+    if spec.host_network and spec.host_users is False:
+        needed.add(USER_NAMESPACES_ON_HOST_NETWORK)
+    return frozenset(needed)
+
+
+def declared_features(names: Iterable[str]) -> frozenset[str]:
+    """Keep those of a node's declared features that are known.
+
+    The list is merged with the sorted registry from left to right, so a name that stands out of order in
+    `status.declaredFeatures` is overlooked, as it is by kube-scheduler.
+    """
+    found = set()
+    position = 0
+    for name in names:
+        while position < len(KNOWN_FEATURES) and KNOWN_FEATURES[position] < name:
+            position += 1
+        if position < len(KNOWN_FEATURES) and KNOWN_FEATURES[position] == name:
+            found.add(name)
+            position += 1
+    return frozenset(found)
+
+
+def satisfies(declared: Iterable[str], required: frozenset[str]) -> bool:
+    """Tell whether a node with these `status.declaredFeatures` has all that is required."""
+    return not required or required <= declared_features(declared)
