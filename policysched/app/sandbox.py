@@ -23,7 +23,7 @@ from policysched.app.files import Document, load
 from policysched.errors import PolicyschedError, UsageError
 from policysched.model.policy import API_GROUP, PLURAL
 from policysched.sandbox import Sandbox, sandbox_nodes
-from policysched.sandbox.objects.errors import ApiError
+from policysched.sandbox.objects.errors import StatusError
 
 DEFAULT_NODES: Final = 3
 _ORDER: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "Node")
@@ -66,8 +66,8 @@ def fill(sandbox: Sandbox, documents: Sequence[Document]) -> None:
             continue
         try:
             sandbox.load([dict(one.object)])
-        except (ApiError, KeyError, TypeError, AttributeError) as error:
-            reason = error.args[0] if isinstance(error, ApiError | KeyError) else "the object is malformed"
+        except (StatusError, KeyError, TypeError, AttributeError) as error:
+            reason = error.args[0] if isinstance(error, StatusError | KeyError) else "the object is malformed"
             raise UsageError(f"{one.where}: {reason}") from error
 
 

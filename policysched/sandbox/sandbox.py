@@ -16,8 +16,8 @@ from policysched.sandbox.api.server import Server
 from policysched.sandbox.controllers.actors import Actors
 from policysched.sandbox.objects import Json
 from policysched.sandbox.storage import crds
-from policysched.sandbox.storage.cluster import Cluster
-from policysched.sandbox.storage.writes import Options, create
+from policysched.sandbox.storage.backend import Backend
+from policysched.sandbox.storage.writes import WriteOptions, create
 
 if TYPE_CHECKING:
     import random
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
     from aiohttp.web_protocol import RequestHandler
 
-    from policysched.sandbox.api.watch import Watch
-    from policysched.sandbox.objects.resources import Resource
+    from policysched.sandbox.api.watch import WatchStream
+    from policysched.sandbox.objects.resources import ApiResource
 
 _LARGEST_BODY = 3 * 1024 * 1024
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -58,13 +58,13 @@ class Sandbox:
         history: int = 20_000,
         kubelet_seconds: float | None = 0.05,
     ) -> None:
-        self._cluster = Cluster(now, random, history, first_version)
-        self._watches: set[Watch] = set()
+        self._backend = Backend(now, random, history, first_version)
+        self._watches: set[WatchStream] = set()
         self._runner: web.ServerRunner | None = None
         self._site: web.TCPSite | None = None
-        self._actors = Actors(self._cluster, kubelet_seconds)
+        self._actors = Actors(self._backend, kubelet_seconds)
         self.faults = Faults(self.close_watches)
-        crds.serve_definitions(self._cluster)
+        crds.serve_definitions(self._backend)
         self._furnish()
 
     def _furnish(self) -> None:
@@ -86,7 +86,7 @@ class Sandbox:
     @property
     def revision(self) -> int:
         """The version of the last change."""
-        return self._cluster.store.revision
+        return self._backend.store.revision
 
     def kubeconfig(self) -> Json:
         """Return a kubeconfig that points here."""
@@ -101,7 +101,7 @@ class Sandbox:
 
     async def start(self, port: int = 0) -> None:
         """Listen on loopback; port 0 takes a free one."""
-        server = Server(self._cluster, self.faults, self._watches)
+        server = Server(self._backend, self.faults, self._watches)
         handler = web.Server(server.handle, request_factory=_request, access_log=None)
         self._runner = web.ServerRunner(handler, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -124,7 +124,7 @@ class Sandbox:
 
     def forget_history(self) -> None:
         """Make every older version too old to watch from: the next such watch gets 410."""
-        self._cluster.store.forget()
+        self._backend.store.forget()
 
     def load(self, objects: Iterable[Json]) -> None:
         """Store objects as kubectl prints them, with the node and the status that they have.
@@ -142,13 +142,13 @@ class Sandbox:
         resource = self._of_kind(obj.get("kind", ""), obj.get("apiVersion", ""))
         metadata = dict(obj.get("metadata") or {})
         namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
-        if namespace and not self._cluster.store.get("namespaces", "", namespace):
+        if namespace and not self._backend.store.get("namespaces", "", namespace):
             self._load({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-        options = Options(field_validation="Ignore", loaded=True)
-        create(self._cluster, resource, namespace, _copied(obj | {"metadata": metadata}), options)
+        options = WriteOptions(field_validation="Ignore", loaded=True)
+        create(self._backend, resource, namespace, _copied(obj | {"metadata": metadata}), options)
 
-    def _of_kind(self, kind: str, api_version: str) -> Resource:
-        resource = self._cluster.registry.of_kind(kind, api_version)
+    def _of_kind(self, kind: str, api_version: str) -> ApiResource:
+        resource = self._backend.registry.of_kind(kind, api_version)
         if resource is None:
             raise KeyError(f"the sandbox serves no {kind} of {api_version}")
         return resource
@@ -156,7 +156,7 @@ class Sandbox:
     def objects(self, kind: str) -> list[Json]:
         """Return the present objects of a kind, by namespace and name; they must not be changed."""
         resource = self._of_kind(kind, "")
-        return [entry.object for entry in self._cluster.store.entries(resource.key)]
+        return [entry.object for entry in self._backend.store.entries(resource.key)]
 
 
 def _request(

@@ -15,7 +15,7 @@ from tests.e2e.waiting import until
 def overwrite(sandbox: Sandbox, kind: str, obj: Json) -> None:
     """Store an object as it stands, which no request can do."""
     key, metadata = {"Node": "nodes", "Pod": "pods"}[kind], obj["metadata"]
-    store = sandbox._cluster.store
+    store = sandbox._backend.store
     old = store.get(key, metadata.get("namespace", ""), metadata["name"])
     assert old is not None
     store.write(key, obj | {"metadata": old.object["metadata"] | metadata})

@@ -13,83 +13,83 @@ from policysched.sandbox.api.reading import encode_entry, selection
 from policysched.sandbox.api.requests import number
 from policysched.sandbox.objects import Json, decode, encode
 from policysched.sandbox.objects.decoding import StrictError, check_kind
-from policysched.sandbox.objects.errors import NOT_ALLOWED, ApiError, invalid, success, unreadable_patch, wrong
+from policysched.sandbox.objects.errors import NOT_ALLOWED, StatusError, invalid, success, unreadable_patch, wrong
 from policysched.sandbox.objects.patches import apply_patch, json_patch, merge_patch, strategic_patch
 from policysched.sandbox.objects.resources import PODS
 from policysched.sandbox.storage.binding import bind
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
-from policysched.sandbox.storage.store import Entry
+from policysched.sandbox.storage.store import Stored
 from policysched.sandbox.storage.subresources import evict, scale_of, scaled
-from policysched.sandbox.storage.writes import Options, create, fetch, update
+from policysched.sandbox.storage.writes import WriteOptions, create, fetch, update
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from policysched.sandbox.api.requests import Target
-    from policysched.sandbox.storage.cluster import Cluster
+    from policysched.sandbox.storage.backend import Backend
 
-Answer = tuple[int, Entry | Json]
+Answer = tuple[int, Stored | Json]
 _JSON, _MERGE = "application/json-patch+json", "application/merge-patch+json"
 _STRATEGIC, _APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 
 
-def options_of(query: Mapping[str, str]) -> Options:
+def options_of(query: Mapping[str, str]) -> WriteOptions:
     """Read the options of a write."""
-    return Options(
+    return WriteOptions(
         dry_run=query.get("dryRun") == "All",
         field_validation=query.get("fieldValidation") or "Warn",
         manager=query.get("fieldManager", ""),
     )
 
 
-def post(cluster: Cluster, target: Target, body: Any, query: Mapping[str, str], options: Options) -> Answer:
+def post(backend: Backend, target: Target, body: Any, query: Mapping[str, str], options: WriteOptions) -> Answer:
     """Create an object, bind or evict a pod, or answer a review."""
     resource = target.resource
     if target.subresource == "binding" or resource.plural == "bindings":
         name = target.name or ((body or {}).get("metadata") or {}).get("name", "")
-        return 201, bind(cluster, target.namespace, name, body, dry_run=options.dry_run)
+        return 201, bind(backend, target.namespace, name, body, dry_run=options.dry_run)
     if target.subresource == "eviction":
         found = delete_options(query, (body or {}).get("deleteOptions"))
-        evict(cluster, target.namespace, target.name, found)
+        evict(backend, target.namespace, target.name, found)
         return 201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     if target.name:
-        raise ApiError(405, NOT_ALLOWED, details={})
+        raise StatusError(405, NOT_ALLOWED, details={})
     if resource.plural.endswith("reviews"):
         return 201, reviews.answer(resource, body or {})
-    return 201, create(cluster, resource, target.namespace, body, options)
+    return 201, create(backend, resource, target.namespace, body, options)
 
 
-def put(cluster: Cluster, target: Target, body: Any, options: Options) -> Answer:
+def put(backend: Backend, target: Target, body: Any, options: WriteOptions) -> Answer:
     """Replace an object, its status or its scale."""
-    old = fetch(cluster, target.resource, target.namespace, target.name)
-    return _replace(cluster, target, old, body, options)
+    old = fetch(backend, target.resource, target.namespace, target.name)
+    return _replace(backend, target, old, body, options)
 
 
-def _replace(cluster: Cluster, target: Target, old: Entry, body: Any, options: Options) -> Answer:
+def _replace(backend: Backend, target: Target, old: Stored, body: Any, options: WriteOptions) -> Answer:
     if target.subresource != "scale":
-        return 200, update(cluster, target.resource, old, body, target.subresource, options)
+        return 200, update(backend, target.resource, old, body, target.subresource, options)
     workload = scaled(target.resource, fresh(target, old), body or {})
-    entry = update(cluster, target.resource, old, workload, "", options)
+    entry = update(backend, target.resource, old, workload, "", options)
     return 200, scale_of(entry.object)
 
 
-def fresh(target: Target, entry: Entry) -> Json:
+def fresh(target: Target, entry: Stored) -> Json:
     """Copy an object, in the target's version, for changing."""
     copied: Json = decode(encode_entry(target.resource, entry))
     return copied
 
 
-def patch(cluster: Cluster, target: Target, body: Any, media: str, options: Options) -> Answer:
+def patch(backend: Backend, target: Target, body: Any, media: str, options: WriteOptions) -> Answer:
     """Patch an object, its status or its scale."""
     if media.partition(";")[0].strip() == _APPLY:
-        return _apply(cluster, target, body, options)
-    old = fetch(cluster, target.resource, target.namespace, target.name)
+        return _apply(backend, target, body, options)
+    old = fetch(backend, target.resource, target.namespace, target.name)
     before = scale_of(fresh(target, old)) if target.subresource == "scale" else fresh(target, old)
     patched = _patched(target, before, body, media)
     _same_uid(target, before, patched)
     shown = encode(patched) if options.field_validation == "Strict" else b""
     try:
-        return _replace(cluster, target, old, patched, options)
+        return _replace(backend, target, old, patched, options)
     except StrictError as error:
         raise unreadable_patch(shown.decode(), error.why) from error
 
@@ -100,22 +100,22 @@ def _same_uid(target: Target, before: Json, patched: Any) -> None:
         raise invalid(resource.group, resource.kind, target.name, [wrong("metadata.uid", uid, "field is immutable")])
 
 
-def _apply(cluster: Cluster, target: Target, body: Any, options: Options) -> Answer:
+def _apply(backend: Backend, target: Target, body: Any, options: WriteOptions) -> Answer:
     """Merge a manager's configuration into an object, or create the object from it."""
     applied = check_kind(target.resource, body)
-    present = cluster.store.get(target.resource.key, target.namespace, target.name)
+    present = backend.store.get(target.resource.key, target.namespace, target.name)
     if present is None and not target.subresource:
         made = decode(encode(applied))
         made["metadata"] = made["metadata"] | {"name": target.name}
-        code, entry = 201, create(cluster, target.resource, target.namespace, made, options)
+        code, entry = 201, create(backend, target.resource, target.namespace, made, options)
     else:
-        old = fetch(cluster, target.resource, target.namespace, target.name)
-        last = cluster.applied.get((old.object["metadata"]["uid"], options.manager), {})
+        old = fetch(backend, target.resource, target.namespace, target.name)
+        last = backend.applied.get((old.object["metadata"]["uid"], options.manager), {})
         merged = apply_patch(fresh(target, old), last, applied, target.resource.schema)
-        entry = update(cluster, target.resource, old, decode(encode(merged)), target.subresource, options)
+        entry = update(backend, target.resource, old, decode(encode(merged)), target.subresource, options)
         code = 200
     if not options.dry_run:
-        cluster.applied[entry.object["metadata"]["uid"], options.manager] = applied
+        backend.applied[entry.object["metadata"]["uid"], options.manager] = applied
     return code, entry
 
 
@@ -130,7 +130,7 @@ def _patched(target: Target, before: Json, body: Any, media: str) -> Any:
             return strategic_patch(before, body, schema)
     known = [_JSON, _MERGE] + ([] if target.resource.custom else [_STRATEGIC]) + [_APPLY]
     text = "the body of the request was in an unknown format - accepted media types include: "
-    raise ApiError(415, text + ", ".join(known))
+    raise StatusError(415, text + ", ".join(known))
 
 
 def delete_options(query: Mapping[str, str], body: Any) -> DeleteOptions:
@@ -152,21 +152,21 @@ def delete_options(query: Mapping[str, str], body: Any) -> DeleteOptions:
     )
 
 
-def remove(cluster: Cluster, target: Target, body: Any, query: Mapping[str, str]) -> Answer:
+def remove(backend: Backend, target: Target, body: Any, query: Mapping[str, str]) -> Answer:
     """Delete one object; a pod is answered as it was last, others with a Status when they are gone."""
-    entry = fetch(cluster, target.resource, target.namespace, target.name)
+    entry = fetch(backend, target.resource, target.namespace, target.name)
     resource = target.resource
-    last, is_gone = delete(cluster, resource, entry, delete_options(query, body))
+    last, is_gone = delete(backend, resource, entry, delete_options(query, body))
     if not is_gone or resource == PODS:
         return 200, last
     details = {"name": target.name} | ({"group": resource.group} if resource.group else {})
     return 200, success(details | {"kind": resource.plural, "uid": entry.object["metadata"]["uid"]})
 
 
-def remove_all(cluster: Cluster, target: Target, body: Any, query: Mapping[str, str]) -> list[Entry]:
+def remove_all(backend: Backend, target: Target, body: Any, query: Mapping[str, str]) -> list[Stored]:
     """Delete what a collection's request selects."""
     selects = selection(target, query)
-    entries = cluster.store.entries(target.resource.key, target.namespace)
+    entries = backend.store.entries(target.resource.key, target.namespace)
     chosen = [entry for entry in entries if selects is None or selects(entry.object)]
     options = delete_options(query, body)
-    return [delete(cluster, target.resource, entry, options)[0] for entry in chosen]
+    return [delete(backend, target.resource, entry, options)[0] for entry in chosen]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import NO_SUCH, ApiError
+from policysched.sandbox.objects.errors import NO_SUCH, StatusError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from policysched.sandbox.objects.resources import Registry, Resource
+    from policysched.sandbox.objects.resources import ApiResource, Registry
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _SUB_VERBS = {
@@ -57,7 +57,7 @@ def _version(registry: Registry, group: str, version: str) -> Json:
     return {"version": version, "resources": [_resource(row) for row in rows], "freshness": "Current"}
 
 
-def _resource(row: Resource) -> Json:
+def _resource(row: ApiResource) -> Json:
     found: Json = {
         "resource": row.plural,
         "responseKind": {"group": row.group, "version": row.version, "kind": row.kind},
@@ -73,7 +73,7 @@ def _resource(row: Resource) -> Json:
     return found | ({"subresources": subresources} if subresources else {})
 
 
-def _subresource(row: Resource, name: str) -> Json:
+def _subresource(row: ApiResource, name: str) -> Json:
     group, version, kind = _SUB_KINDS.get(name, (row.group, row.version, row.kind))
     verbs = _SUB_VERBS.get(name, ("get", "patch", "update"))
     response = {"group": group, "version": version, "kind": kind}
@@ -101,7 +101,7 @@ def group_of(registry: Registry, group: str) -> Json:
     """Describe one group."""
     versions = registry.groups().get(group)
     if not versions or not group:
-        raise ApiError(404, NO_SUCH, details={})
+        raise StatusError(404, NO_SUCH, details={})
     return {"kind": "APIGroup", "apiVersion": "v1"} | _group(group, versions)
 
 
@@ -109,13 +109,13 @@ def resource_list(registry: Registry, group: str, version: str) -> Json:
     """Describe the resources of one group and version in the plain form."""
     rows = [row for row in registry if (row.group, row.version) == (group, version)]
     if not rows:
-        raise ApiError(404, NO_SUCH, details={})
+        raise StatusError(404, NO_SUCH, details={})
     resources = [each for row in rows for each in _plain(row)]
     name = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources}
 
 
-def _plain(row: Resource) -> list[Json]:
+def _plain(row: ApiResource) -> list[Json]:
     found: Json = {"name": row.plural, "singularName": row.singular, "namespaced": row.namespaced}
     found |= {"kind": row.kind, "verbs": list(row.verbs)}
     if row.short_names:

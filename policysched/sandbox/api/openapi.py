@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 
 from policysched.sandbox.objects import Json, encode
-from policysched.sandbox.objects.errors import NO_SUCH, ApiError
+from policysched.sandbox.objects.errors import NO_SUCH, StatusError
 from policysched.sandbox.objects.fields import GO_TYPE, STRUCT
-from policysched.sandbox.objects.resources import Registry, Resource
+from policysched.sandbox.objects.resources import ApiResource, Registry
 
 _PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 # A protobuf of `swagger: "2.0"` and an info: kubectl wants the older document for files with a List, and
@@ -36,7 +36,7 @@ def document(registry: Registry, group: str, version: str) -> Json:
     """Describe one group and version."""
     rows = [row for row in registry if (row.group, row.version) == (group, version)]
     if not rows:
-        raise ApiError(404, NO_SUCH, details={})
+        raise StatusError(404, NO_SUCH, details={})
     schemas: dict[str, Json] = {}
     paths: dict[str, Json] = {}
     for row in rows:
@@ -50,11 +50,11 @@ def document(registry: Registry, group: str, version: str) -> Json:
     }
 
 
-def _gvk(row: Resource) -> Json:
+def _gvk(row: ApiResource) -> Json:
     return {"group": row.group, "kind": row.kind, "version": row.version}
 
 
-def _paths(row: Resource) -> dict[str, Json]:
+def _paths(row: ApiResource) -> dict[str, Json]:
     collection = row.path("{namespace}" if row.namespaced else "")
     one = row.path("{namespace}" if row.namespaced else "", "{name}")
     found = {collection: {"post": _operation(row, "post"), "get": _operation(row, "list")}}
@@ -65,7 +65,7 @@ def _paths(row: Resource) -> dict[str, Json]:
     return found
 
 
-def _operation(row: Resource, action: str) -> Json:
+def _operation(row: ApiResource, action: str) -> Json:
     reference = {"$ref": f"#/components/schemas/{_root_name(row)}"}
     found: Json = {
         "x-kubernetes-action": action,
@@ -83,13 +83,13 @@ def _operation(row: Resource, action: str) -> Json:
     return found
 
 
-def _root_name(row: Resource) -> str:
+def _root_name(row: ApiResource) -> str:
     if row.custom is None:
         return row.schema.get(STRUCT) or f"reviews.{row.kind}"
     return f"{'.'.join(reversed(row.group.split('.')))}.{row.version}.{row.kind}"
 
 
-def _add_root(schemas: dict[str, Json], row: Resource) -> None:
+def _add_root(schemas: dict[str, Json], row: ApiResource) -> None:
     name, found = _root_name(row), {"type": "object"} | row.schema
     _add(schemas, name, found)
     schemas[name] |= {"x-kubernetes-group-version-kind": [_gvk(row)]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from policysched.sandbox.objects.errors import ApiError
+from policysched.sandbox.objects.errors import StatusError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,5 +40,5 @@ def check_origin(headers: Mapping[str, str], port: int) -> None:
         raise _refused("Sec-Fetch-Site", site, port)
 
 
-def _refused(header: str, value: str, port: int) -> ApiError:
-    return ApiError(403, f"{header} {value[:200]!a} is refused: the sandbox answers programs at 127.0.0.1:{port}")
+def _refused(header: str, value: str, port: int) -> StatusError:
+    return StatusError(403, f"{header} {value[:200]!a} is refused: the sandbox answers programs at 127.0.0.1:{port}")

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 
 from policysched.sandbox.api.requests import flag, number
 from policysched.sandbox.api.tables import table, wants_table
-from policysched.sandbox.api.watch import Watch, WatchSpec, bookmark_line, event_line
+from policysched.sandbox.api.watch import WatchSpec, WatchStream, bookmark_line, event_line
 from policysched.sandbox.objects import Json, decode, encode
 from policysched.sandbox.objects.decoding import outward
-from policysched.sandbox.objects.errors import ApiError, Cause, failure, gone, invalid
+from policysched.sandbox.objects.errors import Cause, StatusError, failure, gone, invalid
 from policysched.sandbox.objects.selectors import field_predicate, label_predicate
-from policysched.sandbox.storage.store import Entry
+from policysched.sandbox.storage.store import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from policysched.sandbox.api.requests import Target
-    from policysched.sandbox.objects.resources import Resource
-    from policysched.sandbox.storage.cluster import Cluster
+    from policysched.sandbox.objects.resources import ApiResource
+    from policysched.sandbox.storage.backend import Backend
 
 _SNAPSHOTS = 16
 _TOO_OLD = (
@@ -40,7 +40,7 @@ _TOO_OLD = (
 class Page:
     """A part of a list: its entries, the list's version, the token of the rest and how many are left."""
 
-    entries: list[Entry]
+    entries: list[Stored]
     revision: int
     token: str = ""
     remaining: int | None = None
@@ -49,18 +49,18 @@ class Page:
 class Reader:
     """Reads of one sandbox."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._snapshots: OrderedDict[str, tuple[int, list[Entry]]] = OrderedDict()
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._snapshots: OrderedDict[str, tuple[int, list[Stored]]] = OrderedDict()
 
-    def one(self, resource: Resource, entry: Entry, accept: str = "", include: str = "Metadata") -> bytes:
+    def one(self, resource: ApiResource, entry: Stored, accept: str = "", include: str = "Metadata") -> bytes:
         """Encode an object, or a table with its row."""
         if wants_table(accept):
             return encode(self._table(resource, [entry], entry.revision, include))
         return encode_entry(resource, entry)
 
-    def _table(self, resource: Resource, entries: list[Entry], revision: int, include: str) -> Json:
-        found = table(resource, [entry.object for entry in entries], self._cluster.now(), include)
+    def _table(self, resource: ApiResource, entries: list[Stored], revision: int, include: str) -> Json:
+        found = table(resource, [entry.object for entry in entries], self._backend.now(), include)
         return found | {"metadata": {"resourceVersion": str(revision)}}
 
     def listed(self, target: Target, query: Mapping[str, str], accept: str) -> bytes:
@@ -84,10 +84,10 @@ class Reader:
         if token:
             name, start = _read_token(token)
             if name not in self._snapshots:
-                raise ApiError(410, _TOO_OLD, "Expired")
+                raise StatusError(410, _TOO_OLD, "Expired")
             revision, entries = self._snapshots[name]
         else:
-            start, revision = 0, self._cluster.store.revision
+            start, revision = 0, self._backend.store.revision
             self._check_version(query, target.resource)
             entries = self.selected(target, query)
             name = f"{revision}.{len(self._snapshots)}.{id(entries)}"
@@ -99,29 +99,29 @@ class Reader:
         rest = base64.urlsafe_b64encode(encode([name, end])).decode()
         return Page(entries[start:end], revision, rest, len(entries) - end if plain else None)
 
-    def _keep(self, name: str, revision: int, entries: list[Entry]) -> None:
+    def _keep(self, name: str, revision: int, entries: list[Stored]) -> None:
         self._snapshots[name] = revision, entries
         while len(self._snapshots) > _SNAPSHOTS:
             self._snapshots.popitem(last=False)
 
-    def _check_version(self, query: Mapping[str, str], resource: Resource) -> None:
-        asked, present = number(query, "resourceVersion"), self._cluster.store.revision
+    def _check_version(self, query: Mapping[str, str], resource: ApiResource) -> None:
+        asked, present = number(query, "resourceVersion"), self._backend.store.revision
         if asked > present:
             cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
             text = f"Timeout: Too large resource version: {asked}, current: {present}"
-            raise ApiError(504, text, details={"causes": [cause], "retryAfterSeconds": 1})
+            raise StatusError(504, text, details={"causes": [cause], "retryAfterSeconds": 1})
         if query.get("resourceVersionMatch") == "Exact" and asked < present:
-            raise gone(asked, self._cluster.store.oldest(resource.key))
+            raise gone(asked, self._backend.store.oldest(resource.key))
 
-    def selected(self, target: Target, query: Mapping[str, str]) -> list[Entry]:
+    def selected(self, target: Target, query: Mapping[str, str]) -> list[Stored]:
         """Return the present objects that a request selects."""
-        entries = self._cluster.store.entries(target.resource.key, target.namespace)
+        entries = self._backend.store.entries(target.resource.key, target.namespace)
         selects = selection(target, query)
         return entries if selects is None else [entry for entry in entries if selects(entry.object)]
 
-    def watch(self, target: Target, query: Mapping[str, str], accept: str) -> Watch:
+    def watch(self, target: Target, query: Mapping[str, str], accept: str) -> WatchStream:
         """Start a watch where the request says: from a version on, or with what there is."""
-        resource, store = target.resource, self._cluster.store
+        resource, store = target.resource, self._backend.store
         initial = flag(query, "sendInitialEvents")
         _check_watch_list(query, initial=initial)
         spec = self._spec(target, query, accept)
@@ -132,7 +132,7 @@ class Reader:
             since = since or store.revision
         present = self.selected(target, query) if everything else []
         events = [] if everything else store.since(resource.key, since)
-        watch = Watch(store, spec)
+        watch = WatchStream(store, spec)
         for entry in present:
             watch.push(spec.line("ADDED", entry, store.revision))
         if initial and spec.bookmark:
@@ -146,7 +146,7 @@ class Reader:
 
     def _spec(self, target: Target, query: Mapping[str, str], accept: str) -> WatchSpec:
         resource = target.resource
-        line: Callable[[str, Entry, int], bytes] = partial(_plain_line, resource)
+        line: Callable[[str, Stored, int], bytes] = partial(_plain_line, resource)
         if wants_table(accept):
             line = partial(self._table_line, resource, query.get("includeObject", "Metadata"))
         bookmark = partial(bookmark_line, resource.api_version, resource.kind)
@@ -157,14 +157,14 @@ class Reader:
             selects=selection(target, query),
             line=line,
             bookmark=bookmark if wanted and not wants_table(accept) else None,
-            seconds=float(number(query, "timeoutSeconds") or self._cluster.random.randint(1800, 3600)),
+            seconds=float(number(query, "timeoutSeconds") or self._backend.random.randint(1800, 3600)),
         )
 
-    def _table_line(self, resource: Resource, include: str, kind: str, entry: Entry, revision: int) -> bytes:
+    def _table_line(self, resource: ApiResource, include: str, kind: str, entry: Stored, revision: int) -> bytes:
         return event_line(kind, encode(self._table(resource, [entry], revision, include)))
 
 
-def _plain_line(resource: Resource, kind: str, entry: Entry, _: int) -> bytes:
+def _plain_line(resource: ApiResource, kind: str, entry: Stored, _: int) -> bytes:
     form = f"{kind} {resource.api_version}"
     line = entry.encodings.get(form)
     if line is None:
@@ -193,16 +193,16 @@ def _read_token(token: str) -> tuple[str, int]:
     try:
         name, start = decode(base64.urlsafe_b64decode(token))
     except ValueError as error:
-        raise ApiError(400, f"invalid continue token: continue key is not valid: {error}") from error
+        raise StatusError(400, f"invalid continue token: continue key is not valid: {error}") from error
     return name, start
 
 
-def encode_entry(resource: Resource, entry: Entry) -> bytes:
+def encode_entry(resource: ApiResource, entry: Stored) -> bytes:
     """Encode an object in a resource's version."""
     return entry.encoded(resource.api_version, outward(resource))
 
 
-def encode_item(resource: Resource, entry: Entry) -> bytes:
+def encode_item(resource: ApiResource, entry: Stored) -> bytes:
     """Encode an object as a list has it: built-in ones without kind and version."""
     if resource.custom is not None:
         return encode_entry(resource, entry)

@@ -13,12 +13,12 @@ import msgspec
 import yaml
 
 from policysched.sandbox.objects import decode, protobuf
-from policysched.sandbox.objects.errors import ApiError
+from policysched.sandbox.objects.errors import StatusError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from policysched.sandbox.objects.resources import Registry, Resource
+    from policysched.sandbox.objects.resources import ApiResource, Registry
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _FEW = 1000
@@ -29,7 +29,7 @@ _TRUE = frozenset({"true", "1", "True", "t"})
 class Target:
     """What a path points at; without a name it is the collection."""
 
-    resource: Resource
+    resource: ApiResource
     namespace: str = ""
     name: str = ""
     subresource: str = ""
@@ -66,16 +66,16 @@ def body_of(raw: bytes, content_type: str) -> Any:
     try:
         return _yaml(raw) if media.endswith("yaml") else decode(raw)
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ApiError(400, f"error decoding the request's body: {error}") from error
+        raise StatusError(400, f"error decoding the request's body: {error}") from error
     except RecursionError as error:
-        raise ApiError(400, "error decoding the request's body: exceeded max depth") from error
+        raise StatusError(400, "error decoding the request's body: exceeded max depth") from error
 
 
 def _yaml(raw: bytes) -> Any:
     """Decode YAML; no text holds more values than characters unless its aliases repeat them."""
     value = yaml.safe_load(raw)
     if _values(value, {}) > len(raw) + _FEW:
-        raise ApiError(400, "error decoding the request's body: yaml: document contains excessive aliasing")
+        raise StatusError(400, "error decoding the request's body: yaml: document contains excessive aliasing")
     return value
 
 
@@ -98,5 +98,5 @@ def number(query: Mapping[str, str], name: str) -> int:
     """Read a whole number of the query; absent is 0."""
     text = query.get(name, "") or "0"
     if not text.isdigit():
-        raise ApiError(400, f'strconv.ParseInt: parsing "{text}": invalid syntax')
+        raise StatusError(400, f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)

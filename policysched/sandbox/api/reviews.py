@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from policysched.sandbox.objects import Json
 
 if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import Resource
+    from policysched.sandbox.objects.resources import ApiResource
 
 USER = {"username": "sandbox", "groups": ["system:masters", "system:authenticated"]}
 _ANY = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
@@ -28,7 +28,7 @@ _STATUS: dict[str, Json] = {
 }
 
 
-def answer(resource: Resource, review: Json) -> Json:
+def answer(resource: ApiResource, review: Json) -> Json:
     """Answer a review."""
     return review | {
         "kind": resource.kind,

@@ -18,8 +18,8 @@ from policysched.sandbox.api.origins import check_origin
 from policysched.sandbox.api.reading import Reader
 from policysched.sandbox.api.requests import body_of, flag, target_of
 from policysched.sandbox.objects import Json, encode
-from policysched.sandbox.objects.errors import NO_SUCH, NOT_ALLOWED, ApiError, failure
-from policysched.sandbox.storage.store import Entry
+from policysched.sandbox.objects.errors import NO_SUCH, NOT_ALLOWED, StatusError, failure
+from policysched.sandbox.storage.store import Stored
 from policysched.sandbox.storage.subresources import scale_of
 from policysched.sandbox.storage.writes import fetch
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from policysched.sandbox.api.faults import Fault, Faults
     from policysched.sandbox.api.requests import Target
-    from policysched.sandbox.api.watch import Watch
-    from policysched.sandbox.storage.cluster import Cluster
-    from policysched.sandbox.storage.writes import Options
+    from policysched.sandbox.api.watch import WatchStream
+    from policysched.sandbox.storage.backend import Backend
+    from policysched.sandbox.storage.writes import WriteOptions
 
 _LOG = logging.getLogger(__name__)
 VERSION = {
@@ -50,17 +50,17 @@ _HEALTH = frozenset({"/healthz", "/readyz", "/livez"})
 class Server:
     """Answers requests for one sandbox."""
 
-    def __init__(self, cluster: Cluster, faults: Faults, watches: set[Watch]) -> None:
-        self._cluster = cluster
+    def __init__(self, backend: Backend, faults: Faults, watches: set[WatchStream]) -> None:
+        self._backend = backend
         self._faults = faults
         self._watches = watches
-        self._reader = Reader(cluster)
+        self._reader = Reader(backend)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, after the fault that is set for it, if any; a foreign page's is refused."""
         try:
             check_origin(request.headers, _port(request))
-        except ApiError as error:
+        except StatusError as error:
             return _json(encode(error.status), error.code)
         watch = flag(request.query, "watch")
         fault = self._faults.take(request.method, request.path_qs, watch=watch)
@@ -78,7 +78,7 @@ class Server:
     async def _guarded(self, request: web.BaseRequest, fault: Fault | None) -> web.StreamResponse:
         try:
             return await self._answer(request, fault)
-        except ApiError as error:
+        except StatusError as error:
             return _json(encode(error.status), error.code, error.headers)
         except RecursionError:
             return _json(encode(failure(400, "the object is nested too deep", "BadRequest")), 400)
@@ -90,7 +90,7 @@ class Server:
             return _json(encode(status), 500)
 
     async def _answer(self, request: web.BaseRequest, fault: Fault | None) -> web.StreamResponse:
-        target = target_of(self._cluster.registry, request.path)
+        target = target_of(self._backend.registry, request.path)
         if target is None:
             return self._document(request)
         if request.method != "GET":
@@ -103,9 +103,9 @@ class Server:
         accept, query = request.headers.get("Accept", ""), request.query
         if not target.name:
             if "list" not in target.resource.verbs:
-                raise ApiError(405, NOT_ALLOWED, details={})
+                raise StatusError(405, NOT_ALLOWED, details={})
             return self._reader.listed(target, query, accept)
-        entry = fetch(self._cluster, target.resource, target.namespace, target.name)
+        entry = fetch(self._backend, target.resource, target.namespace, target.name)
         if target.subresource == "scale":
             return encode(scale_of(entry.object))
         return self._reader.one(target.resource, entry, accept, query.get("includeObject", "Metadata"))
@@ -115,38 +115,38 @@ class Server:
         try:
             raw = await request.read()
         except web.HTTPRequestEntityTooLarge as error:
-            raise ApiError(413, "Request entity too large: limit is 3145728", "RequestEntityTooLarge") from error
+            raise StatusError(413, "Request entity too large: limit is 3145728", "RequestEntityTooLarge") from error
         body = body_of(raw, media)
         options = changes.options_of(request.query)
         code, found = self._changed(request, target, body, options)
         headers = {}
         if options.warnings:
             headers["Warning"] = ", ".join(f'299 - "{_quoted(text)}"' for text in options.warnings)
-        if isinstance(found, Entry):
+        if isinstance(found, Stored):
             return _json(self._reader.one(target.resource, found, request.headers.get("Accept", "")), code, headers)
         return _json(encode(found), code, headers)
 
     def _changed(
-        self, request: web.BaseRequest, target: Target, body: Any, options: Options
-    ) -> tuple[int, Entry | Json]:
+        self, request: web.BaseRequest, target: Target, body: Any, options: WriteOptions
+    ) -> tuple[int, Stored | Json]:
         match request.method:
             case "POST":
-                return changes.post(self._cluster, target, body, request.query, options)
+                return changes.post(self._backend, target, body, request.query, options)
             case "PUT" if target.name:
-                return changes.put(self._cluster, target, body, options)
+                return changes.put(self._backend, target, body, options)
             case "PATCH" if target.name:
                 media = request.headers.get("Content-Type", "")
-                return changes.patch(self._cluster, target, body, media, options)
+                return changes.patch(self._backend, target, body, media, options)
             case "DELETE" if target.name:
-                return changes.remove(self._cluster, target, body, request.query)
+                return changes.remove(self._backend, target, body, request.query)
             case "DELETE":
                 return 200, self._removed(target, body, request.query)
-        raise ApiError(405, NOT_ALLOWED, details={})
+        raise StatusError(405, NOT_ALLOWED, details={})
 
     def _removed(self, target: Target, body: Any, query: Mapping[str, str]) -> Json:
-        entries = changes.remove_all(self._cluster, target, body, query)
+        entries = changes.remove_all(self._backend, target, body, query)
         resource = target.resource
-        metadata = {"resourceVersion": str(self._cluster.store.revision)}
+        metadata = {"resourceVersion": str(self._backend.store.revision)}
         found = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
         return found | {"items": [entry.object for entry in entries]}
 
@@ -165,7 +165,7 @@ class Server:
         return response
 
     async def _send(
-        self, request: web.BaseRequest, response: web.StreamResponse, watch: Watch, fault: Fault | None
+        self, request: web.BaseRequest, response: web.StreamResponse, watch: WatchStream, fault: Fault | None
     ) -> None:
         left = fault.after if fault is not None and fault.action == "cut" else -1
         async with contextlib.aclosing(watch.lines()) as lines:
@@ -180,7 +180,7 @@ class Server:
 
     def _document(self, request: web.BaseRequest) -> web.Response:
         if request.method != "GET":
-            raise ApiError(404, NO_SUCH, details={})
+            raise StatusError(404, NO_SUCH, details={})
         path = request.path.rstrip("/")
         if path in _HEALTH or path.startswith(("/readyz/", "/livez/", "/healthz/")):
             return web.Response(text="ok")
@@ -194,7 +194,7 @@ class Server:
         return self._discovery(parts, request.headers.get("Accept", ""))
 
     def _openapi(self, parts: list[str]) -> Json:
-        registry = self._cluster.registry
+        registry = self._backend.registry
         match parts:
             case []:
                 return openapi.index(registry)
@@ -202,10 +202,10 @@ class Server:
                 return openapi.document(registry, "", version)
             case ["apis", group, version]:
                 return openapi.document(registry, group, version)
-        raise ApiError(404, NO_SUCH, details={})
+        raise StatusError(404, NO_SUCH, details={})
 
     def _discovery(self, parts: list[str], accept: str) -> web.Response:
-        registry = self._cluster.registry
+        registry = self._backend.registry
         match parts:
             case ["api" | "apis" as root] if discovery.wants_aggregated(accept):
                 found = encode(discovery.aggregated(registry, core=root == "api"))
@@ -220,7 +220,7 @@ class Server:
                 return _json(encode(discovery.group_of(registry, group)))
             case ["apis", group, version]:
                 return _json(encode(discovery.resource_list(registry, group, version)))
-        raise ApiError(404, NO_SUCH, details={})
+        raise StatusError(404, NO_SUCH, details={})
 
 
 def _quoted(text: str) -> str:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.resources import Resource
+from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.storage.subresources import selector_text
 
 # Kinds and their columns, each [+]TITLE[:TYPE][=SOURCE]; with + only `-o wide` shows it. A source is a path and what
@@ -104,7 +104,7 @@ def wants_table(accept: str) -> bool:
     return "as=Table" in accept
 
 
-def table(resource: Resource, objects: list[Json], now: datetime, include: str = "Metadata") -> Json:
+def table(resource: ApiResource, objects: list[Json], now: datetime, include: str = "Metadata") -> Json:
     """Build a table of objects."""
     columns = _columns(resource)
     definitions = [
@@ -129,7 +129,7 @@ def _shown(obj: Json, include: str) -> Json | None:
     return None if include == "None" else partial | {"metadata": obj["metadata"]}
 
 
-def _columns(resource: Resource) -> list[TableColumn]:
+def _columns(resource: ApiResource) -> list[TableColumn]:
     builtin = _builtin()
     if resource.custom is None:
         return builtin.get(resource.key, builtin["others"])

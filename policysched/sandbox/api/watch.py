@@ -16,7 +16,7 @@ from policysched.sandbox.objects import Json, encode
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from policysched.sandbox.storage.store import Entry, Event, Store
+    from policysched.sandbox.storage.store import ObjectStore, Stored, StoreEvent
 
 BOOKMARK_SECONDS = 60.0
 
@@ -31,15 +31,15 @@ class WatchSpec:
     key: str
     namespace: str
     selects: Callable[[Json], bool] | None
-    line: Callable[[str, Entry, int], bytes]
+    line: Callable[[str, Stored, int], bytes]
     bookmark: Callable[[int, bool], bytes] | None
     seconds: float
 
 
-class Watch:
+class WatchStream:
     """A stream of event lines for one client."""
 
-    def __init__(self, store: Store, spec: WatchSpec) -> None:
+    def __init__(self, store: ObjectStore, spec: WatchSpec) -> None:
         self._spec = spec
         self._store = store
         self._pending: deque[bytes] = deque()
@@ -47,7 +47,7 @@ class Watch:
         self._stop = store.listen(spec.key, self.offer)
         self.closed = False
 
-    def offer(self, event: Event) -> None:
+    def offer(self, event: StoreEvent) -> None:
         """Take a change of the store, if this client sees it."""
         seen = self._seen(event)
         if seen:
@@ -65,7 +65,7 @@ class Watch:
         self._stop = lambda: None
         self._wake.set()
 
-    def _inside(self, entry: Entry | None) -> bool:
+    def _inside(self, entry: Stored | None) -> bool:
         if entry is None:
             return False
         namespace, selects = self._spec.namespace, self._spec.selects
@@ -73,7 +73,7 @@ class Watch:
             return False
         return selects is None or selects(entry.object)
 
-    def _seen(self, event: Event) -> str:
+    def _seen(self, event: StoreEvent) -> str:
         """Name the event as this client sees it: an object that leaves its selection is deleted to it."""
         if event.type == "DELETED":
             return "DELETED" if self._inside(event.before) else ""
@@ -82,7 +82,7 @@ class Watch:
             return "MODIFIED" if before else "ADDED"
         return "DELETED" if before else ""
 
-    def _shown(self, seen: str, event: Event) -> Entry:
+    def _shown(self, seen: str, event: StoreEvent) -> Stored:
         left = seen == "DELETED" and event.type != "DELETED" and event.before is not None
         if not left or event.before is None:
             return event.entry

@@ -18,14 +18,14 @@ from policysched.sandbox.controllers.rollouts import Deployments
 from policysched.sandbox.storage.store import ANY
 
 if TYPE_CHECKING:
-    from policysched.sandbox.storage.cluster import Cluster
-    from policysched.sandbox.storage.store import Event
+    from policysched.sandbox.storage.backend import Backend
+    from policysched.sandbox.storage.store import StoreEvent
 
 
 class Actor(Protocol):
     """One of the parts: it hears, and later it works."""
 
-    def hear(self, event: Event) -> bool:
+    def hear(self, event: StoreEvent) -> bool:
         """Take note of a change; tells whether there is work now."""
 
     def work(self, most: int) -> bool:
@@ -38,17 +38,17 @@ _SLICE = 100
 class Actors:
     """All actors of one sandbox; without a step time they do nothing."""
 
-    def __init__(self, cluster: Cluster, seconds: float | None) -> None:
+    def __init__(self, backend: Backend, seconds: float | None) -> None:
         self._seconds = seconds
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._actors: list[Actor] = []
         if seconds is not None:
             kinds = (Kubelet, NodeLifecycle, Namespaces, Garbage, ReplicaSets, Deployments)
-            self._actors = [kind(cluster) for kind in kinds]
-            cluster.store.listen(ANY, self._heard)
+            self._actors = [kind(backend) for kind in kinds]
+            backend.store.listen(ANY, self._heard)
 
-    def _heard(self, event: Event) -> None:
+    def _heard(self, event: StoreEvent) -> None:
         for actor in self._actors:
             if actor.hear(event):
                 self._wake.set()

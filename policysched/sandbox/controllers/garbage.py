@@ -14,8 +14,8 @@ from policysched.sandbox.storage.deletion import DeleteOptions, delete
 from policysched.sandbox.storage.writes import store_update
 
 if TYPE_CHECKING:
-    from policysched.sandbox.storage.cluster import Cluster
-    from policysched.sandbox.storage.store import Entry, Event
+    from policysched.sandbox.storage.backend import Backend
+    from policysched.sandbox.storage.store import Stored, StoreEvent
 
 Place = tuple[str, tuple[str, str]]
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
@@ -24,13 +24,13 @@ _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 class Garbage:
     """Deletes dependents after, or with their finalizer before, their owner."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._backlog = Backlog()
         self._dependents: dict[str, set[Place]] = {}
         self._owners: dict[str, Place] = {}
 
-    def hear(self, event: Event) -> bool:
+    def hear(self, event: StoreEvent) -> bool:
         """Index the object's owners, and note owners that went or wait."""
         metadata, place = event.entry.object["metadata"], (event.key, event.entry.key)
         for reference in metadata.get("ownerReferences") or ():
@@ -75,34 +75,34 @@ class Garbage:
         if owner is not None and not self._dependents.get(uid):
             self._release(uid, owner, _FOREGROUND)
 
-    def _owner(self, uid: str) -> Entry | None:
+    def _owner(self, uid: str) -> Stored | None:
         place = self._owners.get(uid)
-        entry = self._cluster.store.get(place[0], *place[1]) if place else None
+        entry = self._backend.store.get(place[0], *place[1]) if place else None
         return entry if entry and entry.object["metadata"]["uid"] == uid else None
 
     def _delete(self, place: Place, uid: str) -> None:
-        entry = self._cluster.store.get(place[0], *place[1])
-        resource = self._cluster.registry.stored_as(place[0])
+        entry = self._backend.store.get(place[0], *place[1])
+        resource = self._backend.registry.stored_as(place[0])
         if entry is None or resource is None or not _owned(entry, uid):
             self._index(uid, place, add=False)
         elif not entry.object["metadata"].get("deletionTimestamp"):
-            delete(self._cluster, resource, entry, DeleteOptions(propagation="Background"))
+            delete(self._backend, resource, entry, DeleteOptions(propagation="Background"))
 
     def _disown(self, place: Place, uid: str) -> None:
-        entry = self._cluster.store.get(place[0], *place[1])
+        entry = self._backend.store.get(place[0], *place[1])
         if entry is not None and _owned(entry, uid):
             metadata = entry.object["metadata"]
             kept = [each for each in metadata["ownerReferences"] if each["uid"] != uid]
-            self._cluster.store.write(place[0], entry.object | {"metadata": metadata | {"ownerReferences": kept}})
+            self._backend.store.write(place[0], entry.object | {"metadata": metadata | {"ownerReferences": kept}})
 
-    def _release(self, uid: str, owner: Entry, finalizer: str) -> None:
+    def _release(self, uid: str, owner: Stored, finalizer: str) -> None:
         key, _ = self._owners.pop(uid)
-        resource = self._cluster.registry.stored_as(key)
+        resource = self._backend.registry.stored_as(key)
         metadata = dict(owner.object["metadata"])
         metadata["finalizers"] = [each for each in metadata["finalizers"] if each != finalizer]
         if resource is not None:
-            store_update(self._cluster, resource, owner.object | {"metadata": metadata})
+            store_update(self._backend, resource, owner.object | {"metadata": metadata})
 
 
-def _owned(entry: Entry, uid: str) -> bool:
+def _owned(entry: Stored, uid: str) -> bool:
     return any(each["uid"] == uid for each in entry.object["metadata"].get("ownerReferences") or ())

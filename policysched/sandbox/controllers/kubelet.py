@@ -14,8 +14,8 @@ from policysched.sandbox.storage.binding import with_condition
 
 if TYPE_CHECKING:
     from policysched.sandbox.controllers.backlog import Name
-    from policysched.sandbox.storage.cluster import Cluster
-    from policysched.sandbox.storage.store import Event
+    from policysched.sandbox.storage.backend import Backend
+    from policysched.sandbox.storage.store import StoreEvent
 
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
@@ -23,13 +23,13 @@ _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersR
 class Kubelet:
     """Runs and ends the pods of every node."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._backlog = Backlog()
         self._homeless: dict[str, set[Name]] = {}
         self._addresses = 0
 
-    def hear(self, event: Event) -> bool:
+    def hear(self, event: StoreEvent) -> bool:
         """Note pods that have a node and are new there or on their way out."""
         if event.key == "nodes" and event.type == "ADDED":
             return self._joined(event.entry.key[1])
@@ -54,7 +54,7 @@ class Kubelet:
         return self._backlog.work(most, self._look)
 
     def _look(self, name: Name) -> None:
-        entry = self._cluster.store.get("pods", *name)
+        entry = self._backend.store.get("pods", *name)
         if entry is None:
             return
         pod = entry.object
@@ -62,21 +62,21 @@ class Kubelet:
             self._end(pod)
             return
         node = pod["spec"].get("nodeName", "")
-        if self._cluster.store.get("nodes", "", node):
-            self._cluster.store.write("pods", pod | {"status": self._running(pod)})
+        if self._backend.store.get("nodes", "", node):
+            self._backend.store.write("pods", pod | {"status": self._running(pod)})
         else:
             self._homeless.setdefault(node, set()).add(name)
 
     def _end(self, pod: Json) -> None:
         metadata = pod["metadata"]
         if not metadata.get("finalizers"):
-            self._cluster.store.remove("pods", metadata["namespace"], metadata["name"])
+            self._backend.store.remove("pods", metadata["namespace"], metadata["name"])
         elif metadata.get("deletionGracePeriodSeconds"):
             ended = metadata | {"deletionGracePeriodSeconds": 0}
-            self._cluster.store.write("pods", pod | {"metadata": ended})
+            self._backend.store.write("pods", pod | {"metadata": ended})
 
     def _running(self, pod: Json) -> Json:
-        now, status = self._cluster.timestamp(), pod["status"]
+        now, status = self._backend.timestamp(), pod["status"]
         address = self._next_address()
         conditions = status.get("conditions")
         for kind in _CONDITIONS:

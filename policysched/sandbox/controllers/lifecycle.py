@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from policysched.sandbox.controllers.backlog import Backlog
 from policysched.sandbox.objects import Json
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
-from policysched.sandbox.storage.writes import Options, create
+from policysched.sandbox.storage.writes import WriteOptions, create
 
 if TYPE_CHECKING:
     from policysched.sandbox.controllers.backlog import Name
-    from policysched.sandbox.storage.cluster import Cluster
-    from policysched.sandbox.storage.store import Event
+    from policysched.sandbox.storage.backend import Backend
+    from policysched.sandbox.storage.store import StoreEvent
 
 _PREFIX = "node.kubernetes.io/"
 # condition, the status that taints, the taint's key
@@ -34,11 +34,11 @@ _OWN = frozenset(_PREFIX + name for *_, name in (*_TAINTS, ("", "", "unschedulab
 class NodeLifecycle:
     """Keeps the NoSchedule taints of nodes in step with their conditions and cordons."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._backlog = Backlog()
 
-    def hear(self, event: Event) -> bool:
+    def hear(self, event: StoreEvent) -> bool:
         """Note new and changed nodes."""
         return event.key == "nodes" and event.type != "DELETED" and self._backlog.add(event.entry.key)
 
@@ -47,20 +47,20 @@ class NodeLifecycle:
         return self._backlog.work(most, self._look)
 
     def _look(self, name: Name) -> None:
-        entry = self._cluster.store.get("nodes", *name)
+        entry = self._backend.store.get("nodes", *name)
         if entry is None:
             return
         node = entry.object
         if not node["status"].get("conditions"):
             node = node | {"status": node["status"] | {"conditions": [self._ready()]}}
-        taints = _taints(node, self._cluster.timestamp())
+        taints = _taints(node, self._backend.timestamp())
         spec = {key: value for key, value in node["spec"].items() if key != "taints"}
         node = node | {"spec": spec | ({"taints": taints} if taints else {})}
         if node != entry.object:
-            self._cluster.store.write("nodes", node)
+            self._backend.store.write("nodes", node)
 
     def _ready(self) -> Json:
-        now = self._cluster.timestamp()
+        now = self._backend.timestamp()
         said = {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
         return {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now} | said
 
@@ -85,12 +85,12 @@ def _is_own(taint: Json) -> bool:
 class Namespaces:
     """Gives new namespaces their default account and empties those that are deleted."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._backlog = Backlog()
         self._rechecked: set[str] = set()
 
-    def hear(self, event: Event) -> bool:
+    def hear(self, event: StoreEvent) -> bool:
         """Note new and ending namespaces, and what leaves an ending one."""
         if event.key == "namespaces":
             return event.type != "DELETED" and self._backlog.add(event.entry.key)
@@ -102,30 +102,30 @@ class Namespaces:
         return self._backlog.work(most, self._look)
 
     def _look(self, name: Name) -> None:
-        entry = self._cluster.store.get("namespaces", *name)
+        entry = self._backend.store.get("namespaces", *name)
         if entry is None:
             self._rechecked.discard(name[1])
         elif entry.object["metadata"].get("deletionTimestamp"):
             self._empty(name[1])
-        elif self._cluster.store.get("serviceaccounts", name[1], "default") is None:
+        elif self._backend.store.get("serviceaccounts", name[1], "default") is None:
             self._account(name[1])
 
     def _account(self, namespace: str) -> None:
-        resource = self._cluster.registry.stored_as("serviceaccounts")
+        resource = self._backend.registry.stored_as("serviceaccounts")
         if resource is not None:
             account = {"metadata": {"name": "default"}}
-            create(self._cluster, resource, namespace, account, Options(loaded=True))
+            create(self._backend, resource, namespace, account, WriteOptions(loaded=True))
 
     def _empty(self, namespace: str) -> None:
         self._rechecked.add(namespace)
         left = False
-        for key in self._cluster.store.resources():
-            resource = self._cluster.registry.stored_as(key)
+        for key in self._backend.store.resources():
+            resource = self._backend.registry.stored_as(key)
             if resource is None or not resource.namespaced:
                 continue
-            for entry in self._cluster.store.entries(key, namespace):
-                _, gone = delete(self._cluster, resource, entry, DeleteOptions())
+            for entry in self._backend.store.entries(key, namespace):
+                _, gone = delete(self._backend, resource, entry, DeleteOptions())
                 left = left or not gone
         if not left:
             self._rechecked.discard(namespace)
-            self._cluster.store.remove("namespaces", "", namespace)
+            self._backend.store.remove("namespaces", "", namespace)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from policysched.sandbox.controllers.backlog import Backlog
 from policysched.sandbox.controllers.recorder import record
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import ApiError
+from policysched.sandbox.objects.errors import StatusError
 from policysched.sandbox.objects.resources import PODS
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
-from policysched.sandbox.storage.writes import Options, create
+from policysched.sandbox.storage.writes import WriteOptions, create
 
 if TYPE_CHECKING:
     from policysched.sandbox.controllers.backlog import Name
-    from policysched.sandbox.storage.cluster import Cluster
-    from policysched.sandbox.storage.store import Entry, Event
+    from policysched.sandbox.storage.backend import Backend
+    from policysched.sandbox.storage.store import Stored, StoreEvent
 
 REPLICA_SETS = "replicasets.apps"
 
@@ -47,12 +47,12 @@ def is_ready(pod: Json) -> bool:
 class ReplicaSets:
     """Keeps every ReplicaSet at its number of pods."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._backlog = Backlog()
         self._pods: dict[str, dict[Name, None]] = {}
 
-    def hear(self, event: Event) -> bool:
+    def hear(self, event: StoreEvent) -> bool:
         """Note ReplicaSets that changed or whose pods did."""
         if event.key == REPLICA_SETS:
             return event.type != "DELETED" and self._backlog.add(event.entry.key)
@@ -73,7 +73,7 @@ class ReplicaSets:
         return self._backlog.work(most, self._look)
 
     def _look(self, name: Name) -> None:
-        entry = self._cluster.store.get(REPLICA_SETS, *name)
+        entry = self._backend.store.get(REPLICA_SETS, *name)
         if entry is None:
             return
         pods = self._active(entry.object)
@@ -81,17 +81,17 @@ class ReplicaSets:
             self._scale(entry.object, pods)
         self._report(name, self._active(entry.object))
 
-    def _active(self, replica_set: Json) -> list[Entry]:
+    def _active(self, replica_set: Json) -> list[Stored]:
         names = list(self._pods.get(replica_set["metadata"]["uid"], ()))
-        entries = (self._cluster.store.get("pods", *name) for name in names)
+        entries = (self._backend.store.get("pods", *name) for name in names)
         return [entry for entry in entries if entry is not None and _counts(entry.object)]
 
     def _terminating(self, replica_set: Json) -> int:
         names = self._pods.get(replica_set["metadata"]["uid"], ())
-        entries = (self._cluster.store.get("pods", *name) for name in names)
+        entries = (self._backend.store.get("pods", *name) for name in names)
         return sum(entry is not None and "deletionTimestamp" in entry.object["metadata"] for entry in entries)
 
-    def _scale(self, replica_set: Json, pods: list[Entry]) -> None:
+    def _scale(self, replica_set: Json, pods: list[Stored]) -> None:
         missing = replica_set["spec"]["replicas"] - len(pods)
         for _ in range(missing):
             if not self._create(replica_set):
@@ -100,7 +100,7 @@ class ReplicaSets:
             pods.sort(key=lambda entry: entry.revision, reverse=True)
             pods.sort(key=lambda entry: (bool(entry.object["spec"].get("nodeName")), is_ready(entry.object)))
             for entry in pods[:-missing]:
-                delete(self._cluster, PODS, entry, DeleteOptions())
+                delete(self._backend, PODS, entry, DeleteOptions())
                 self._tell(replica_set, "SuccessfulDelete", f"Deleted pod: {entry.key[1]}")
 
     def _create(self, replica_set: Json) -> bool:
@@ -110,18 +110,18 @@ class ReplicaSets:
         metadata["ownerReferences"] = [owner_reference("apps/v1", "ReplicaSet", replica_set)]
         try:
             body = {"metadata": metadata, "spec": template["spec"]}
-            pod = create(self._cluster, PODS, namespace, body, Options())
-        except ApiError:
+            pod = create(self._backend, PODS, namespace, body, WriteOptions())
+        except StatusError:
             return False  # the namespace ends, or the template is refused: the next change tries again
         self._tell(replica_set, "SuccessfulCreate", f"Created pod: {pod.key[1]}")
         return True
 
     def _tell(self, replica_set: Json, reason: str, message: str) -> None:
         about = ("apps/v1", "ReplicaSet", replica_set)
-        record(self._cluster, about, reason, message, "replicaset-controller")
+        record(self._backend, about, reason, message, "replicaset-controller")
 
-    def _report(self, name: Name, pods: list[Entry]) -> None:
-        entry = self._cluster.store.get(REPLICA_SETS, *name)
+    def _report(self, name: Name, pods: list[Stored]) -> None:
+        entry = self._backend.store.get(REPLICA_SETS, *name)
         if entry is None:
             return
         ready = sum(is_ready(pod.object) for pod in pods)
@@ -131,7 +131,7 @@ class ReplicaSets:
         status["terminatingReplicas"] = self._terminating(entry.object)
         status["observedGeneration"] = entry.object["metadata"]["generation"]
         if status != entry.object.get("status"):
-            self._cluster.store.write(REPLICA_SETS, entry.object | {"status": status})
+            self._backend.store.write(REPLICA_SETS, entry.object | {"status": status})
 
 
 def _counts(pod: Json) -> bool:

@@ -16,13 +16,13 @@ from policysched.sandbox.controllers.recorder import record
 from policysched.sandbox.controllers.replicas import REPLICA_SETS, controller_of, owner_reference
 from policysched.sandbox.controllers.rolloutstatus import report
 from policysched.sandbox.objects import Json, encode
-from policysched.sandbox.objects.errors import ApiError
-from policysched.sandbox.storage.writes import Options, create
+from policysched.sandbox.objects.errors import StatusError
+from policysched.sandbox.storage.writes import WriteOptions, create
 
 if TYPE_CHECKING:
     from policysched.sandbox.controllers.backlog import Name
-    from policysched.sandbox.storage.cluster import Cluster
-    from policysched.sandbox.storage.store import Event
+    from policysched.sandbox.storage.backend import Backend
+    from policysched.sandbox.storage.store import StoreEvent
 
 DEPLOYMENTS = "deployments.apps"
 HASH_LABEL, REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
@@ -47,11 +47,11 @@ def _sorted(value: Any) -> Any:
 class Deployments:
     """Rolls every Deployment out."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._backlog = Backlog()
 
-    def hear(self, event: Event) -> bool:
+    def hear(self, event: StoreEvent) -> bool:
         """Note Deployments that changed or whose ReplicaSets did."""
         if event.key == DEPLOYMENTS:
             return event.type != "DELETED" and self._backlog.add(event.entry.key)
@@ -65,7 +65,7 @@ class Deployments:
         return self._backlog.work(most, self._look)
 
     def _look(self, name: Name) -> None:
-        entry = self._cluster.store.get(DEPLOYMENTS, *name)
+        entry = self._backend.store.get(DEPLOYMENTS, *name)
         if entry is None or entry.object["metadata"].get("deletionTimestamp"):
             return
         deployment = entry.object
@@ -75,12 +75,12 @@ class Deployments:
         if not deployment["spec"].get("paused"):
             new = self._roll(deployment, sets, new, digest)
         present = self._sets(deployment)
-        report(self._cluster, name, present, digest if new else "")
+        report(self._backend, name, present, digest if new else "")
 
     def _sets(self, deployment: Json) -> list[Json]:
         namespace, uid = deployment["metadata"]["namespace"], deployment["metadata"]["uid"]
         found = []
-        for entry in self._cluster.store.entries(REPLICA_SETS, namespace):
+        for entry in self._backend.store.entries(REPLICA_SETS, namespace):
             reference = controller_of(entry.object)
             if reference is not None and reference["uid"] == uid:
                 found.append(entry.object)
@@ -108,12 +108,12 @@ class Deployments:
     def _renumber(self, new: Json, revision: int) -> None:
         """Count a template that was taken up again as the latest."""
         name = new["metadata"]["namespace"], new["metadata"]["name"]
-        entry = self._cluster.store.get(REPLICA_SETS, *name)
+        entry = self._backend.store.get(REPLICA_SETS, *name)
         if entry is not None and _revision(entry.object) < revision:
             metadata = entry.object["metadata"]
             annotations = (metadata.get("annotations") or {}) | {REVISION: str(revision)}
             changed = entry.object | {"metadata": metadata | {"annotations": annotations}}
-            self._cluster.store.write(REPLICA_SETS, changed)
+            self._backend.store.write(REPLICA_SETS, changed)
 
     def _grow(self, deployment: Json, new: Json, old: list[Json], surge: int) -> None:
         wanted, size = deployment["spec"]["replicas"], new["spec"]["replicas"]
@@ -135,20 +135,20 @@ class Deployments:
 
     def _resize(self, deployment: Json, replica_set: Json, size: int) -> None:
         metadata = replica_set["metadata"]
-        entry = self._cluster.store.get(REPLICA_SETS, metadata["namespace"], metadata["name"])
+        entry = self._backend.store.get(REPLICA_SETS, metadata["namespace"], metadata["name"])
         if entry is None or entry.object["spec"]["replicas"] == size:
             return
         present = entry.object["metadata"]
         changed = {"metadata": present | {"generation": present["generation"] + 1}}
         changed["spec"] = entry.object["spec"] | {"replicas": size}
-        self._cluster.store.write(REPLICA_SETS, entry.object | changed)
+        self._backend.store.write(REPLICA_SETS, entry.object | changed)
         before, way = entry.object["spec"]["replicas"], "up" if size > entry.object["spec"]["replicas"] else "down"
         message = f"Scaled {way} replica set {metadata['name']} from {before} to {size}"
         about = ("apps/v1", "Deployment", deployment)
-        record(self._cluster, about, "ScalingReplicaSet", message, "deployment-controller")
+        record(self._backend, about, "ScalingReplicaSet", message, "deployment-controller")
 
     def _create(self, deployment: Json, digest: str, revision: int) -> Json | None:
-        resource = self._cluster.registry.stored_as(REPLICA_SETS)
+        resource = self._backend.registry.stored_as(REPLICA_SETS)
         metadata, spec = deployment["metadata"], deployment["spec"]
         template = copy.deepcopy(spec["template"])
         labels = (template["metadata"].get("labels") or {}) | {HASH_LABEL: digest}
@@ -167,8 +167,8 @@ class Deployments:
         if resource is None:
             return None
         try:
-            return create(self._cluster, resource, metadata["namespace"], replica_set, Options()).object
-        except ApiError:
+            return create(self._backend, resource, metadata["namespace"], replica_set, WriteOptions()).object
+        except StatusError:
             return None  # an old set of that name is still going: its last change tries again
 
 

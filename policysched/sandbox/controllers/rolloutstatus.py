@@ -11,21 +11,21 @@ from policysched.sandbox.objects import Json
 
 if TYPE_CHECKING:
     from policysched.sandbox.controllers.backlog import Name
-    from policysched.sandbox.storage.cluster import Cluster
+    from policysched.sandbox.storage.backend import Backend
 
 _DEPLOYMENTS = "deployments.apps"
 _REVISION = "deployment.kubernetes.io/revision"
 
 
-def report(cluster: Cluster, name: Name, sets: list[Json], digest: str) -> None:
+def report(backend: Backend, name: Name, sets: list[Json], digest: str) -> None:
     """Write what the ReplicaSets come to."""
-    entry = cluster.store.get(_DEPLOYMENTS, *name)
+    entry = backend.store.get(_DEPLOYMENTS, *name)
     if entry is None:
         return
     deployment = entry.object
     new = next((each for each in sets if digest and each["metadata"]["name"].endswith(f"-{digest}")), None)
     status = _counts(deployment, sets, new)
-    status["conditions"] = _conditions(cluster, deployment, status, new)
+    status["conditions"] = _conditions(backend, deployment, status, new)
     if (deployment.get("status") or {}).get("collisionCount"):
         status["collisionCount"] = deployment["status"]["collisionCount"]
     metadata = deployment["metadata"]
@@ -34,7 +34,7 @@ def report(cluster: Cluster, name: Name, sets: list[Json], digest: str) -> None:
         metadata = metadata | {"annotations": (metadata.get("annotations") or {}) | revision}
     changed = deployment | {"metadata": metadata, "status": status}
     if changed != deployment:
-        cluster.store.write(_DEPLOYMENTS, changed)
+        backend.store.write(_DEPLOYMENTS, changed)
 
 
 def _counts(deployment: Json, sets: list[Json], new: Json | None) -> Json:
@@ -54,7 +54,7 @@ def _counts(deployment: Json, sets: list[Json], new: Json | None) -> Json:
     return found | {"observedGeneration": deployment["metadata"]["generation"]}
 
 
-def _conditions(cluster: Cluster, deployment: Json, status: Json, new: Json | None) -> list[Json]:
+def _conditions(backend: Backend, deployment: Json, status: Json, new: Json | None) -> list[Json]:
     spec = deployment["spec"]
     wanted, available = spec["replicas"], status.get("availableReplicas", 0)
     enough = available >= wanted - _missing_allowed(spec)
@@ -72,8 +72,8 @@ def _conditions(cluster: Cluster, deployment: Json, status: Json, new: Json | No
     )
     old = (deployment.get("status") or {}).get("conditions") or []
     return [
-        _condition(cluster, old, "Available", "True" if enough else "False", availability),
-        _condition(cluster, old, "Progressing", "True", progress),
+        _condition(backend, old, "Available", "True" if enough else "False", availability),
+        _condition(backend, old, "Progressing", "True", progress),
     ]
 
 
@@ -82,8 +82,8 @@ def _missing_allowed(spec: Json) -> int:
     return int(value[:-1]) * int(spec["replicas"]) // 100 if value.endswith("%") else int(value)
 
 
-def _condition(cluster: Cluster, old: list[Json], kind: str, value: str, said: tuple[str, str]) -> Json:
-    now = cluster.timestamp()
+def _condition(backend: Backend, old: list[Json], kind: str, value: str, said: tuple[str, str]) -> Json:
+    now = backend.timestamp()
     found: Json = {"type": kind, "status": value, "reason": said[0], "message": said[1]}
     for before in old:
         if before["type"] == kind and before["status"] == value:

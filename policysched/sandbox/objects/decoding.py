@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from policysched.sandbox.objects import Json, defaults, schema, validation
-from policysched.sandbox.objects.errors import ApiError, Cause, invalid
-from policysched.sandbox.objects.resources import OBJECT_META, Resource
+from policysched.sandbox.objects.errors import Cause, StatusError, invalid
+from policysched.sandbox.objects.resources import OBJECT_META, ApiResource
 
 _TO_NEW = {
     "involvedObject": "regarding",
@@ -26,27 +26,27 @@ _TO_NEW = {
 _TO_CORE = {new: old for old, new in _TO_NEW.items()}
 
 
-class StrictError(ApiError):
+class StrictError(StatusError):
     """An object with fields that its kind does not have, where the request forbids them."""
 
-    def __init__(self, resource: Resource, why: str) -> None:
+    def __init__(self, resource: ApiResource, why: str) -> None:
         super().__init__(400, _handled(resource, why))
         self.why = why
 
 
-def check_kind(resource: Resource, obj: Any) -> Json:
+def check_kind(resource: ApiResource, obj: Any) -> Json:
     """Make sure that the object is of the resource's kind and version."""
     if not isinstance(obj, dict):
-        raise ApiError(
+        raise StatusError(
             400,
             "couldn't get version/kind; json parse error: json: cannot unmarshal the body into Go value of type struct",
         )
     kind, version = obj.get("kind") or resource.kind, obj.get("apiVersion") or resource.api_version
     if kind != resource.kind:
         text = f'"{kind}" is not the kind of {resource.qualified}, which is "{resource.kind}"'
-        raise ApiError(400, f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {text}')
+        raise StatusError(400, f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {text}')
     if version != resource.api_version:
-        raise ApiError(
+        raise StatusError(
             400,
             f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})",
         )
@@ -54,12 +54,12 @@ def check_kind(resource: Resource, obj: Any) -> Json:
     return obj | {"kind": kind, "apiVersion": version, "metadata": metadata if metadata is not None else {}}
 
 
-def clean(resource: Resource, obj: Json, field_validation: str) -> list[str]:
+def clean(resource: ApiResource, obj: Json, field_validation: str) -> list[str]:
     """Drop unknown fields; returns warnings, or fails where the request is strict."""
     try:
         unknown = _unknown(resource, obj)
-    except ApiError as error:
-        raise ApiError(error.code, _handled(resource, str(error))) from error
+    except StatusError as error:
+        raise StatusError(error.code, _handled(resource, str(error))) from error
     if unknown and field_validation == "Strict":
         listed = ", ".join(f'unknown field "{path}"' for path in unknown)
         raise StrictError(resource, f"strict decoding error: {listed}")
@@ -68,18 +68,18 @@ def clean(resource: Resource, obj: Json, field_validation: str) -> list[str]:
     return [f'unknown field "{path}"' for path in unknown]
 
 
-def _handled(resource: Resource, why: str) -> str:
+def _handled(resource: ApiResource, why: str) -> str:
     return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
 
 
-def _unknown(resource: Resource, obj: Json) -> list[str]:
+def _unknown(resource: ApiResource, obj: Json) -> list[str]:
     unknown = schema.prune(obj, resource.schema)
     if resource.custom is not None:
         unknown = [f"metadata.{path}" for path in schema.prune(obj["metadata"], OBJECT_META)] + unknown
     return unknown
 
 
-def complete(resource: Resource, obj: Json) -> None:
+def complete(resource: ApiResource, obj: Json) -> None:
     """Fill in the defaults of the kind or the schema."""
     if resource.custom is not None:
         schema.default(obj, resource.schema)
@@ -87,7 +87,7 @@ def complete(resource: Resource, obj: Json) -> None:
         defaults.apply_defaults(resource, obj)
 
 
-def validated(resource: Resource, obj: Json, changed: Sequence[Cause] = ()) -> None:
+def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -> None:
     """Fail with 422 where the object breaks its kind's rules, or changed what it must not."""
     causes = validation.validate(resource, obj)
     if resource.custom is not None:
@@ -97,7 +97,7 @@ def validated(resource: Resource, obj: Json, changed: Sequence[Cause] = ()) -> N
         raise invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
 
 
-def outward(resource: Resource) -> Callable[[Json], Json] | None:
+def outward(resource: ApiResource) -> Callable[[Json], Json] | None:
     """Return how to show a stored object in this version, or None where it is stored so."""
     if resource.group == "events.k8s.io":
         return _event_out
@@ -107,7 +107,7 @@ def outward(resource: Resource) -> Callable[[Json], Json] | None:
     return None
 
 
-def inward(resource: Resource, obj: Json) -> Json:
+def inward(resource: ApiResource, obj: Json) -> Json:
     """Turn an object of this version into the stored form."""
     if resource.key == "events":
         return _event_in(obj)

@@ -13,7 +13,7 @@ from policysched.sandbox.objects import Json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from policysched.sandbox.objects.resources import Resource
+    from policysched.sandbox.objects.resources import ApiResource
 
 _NODE_INFO = (
     *("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion"),
@@ -27,7 +27,7 @@ def fill(target: Json, **values: Any) -> None:
         target.setdefault(name, value)
 
 
-def apply_defaults(resource: Resource, obj: Json) -> None:
+def apply_defaults(resource: ApiResource, obj: Json) -> None:
     """Fill in the defaults of the object's kind."""
     default = _DEFAULTS.get(resource.key)
     if default is not None and resource.custom is None:

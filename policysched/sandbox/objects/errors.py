@@ -38,7 +38,7 @@ class Cause:
     text: str
 
 
-class ApiError(Exception):
+class StatusError(Exception):
     """A request that failed; `status` is the Status object that answers it."""
 
     def __init__(
@@ -69,22 +69,22 @@ def _target(group: str, plural: str, name: str) -> tuple[str, dict[str, Any]]:
     return f"{plural}.{group}" if group else plural, details
 
 
-def not_found(group: str, plural: str, name: str) -> ApiError:
+def not_found(group: str, plural: str, name: str) -> StatusError:
     """404: there is no such object."""
     resource, details = _target(group, plural, name)
-    return ApiError(404, f'{resource} "{name}" not found', details=details)
+    return StatusError(404, f'{resource} "{name}" not found', details=details)
 
 
-def already_exists(group: str, plural: str, name: str) -> ApiError:
+def already_exists(group: str, plural: str, name: str) -> StatusError:
     """409: an object of that name is there."""
     resource, details = _target(group, plural, name)
-    return ApiError(409, f'{resource} "{name}" already exists', "AlreadyExists", details)
+    return StatusError(409, f'{resource} "{name}" already exists', "AlreadyExists", details)
 
 
-def conflict(group: str, plural: str, name: str, why: str) -> ApiError:
+def conflict(group: str, plural: str, name: str, why: str) -> StatusError:
     """409: the object is no longer as the request supposes."""
     resource, details = _target(group, plural, name)
-    return ApiError(409, f'Operation cannot be fulfilled on {resource} "{name}": {why}', details=details)
+    return StatusError(409, f'Operation cannot be fulfilled on {resource} "{name}": {why}', details=details)
 
 
 def unlike(resource: str, place: tuple[str, str], word: str, wanted: str, found: str) -> str:
@@ -101,13 +101,13 @@ NOT_ALLOWED = "the server does not allow this method on the requested resource"
 STALE = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def forbidden(group: str, plural: str, name: str, why: str) -> ApiError:
+def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
     """403: not allowed."""
     resource, details = _target(group, plural, name)
-    return ApiError(403, f'{resource} "{name}" is forbidden: {why}', details=details)
+    return StatusError(403, f'{resource} "{name}" is forbidden: {why}', details=details)
 
 
-def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiError:
+def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> StatusError:
     """422: the object breaks its kind's rules; every cause is listed."""
     texts = [f"{cause.field}: {cause.text}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -115,7 +115,7 @@ def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiErr
     details: dict[str, Any] = {"name": name} if name else {}
     details |= ({"group": group} if group else {}) | {"kind": kind}
     details["causes"] = [{"reason": cause.reason, "message": cause.text, "field": cause.field} for cause in causes]
-    return ApiError(422, f'{full} "{name}" is invalid: {listed}', details=details)
+    return StatusError(422, f'{full} "{name}" is invalid: {listed}', details=details)
 
 
 def required(field: str, why: str = "") -> Cause:
@@ -151,13 +151,13 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def unreadable_patch(patched: str, why: str) -> ApiError:
+def unreadable_patch(patched: str, why: str) -> StatusError:
     """422: the patched object has fields that its kind does not have."""
     text = f"Invalid value: {shown(patched)}: {why}"
     causes = [{"reason": "FieldValueInvalid", "message": text, "field": "patch"}]
-    return ApiError(422, f' "" is invalid: patch: {text}', details={"causes": causes})
+    return StatusError(422, f' "" is invalid: patch: {text}', details={"causes": causes})
 
 
-def gone(asked: int, oldest: int) -> ApiError:
+def gone(asked: int, oldest: int) -> StatusError:
     """410: the history no longer reaches back to the version asked for."""
-    return ApiError(410, f"too old resource version: {asked} ({oldest})", "Expired")
+    return StatusError(410, f"too old resource version: {asked} ({oldest})", "Expired")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from policysched.sandbox.objects import Json, encode
-from policysched.sandbox.objects.errors import ApiError
+from policysched.sandbox.objects.errors import StatusError
 from policysched.sandbox.objects.schema import member, merge_keys
 
 MOST_OPERATIONS = 10_000
@@ -36,20 +36,24 @@ def merge_patch(value: Any, patch: Any) -> Any:
 def json_patch(value: Json, operations: Any) -> Json:
     """Apply a JSON patch (RFC 6902); a failed operation is 422, a malformed list 400."""
     if not isinstance(operations, list):
-        raise ApiError(400, "json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise StatusError(400, "json: cannot unmarshal object into Go value of type jsonpatch.Patch")
     if len(operations) > MOST_OPERATIONS:
         text = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
-        raise ApiError(413, text, "RequestEntityTooLarge")
+        raise StatusError(413, text, "RequestEntityTooLarge")
     document: Any = {"": copy.deepcopy(value)}
     copied = 0
     for operation in operations:
         try:
             copied += _copied(document, operation)
             if copied > MOST_COPIED:
-                raise ApiError(422, f"Unable to complete the copy, the accumulated size increase of copy is {copied}")
+                raise StatusError(
+                    422, f"Unable to complete the copy, the accumulated size increase of copy is {copied}"
+                )
             _OPERATIONS[operation["op"]](document, operation)
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ApiError(422, "the server rejected our request due to an error in our request", details={}) from error
+            raise StatusError(
+                422, "the server rejected our request due to an error in our request", details={}
+            ) from error
     patched: Json = document[""]
     return patched
 
@@ -136,7 +140,7 @@ _OPERATIONS: dict[str, Callable[[Any, Json], None]] = {
 def strategic_patch(value: Json, patch: Any, schema: Json) -> Json:
     """Apply a strategic merge patch: lists merge by the schema's keys, names with $ are directives."""
     if not isinstance(patch, dict):
-        raise ApiError(400, "unable to decode the patch: a strategic merge patch is an object")
+        raise StatusError(400, "unable to decode the patch: a strategic merge patch is an object")
     if patch.get("$patch") == "replace":
         return {name: _clean(item) for name, item in patch.items() if name != "$patch"}
     if patch.get("$patch") == "delete":
@@ -187,7 +191,7 @@ def _merge_list(old: list[Any], change: list[Any], key: str, item: Json) -> list
     merged = list(old)
     for each in change:
         if key not in each:
-            raise ApiError(400, f"map: {each} does not contain declared merge key: {key}")
+            raise StatusError(400, f"map: {each} does not contain declared merge key: {key}")
         _merge_item(merged, each, key, item)
     return merged
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects import decode as decode_json
-from policysched.sandbox.objects.errors import ApiError
+from policysched.sandbox.objects.errors import StatusError
 from policysched.sandbox.objects.fields import GO_TYPE, STRUCT, rows, struct, struct_name
 
 MAGIC = b"k8s\x00"
@@ -24,7 +24,7 @@ def decode(body: bytes) -> Json:
     try:
         return _envelope(body.removeprefix(MAGIC))
     except (IndexError, KeyError, ValueError) as error:
-        raise ApiError(400, f"error decoding the protobuf body: {error}") from error
+        raise StatusError(400, f"error decoding the protobuf body: {error}") from error
 
 
 def _envelope(body: bytes) -> Json:
@@ -35,7 +35,7 @@ def _envelope(body: bytes) -> Json:
     if version == "meta.k8s.io/v1" or kind == "DeleteOptions":
         name = f"meta.{kind}"
     if struct(name) is None:
-        raise ApiError(415, f"the sandbox does not read {kind} of {version} as protobuf; send JSON")
+        raise StatusError(415, f"the sandbox does not read {kind} of {version} as protobuf; send JSON")
     return {"apiVersion": version, "kind": kind} | _struct(unknown[2][-1], name)
 
 

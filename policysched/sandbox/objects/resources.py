@@ -68,7 +68,7 @@ _ROOT: Json = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "me
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ApiResource:
     """One resource in one API version."""
 
     group: str
@@ -127,10 +127,10 @@ class Resource:
         return "/".join([*parts, self.plural, *filter(None, (name, subresource))])
 
 
-def _row(line: str) -> Resource:
+def _row(line: str) -> ApiResource:
     api_version, kind, plural, scope, short, subs, categories = line.split()
     group, _, version = api_version.rpartition("/")
-    return Resource(
+    return ApiResource(
         group=group,
         version=version,
         kind=kind,
@@ -160,21 +160,21 @@ class Registry:
     def __init__(self) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in BUILTIN}
 
-    def __iter__(self) -> Iterator[Resource]:
+    def __iter__(self) -> Iterator[ApiResource]:
         return iter(self._rows.values())
 
-    def find(self, group: str, version: str, plural: str) -> Resource | None:
+    def find(self, group: str, version: str, plural: str) -> ApiResource | None:
         """Look a resource up as a path names it."""
         return self._rows.get((group, version, plural))
 
-    def of_kind(self, kind: str, api_version: str = "") -> Resource | None:
+    def of_kind(self, kind: str, api_version: str = "") -> ApiResource | None:
         """Look a resource up by kind and, where given, API version."""
         for row in self:
             if row.kind == kind and api_version in ("", row.api_version):
                 return row
         return None
 
-    def stored_as(self, key: str) -> Resource | None:
+    def stored_as(self, key: str) -> ApiResource | None:
         """Look a resource up by its storage key."""
         return next((row for row in self if row.key == key), None)
 
@@ -187,7 +187,7 @@ class Registry:
                 versions.append(row.version)
         return found
 
-    def replace_custom(self, crd: str, rows: list[Resource]) -> None:
+    def replace_custom(self, crd: str, rows: list[ApiResource]) -> None:
         """Serve these rows for a CRD (none: it is gone)."""
         kept = {key: row for key, row in self._rows.items() if row.custom is None or row.key != crd}
         self._rows = kept | {(row.group, row.version, row.plural): row for row in rows}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import ApiError, Cause, required, shown, unsupported, wrong
+from policysched.sandbox.objects.errors import Cause, StatusError, required, shown, unsupported, wrong
 from policysched.sandbox.objects.fields import GO_TYPE, STRUCT
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -112,7 +112,7 @@ class _Pruning:
         value = holder[at]
         if GO_TYPE in schema and not _conforms(value, schema):
             text = f"Go struct field {self.struct}.{_INDEX.sub('', path)} of type {schema[GO_TYPE]}"
-            raise ApiError(400, f"json: cannot unmarshal {_GO_NAMES.get(type(value), 'object')} into {text}")
+            raise StatusError(400, f"json: cannot unmarshal {_GO_NAMES.get(type(value), 'object')} into {text}")
         if isinstance(value, dict):
             self.members(value, schema, path)
         elif isinstance(value, list) and ("items" in schema or not schema.get(_KEEP)):
@@ -121,7 +121,7 @@ class _Pruning:
         elif schema.get(GO_TYPE) == "quantity":
             holder[at] = str(value)
             if not _QUANTITY.fullmatch(str(value)):
-                raise ApiError(400, f"quantities must match the regular expression '{_QUANTITY_TEXT}'")
+                raise StatusError(400, f"quantities must match the regular expression '{_QUANTITY_TEXT}'")
 
 
 def _is_scalar(schema: Json) -> bool:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from policysched.sandbox.objects.errors import ApiError
+from policysched.sandbox.objects.errors import StatusError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from policysched.sandbox.objects.resources import Resource
+    from policysched.sandbox.objects.resources import ApiResource
 
     Json = dict[str, Any]
     Predicate = Callable[[Json], bool]
@@ -62,7 +62,7 @@ def _terms(text: str) -> list[re.Match[str]]:
         match = _TERM.match(text, at)
         if not match or match.end() == at:
             message = f"unable to parse requirement: found '{text[at:]}', expected: identifier or '!'"
-            raise ApiError(400, message)
+            raise StatusError(400, message)
         terms.append(match)
         at = match.end()
     return terms
@@ -90,7 +90,9 @@ def _label_test(match: re.Match[str]) -> Predicate:
 
 def _numeric_test(key: str, operator: str, value: str) -> Predicate:
     if not re.fullmatch(r"-?\d+", value):
-        raise ApiError(400, f"values: Invalid value: {value!r}: for 'Gt', 'Lt' operators, the value must be an integer")
+        raise StatusError(
+            400, f"values: Invalid value: {value!r}: for 'Gt', 'Lt' operators, the value must be an integer"
+        )
     bound = int(value)
 
     def holds(labels: Json) -> bool:
@@ -123,7 +125,7 @@ def _expression(term: Json, labels: Json) -> bool:
     return key not in labels
 
 
-def field_predicate(text: str, resource: Resource) -> Predicate | None:
+def field_predicate(text: str, resource: ApiResource) -> Predicate | None:
     """Compile a field selector; an empty one selects everything and gives None."""
     tests = [_field_test(term, resource) for term in re.split(r"(?<!\\),", text) if term]
     if not tests:
@@ -131,19 +133,19 @@ def field_predicate(text: str, resource: Resource) -> Predicate | None:
     return lambda obj: _all(tests, obj)
 
 
-def _field_test(term: str, resource: Resource) -> Predicate:
+def _field_test(term: str, resource: ApiResource) -> Predicate:
     match = re.fullmatch(r"([^=!]+)(==|=|!=)(.*)", term, re.DOTALL)
     if not match:
-        raise ApiError(400, f"invalid selector: \"{term}\"; can't understand '{term}'")
+        raise StatusError(400, f"invalid selector: \"{term}\"; can't understand '{term}'")
     path, value = match[1].strip(), re.sub(r"\\(.)", r"\1", match[3])
     read = _reader(path, resource)
     equal = match[2] != "!="
     return lambda obj: (read(obj) == value) is equal
 
 
-def _reader(path: str, resource: Resource) -> Callable[[Json], str]:
+def _reader(path: str, resource: ApiResource) -> Callable[[Json], str]:
     if path not in ("metadata.name", "metadata.namespace", *_paths(resource)):
-        raise ApiError(
+        raise StatusError(
             400, f"field label not supported: {path}" if not resource.custom else f'field label not supported: "{path}"'
         )
     steps = path.split(".")
@@ -154,7 +156,7 @@ def _reader(path: str, resource: Resource) -> Callable[[Json], str]:
     return lambda obj: _text(_dig(obj, steps), steps[-1])
 
 
-def _paths(resource: Resource) -> list[str]:
+def _paths(resource: ApiResource) -> list[str]:
     if resource.custom is not None:
         return [row["jsonPath"].lstrip(".") for row in resource.custom.get("selectableFields", ())]
     listed = _SELECTABLE.get(resource.key, "").split()

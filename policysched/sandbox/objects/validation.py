@@ -16,7 +16,7 @@ from policysched.sandbox.objects.selectors import object_selected
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from policysched.sandbox.objects.resources import Resource
+    from policysched.sandbox.objects.resources import ApiResource
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
@@ -45,7 +45,7 @@ _KEY_TEXT = (
 )
 
 
-def validate(resource: Resource, obj: Json) -> list[Cause]:
+def validate(resource: ApiResource, obj: Json) -> list[Cause]:
     """Check a new or changed object."""
     causes = [*_metadata(resource, obj["metadata"])]
     if resource.group == "events.k8s.io":
@@ -56,7 +56,7 @@ def validate(resource: Resource, obj: Json) -> list[Cause]:
     return causes
 
 
-def _metadata(resource: Resource, metadata: Json) -> Iterator[Cause]:
+def _metadata(resource: ApiResource, metadata: Json) -> Iterator[Cause]:
     name = metadata.get("name", "")
     short = resource.key in ("namespaces", "services")
     if resource.plural not in _PATH_NAMES:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from policysched.model.defaults import merge_label_keys
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.defaults import all_containers, fill
-from policysched.sandbox.objects.errors import ApiError, forbidden
+from policysched.sandbox.objects.errors import StatusError, forbidden
 
 if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import Resource
-    from policysched.sandbox.storage.store import Store
+    from policysched.sandbox.objects.resources import ApiResource
+    from policysched.sandbox.storage.store import ObjectStore
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
@@ -24,7 +24,7 @@ _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/u
 _KEEPS_STATUS = frozenset({"nodes", "persistentvolumes", "persistentvolumeclaims", "namespaces", "services"})
 
 
-def admit(store: Store, resource: Resource, obj: Json, now: str, *, loaded: bool) -> None:
+def admit(store: ObjectStore, resource: ApiResource, obj: Json, now: str, *, loaded: bool) -> None:
     """Complete or refuse a new object."""
     if not loaded and resource.has_status and resource.key not in _KEEPS_STATUS:
         obj.pop("status", None)
@@ -57,7 +57,7 @@ _FIRST_STATUS: dict[str, Json] = {
 }
 
 
-def _admit_pod(store: Store, pod: Json, now: str, *, loaded: bool) -> None:
+def _admit_pod(store: ObjectStore, pod: Json, now: str, *, loaded: bool) -> None:
     spec = pod["spec"]
     merge_label_keys(spec, pod["metadata"].get("labels", {}))
     _service_account(store, pod, loaded=loaded)
@@ -90,7 +90,7 @@ def _shown(pod: Json) -> str:
     return name
 
 
-def _service_account(store: Store, pod: Json, *, loaded: bool) -> None:
+def _service_account(store: ObjectStore, pod: Json, *, loaded: bool) -> None:
     spec = pod["spec"]
     fill(spec, serviceAccountName="default")
     fill(spec, serviceAccount=spec["serviceAccountName"])
@@ -100,7 +100,7 @@ def _service_account(store: Store, pod: Json, *, loaded: bool) -> None:
         raise forbidden("", "pods", _shown(pod), why)
 
 
-def _priority(store: Store, pod: Json, *, loaded: bool) -> None:
+def _priority(store: ObjectStore, pod: Json, *, loaded: bool) -> None:
     spec = pod["spec"]
     found = _priority_class(store, spec.get("priorityClassName", ""))
     if found is None and spec.get("priorityClassName"):
@@ -122,7 +122,7 @@ def _priority(store: Store, pod: Json, *, loaded: bool) -> None:
     fill(spec, preemptionPolicy=(found or {}).get("preemptionPolicy", "PreemptLowerPriority"))
 
 
-def _priority_class(store: Store, name: str) -> Json | None:
+def _priority_class(store: ObjectStore, name: str) -> Json | None:
     if name:
         entry = store.get(PRIORITY_CLASSES, "", name)
         return entry.object if entry else None
@@ -159,7 +159,7 @@ def _counted(resources: Json | None) -> Json:
     return {name: value for name, value in found.items() if value.strip("0.") != ""}
 
 
-def _admit_claim(store: Store, claim: Json) -> None:
+def _admit_claim(store: ObjectStore, claim: Json) -> None:
     if "storageClassName" in claim["spec"]:
         return
     for entry in store.values("storageclasses.storage.k8s.io"):
@@ -169,7 +169,7 @@ def _admit_claim(store: Store, claim: Json) -> None:
             return
 
 
-def _admit_service(store: Store, service: Json) -> None:
+def _admit_service(store: ObjectStore, service: Json) -> None:
     spec = service["spec"]
     if spec["type"] == "ExternalName" or spec.get("clusterIP"):
         fill(spec, clusterIPs=[spec["clusterIP"]] if spec.get("clusterIP") else [])
@@ -178,5 +178,5 @@ def _admit_service(store: Store, service: Json) -> None:
     free = (f"10.0.{index // 256}.{index % 256}" for index in range(1, 65_000))
     address = next((each for each in free if each not in used), None)
     if address is None:
-        raise ApiError(500, "Internal error occurred: failed to allocate a serviceIP: range is full")
+        raise StatusError(500, "Internal error occurred: failed to allocate a serviceIP: range is full")
     spec["clusterIP"], spec["clusterIPs"] = address, [address]

@@ -9,43 +9,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.resources import Resource
+from policysched.sandbox.objects.resources import ApiResource
 
 if TYPE_CHECKING:
-    from policysched.sandbox.storage.cluster import Cluster
-    from policysched.sandbox.storage.store import Event
+    from policysched.sandbox.storage.backend import Backend
+    from policysched.sandbox.storage.store import StoreEvent
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
-def serve_definitions(cluster: Cluster) -> None:
+def serve_definitions(backend: Backend) -> None:
     """Follow the stored definitions."""
 
-    def changed(event: Event) -> None:
+    def changed(event: StoreEvent) -> None:
         crd = event.entry.object
         name = crd["metadata"]["name"]
         if event.type == "DELETED":
-            for entry in cluster.store.values(name):
-                cluster.store.remove(name, *entry.key)
-            cluster.registry.replace_custom(name, [])
+            for entry in backend.store.values(name):
+                backend.store.remove(name, *entry.key)
+            backend.registry.replace_custom(name, [])
             return
-        cluster.registry.replace_custom(name, rows(crd))
+        backend.registry.replace_custom(name, rows(crd))
         if not _established(crd):
-            cluster.store.write(DEFINITIONS, _accepted(crd, cluster.timestamp()))
+            backend.store.write(DEFINITIONS, _accepted(crd, backend.timestamp()))
 
-    cluster.store.listen(DEFINITIONS, changed)
+    backend.store.listen(DEFINITIONS, changed)
 
 
-def rows(crd: Json) -> list[Resource]:
+def rows(crd: Json) -> list[ApiResource]:
     """List the resources that a definition serves, one a version."""
     spec = crd["spec"]
     stored = next((each["name"] for each in spec["versions"] if each.get("storage")), "")
     return [_row(spec, version, stored) for version in spec["versions"] if version.get("served")]
 
 
-def _row(spec: Json, version: Json, stored: str) -> Resource:
+def _row(spec: Json, version: Json, stored: str) -> ApiResource:
     names = spec["names"]
-    return Resource(
+    return ApiResource(
         group=spec["group"],
         version=version["name"],
         kind=names["kind"],

@@ -14,9 +14,9 @@ from policysched.sandbox.objects.errors import conflict
 from policysched.sandbox.storage.writes import store_update
 
 if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import Resource
-    from policysched.sandbox.storage.cluster import Cluster
-    from policysched.sandbox.storage.store import Entry
+    from policysched.sandbox.objects.resources import ApiResource
+    from policysched.sandbox.storage.backend import Backend
+    from policysched.sandbox.storage.store import Stored
 
 _RECREATED = "The object might have been deleted and then recreated"
 _MODIFIED = "The object might have been modified"
@@ -34,17 +34,17 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def delete(cluster: Cluster, resource: Resource, entry: Entry, options: DeleteOptions) -> tuple[Entry, bool]:
+def delete(backend: Backend, resource: ApiResource, entry: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
     """Delete an object; tells its last version and whether it is gone already."""
     _check(resource, entry.object, options)
     grace = _grace(resource, entry.object, options)
-    finalizers = _finalizers(cluster, resource, entry, options)
+    finalizers = _finalizers(backend, resource, entry, options)
     if options.dry_run:
         return entry, not finalizers
     if grace == 0 and not finalizers:
         namespace, name = entry.key
-        return cluster.store.remove(resource.key, namespace, name, _ended(entry.object)), True
-    return _mark(cluster, resource, entry, grace, finalizers), False
+        return backend.store.remove(resource.key, namespace, name, _ended(entry.object)), True
+    return _mark(backend, resource, entry, grace, finalizers), False
 
 
 def _ended(obj: Json) -> Json:
@@ -55,7 +55,7 @@ def _ended(obj: Json) -> Json:
     return obj | {"metadata": metadata | {"deletionGracePeriodSeconds": 0}}
 
 
-def _check(resource: Resource, obj: Json, options: DeleteOptions) -> None:
+def _check(resource: ApiResource, obj: Json, options: DeleteOptions) -> None:
     metadata = obj["metadata"]
     pairs = (
         ("UID", options.uid, metadata["uid"], _RECREATED),
@@ -67,7 +67,7 @@ def _check(resource: Resource, obj: Json, options: DeleteOptions) -> None:
             raise conflict(resource.group, resource.kind, metadata["name"], why + after)
 
 
-def _grace(resource: Resource, obj: Json, options: DeleteOptions) -> int:
+def _grace(resource: ApiResource, obj: Json, options: DeleteOptions) -> int:
     if resource.key != "pods":
         return 0
     spec, phase = obj["spec"], (obj.get("status") or {}).get("phase")
@@ -77,36 +77,36 @@ def _grace(resource: Resource, obj: Json, options: DeleteOptions) -> int:
     return int(spec.get("terminationGracePeriodSeconds", 30)) if grace is None else max(grace, 0)
 
 
-def _finalizers(cluster: Cluster, resource: Resource, entry: Entry, options: DeleteOptions) -> list[str]:
+def _finalizers(backend: Backend, resource: ApiResource, entry: Stored, options: DeleteOptions) -> list[str]:
     metadata = entry.object["metadata"]
     found = list(metadata.get("finalizers") or ())
     added = _PROPAGATION.get(options.propagation)
-    if added and added not in found and _owns(cluster, resource, metadata["uid"]):
+    if added and added not in found and _owns(backend, resource, metadata["uid"]):
         found.append(added)
     if resource.key == "namespaces":
         found.append("kubernetes")
     return found
 
 
-def _owns(cluster: Cluster, resource: Resource, uid: str) -> bool:
+def _owns(backend: Backend, resource: ApiResource, uid: str) -> bool:
     if resource.key in ("pods", "nodes", "events"):
         return False
     owners = (
         reference["uid"]
-        for key in cluster.store.resources()
-        for entry in cluster.store.values(key)
+        for key in backend.store.resources()
+        for entry in backend.store.values(key)
         for reference in entry.object["metadata"].get("ownerReferences") or ()
     )
     return uid in owners
 
 
-def _mark(cluster: Cluster, resource: Resource, entry: Entry, grace: int, finalizers: list[str]) -> Entry:
+def _mark(backend: Backend, resource: ApiResource, entry: Stored, grace: int, finalizers: list[str]) -> Stored:
     metadata = entry.object["metadata"]
     marked = metadata.get("deletionTimestamp")
     if marked and metadata.get("deletionGracePeriodSeconds", 0) <= grace:
         return entry
     kept = [name for name in finalizers if name != "kubernetes"]
-    metadata = metadata | {"deletionTimestamp": cluster.timestamp(grace), "deletionGracePeriodSeconds": grace}
+    metadata = metadata | {"deletionTimestamp": backend.timestamp(grace), "deletionGracePeriodSeconds": grace}
     if kept:
         metadata["finalizers"] = kept
     if "generation" in metadata and not marked:
@@ -114,4 +114,4 @@ def _mark(cluster: Cluster, resource: Resource, entry: Entry, grace: int, finali
     obj = entry.object | {"metadata": metadata}
     if resource.key == "namespaces":
         obj["status"] = {"phase": "Terminating"}
-    return store_update(cluster, resource, obj)
+    return store_update(backend, resource, obj)

@@ -19,7 +19,7 @@ ANY = "*"
 
 
 @dataclass(slots=True)
-class Entry:
+class Stored:
     """One version of an object, with its encodings kept once made."""
 
     object: Json
@@ -42,38 +42,38 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoreEvent:
     """A change of a resource: ADDED, MODIFIED or DELETED, the entry after it and the one before."""
 
     key: str
     type: str
     revision: int
-    entry: Entry
-    before: Entry | None
+    entry: Stored
+    before: Stored | None
 
 
-class Store:
+class ObjectStore:
     """All objects by storage key, namespace and name."""
 
     def __init__(self, history: int, first: int = 1) -> None:
         self.revision = self._first = first
         self._history = history
-        self._objects: dict[str, dict[tuple[str, str], Entry]] = {}
-        self._events: dict[str, deque[Event]] = {}
-        self._listeners: dict[str, list[Callable[[Event], None]]] = {}
+        self._objects: dict[str, dict[tuple[str, str], Stored]] = {}
+        self._events: dict[str, deque[StoreEvent]] = {}
+        self._listeners: dict[str, list[Callable[[StoreEvent], None]]] = {}
         self._forgotten: dict[str, int] = {}
 
-    def get(self, key: str, namespace: str, name: str) -> Entry | None:
+    def get(self, key: str, namespace: str, name: str) -> Stored | None:
         """Return the present version of an object."""
         return self._objects.get(key, {}).get((namespace, name))
 
-    def entries(self, key: str, namespace: str = "") -> list[Entry]:
+    def entries(self, key: str, namespace: str = "") -> list[Stored]:
         """Return the present objects, of one namespace where given, by namespace and name."""
         objects = self._objects.get(key, {})
         keys = [pair for pair in objects if pair[0] == namespace] if namespace else list(objects)
         return [objects[pair] for pair in sorted(keys)]
 
-    def values(self, key: str) -> list[Entry]:
+    def values(self, key: str) -> list[Stored]:
         """Return the present objects in no particular order."""
         return list(self._objects.get(key, {}).values())
 
@@ -81,28 +81,28 @@ class Store:
         """Return the storage keys that hold objects."""
         return [key for key, objects in self._objects.items() if objects]
 
-    def write(self, key: str, obj: Json) -> Entry:
+    def write(self, key: str, obj: Json) -> Stored:
         """Store an object as a new version and tell everyone."""
         entry = self._version(obj)
         objects = self._objects.setdefault(key, {})
         before = objects.get(entry.key)
         objects[entry.key] = entry
-        self._tell(key, Event(key, "MODIFIED" if before else "ADDED", entry.revision, entry, before))
+        self._tell(key, StoreEvent(key, "MODIFIED" if before else "ADDED", entry.revision, entry, before))
         return entry
 
-    def remove(self, key: str, namespace: str, name: str, last: Json | None = None) -> Entry:
+    def remove(self, key: str, namespace: str, name: str, last: Json | None = None) -> Stored:
         """Take an object out and tell everyone; the last event carries `last` or what was stored."""
         before = self._objects[key].pop((namespace, name))
         entry = self._version(last or before.object)
-        self._tell(key, Event(key, "DELETED", entry.revision, entry, before))
+        self._tell(key, StoreEvent(key, "DELETED", entry.revision, entry, before))
         return entry
 
-    def _version(self, obj: Json) -> Entry:
+    def _version(self, obj: Json) -> Stored:
         self.revision += 1
         metadata = obj["metadata"] | {"resourceVersion": str(self.revision)}
-        return Entry(obj | {"metadata": metadata}, self.revision)
+        return Stored(obj | {"metadata": metadata}, self.revision)
 
-    def _tell(self, key: str, event: Event) -> None:
+    def _tell(self, key: str, event: StoreEvent) -> None:
         events = self._events.setdefault(key, deque())
         events.append(event)
         while len(events) > self._history:
@@ -110,11 +110,11 @@ class Store:
         for listener in (*self._listeners.get(key, ()), *self._listeners.get(ANY, ())):
             listener(event)
 
-    def since(self, key: str, revision: int) -> list[Event] | None:
+    def since(self, key: str, revision: int) -> list[StoreEvent] | None:
         """Return the events after a version, or nothing where the history is too short or the version not ours."""
         if not self.oldest(key) <= revision <= self.revision:
             return None
-        newer: list[Event] = []
+        newer: list[StoreEvent] = []
         for event in reversed(self._events.get(key, ())):
             if event.revision <= revision:
                 break
@@ -131,7 +131,7 @@ class Store:
             self._events[each] = deque()
             self._forgotten[each] = self.revision
 
-    def listen(self, key: str, listener: Callable[[Event], None]) -> Callable[[], None]:
+    def listen(self, key: str, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
         """Call the listener at each change of a resource (ANY: of all); returns the way to stop it."""
         listeners = self._listeners.setdefault(key, [])
         listeners.append(listener)

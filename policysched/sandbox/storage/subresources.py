@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import ApiError, invalid, wrong
+from policysched.sandbox.objects.errors import StatusError, invalid, wrong
 from policysched.sandbox.objects.resources import PODS
 from policysched.sandbox.objects.selectors import object_selected
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
 from policysched.sandbox.storage.writes import fetch
 
 if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import Resource
-    from policysched.sandbox.storage.cluster import Cluster
-    from policysched.sandbox.storage.store import Entry
+    from policysched.sandbox.objects.resources import ApiResource
+    from policysched.sandbox.storage.backend import Backend
+    from policysched.sandbox.storage.store import Stored
 
 BUDGETS = "poddisruptionbudgets.policy"
 
@@ -55,7 +55,7 @@ def selector_text(selector: Json | None) -> str:
     return ",".join(parts)
 
 
-def scaled(resource: Resource, workload: Json, scale: Json) -> Json:
+def scaled(resource: ApiResource, workload: Json, scale: Json) -> Json:
     """Return the workload with the Scale's replica count."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     name = workload["metadata"]["name"]
@@ -70,27 +70,27 @@ def scaled(resource: Resource, workload: Json, scale: Json) -> Json:
     return workload | {"apiVersion": resource.api_version} | changed
 
 
-def evict(cluster: Cluster, namespace: str, name: str, options: DeleteOptions) -> Entry:
+def evict(backend: Backend, namespace: str, name: str, options: DeleteOptions) -> Stored:
     """Delete a pod unless a disruption budget has none to give: then 429."""
-    entry = fetch(cluster, PODS, namespace, name)
-    budgets = [each for each in cluster.store.entries(BUDGETS, namespace) if _guards(each, entry)]
+    entry = fetch(backend, PODS, namespace, name)
+    budgets = [each for each in backend.store.entries(BUDGETS, namespace) if _guards(each, entry)]
     if len(budgets) > 1:
-        raise ApiError(
+        raise StatusError(
             500, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
     for budget in budgets:
-        _take(cluster, budget, dry_run=options.dry_run)
-    return delete(cluster, PODS, entry, options)[0]
+        _take(backend, budget, dry_run=options.dry_run)
+    return delete(backend, PODS, entry, options)[0]
 
 
-def _guards(budget: Entry, pod: Entry) -> bool:
+def _guards(budget: Stored, pod: Stored) -> bool:
     status = pod.object.get("status") or {}
     if status.get("phase") in ("Pending", "Succeeded", "Failed") or "deletionTimestamp" in pod.object["metadata"]:
         return False
     return object_selected(budget.object["spec"].get("selector"), pod.object["metadata"].get("labels") or {})
 
 
-def _take(cluster: Cluster, budget: Entry, *, dry_run: bool) -> None:
+def _take(backend: Backend, budget: Stored, *, dry_run: bool) -> None:
     obj = budget.object
     status = obj.get("status") or {}
     allowed, name = status.get("disruptionsAllowed", 0), obj["metadata"]["name"]
@@ -99,10 +99,10 @@ def _take(cluster: Cluster, budget: Entry, *, dry_run: bool) -> None:
             f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has "
             f"{status.get('currentHealthy', 0)} currently"
         )
-        raise ApiError(
+        raise StatusError(
             429,
             "Cannot evict pod as it would violate the pod's disruption budget.",
             details={"causes": [{"reason": "DisruptionBudget", "message": text}]},
         )
     if not dry_run:
-        cluster.store.write(BUDGETS, obj | {"status": status | {"disruptionsAllowed": allowed - 1}})
+        backend.store.write(BUDGETS, obj | {"status": status | {"disruptionsAllowed": allowed - 1}})

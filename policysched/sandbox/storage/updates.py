@@ -12,7 +12,7 @@ from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import Cause, wrong
 
 if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import Resource
+    from policysched.sandbox.objects.resources import ApiResource
 
 _GENERATIONS = frozenset(
     {
@@ -54,12 +54,12 @@ _POD_MUTABLE = (
 )
 
 
-def counts_generations(resource: Resource) -> bool:
+def counts_generations(resource: ApiResource) -> bool:
     """Tell whether the kind's metadata has a generation."""
     return resource.custom is not None or resource.key in _GENERATIONS
 
 
-def carried(resource: Resource, old: Json, new: Json, subresource: str) -> Json:
+def carried(resource: ApiResource, old: Json, new: Json, subresource: str) -> Json:
     """Put the parts that this write may not change back to what they were."""
     if subresource == "status":
         return _only_status(resource, old, new)
@@ -71,7 +71,7 @@ def carried(resource: Resource, old: Json, new: Json, subresource: str) -> Json:
     return new
 
 
-def _only_status(resource: Resource, old: Json, new: Json) -> Json:
+def _only_status(resource: ApiResource, old: Json, new: Json) -> Json:
     kept = _metadata(old, new["metadata"])
     if resource.custom is not None:
         kept = dict(old["metadata"])
@@ -91,13 +91,13 @@ def _metadata(old: Json, metadata: Json) -> Json:
     return {name: before[name] for name in _SYSTEM if name in before} | kept
 
 
-def _changed(resource: Resource, old: Json, new: Json) -> bool:
+def _changed(resource: ApiResource, old: Json, new: Json) -> bool:
     ignored = {"metadata", "status"} if resource.custom is None or resource.has_status else {"metadata"}
     before = {name: value for name, value in old.items() if name not in ignored}
     return before != {name: value for name, value in new.items() if name not in ignored}
 
 
-def immutable(resource: Resource, old: Json, new: Json) -> list[Cause]:
+def immutable(resource: ApiResource, old: Json, new: Json) -> list[Cause]:
     """Name what the update changes and must not."""
     if resource.key == "pods":
         return _pod(old["spec"], new["spec"])

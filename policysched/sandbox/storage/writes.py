@@ -13,7 +13,7 @@ from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.decoding import check_kind, clean, complete, inward, outward, validated
 from policysched.sandbox.objects.errors import (
     STALE,
-    ApiError,
+    StatusError,
     already_exists,
     conflict,
     invalid,
@@ -23,15 +23,15 @@ from policysched.sandbox.objects.errors import (
 )
 from policysched.sandbox.storage import updates
 from policysched.sandbox.storage.admission import admit
-from policysched.sandbox.storage.store import Entry
+from policysched.sandbox.storage.store import Stored
 
 if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import Resource
-    from policysched.sandbox.storage.cluster import Cluster
+    from policysched.sandbox.objects.resources import ApiResource
+    from policysched.sandbox.storage.backend import Backend
 
 
 @dataclass(slots=True)
-class Options:
+class WriteOptions:
     """What a request's query asks of a write; warnings are collected here."""
 
     dry_run: bool = False
@@ -41,69 +41,71 @@ class Options:
     warnings: list[str] = field(default_factory=list)
 
 
-def fetch(cluster: Cluster, resource: Resource, namespace: str, name: str) -> Entry:
+def fetch(backend: Backend, resource: ApiResource, namespace: str, name: str) -> Stored:
     """Return an object or fail with 404."""
-    entry = cluster.store.get(resource.key, namespace, name)
+    entry = backend.store.get(resource.key, namespace, name)
     if entry is None:
         raise not_found(resource.group, resource.plural, name)
     return entry
 
 
-def create(cluster: Cluster, resource: Resource, namespace: str, body: Any, options: Options) -> Entry:
+def create(backend: Backend, resource: ApiResource, namespace: str, body: Any, options: WriteOptions) -> Stored:
     """Store a new object."""
     obj = check_kind(resource, body)
     options.warnings += clean(resource, obj, options.field_validation)
-    _place(cluster, resource, namespace, obj)
-    _new_metadata(cluster, resource, obj, options)
+    _place(backend, resource, namespace, obj)
+    _new_metadata(backend, resource, obj, options)
     complete(resource, obj)
-    if cluster.store.get(resource.key, namespace, obj["metadata"]["name"]):
+    if backend.store.get(resource.key, namespace, obj["metadata"]["name"]):
         raise already_exists(resource.group, resource.plural, obj["metadata"]["name"])
-    admit(cluster.store, resource, obj, cluster.timestamp(), loaded=options.loaded)
+    admit(backend.store, resource, obj, backend.timestamp(), loaded=options.loaded)
     validated(resource, obj)
     obj = inward(resource, obj)
     if options.dry_run:
-        return Entry(obj, cluster.store.revision)
-    return cluster.store.write(resource.key, obj)
+        return Stored(obj, backend.store.revision)
+    return backend.store.write(resource.key, obj)
 
 
-def _place(cluster: Cluster, resource: Resource, namespace: str, obj: Json) -> None:
+def _place(backend: Backend, resource: ApiResource, namespace: str, obj: Json) -> None:
     metadata = obj["metadata"]
     if not resource.namespaced:
         metadata.pop("namespace", None)
         return
     if metadata.setdefault("namespace", namespace) != namespace:
-        raise ApiError(400, "the namespace of the provided object does not match the namespace sent on the request")
-    found = cluster.store.get("namespaces", "", namespace)
+        raise StatusError(400, "the namespace of the provided object does not match the namespace sent on the request")
+    found = backend.store.get("namespaces", "", namespace)
     if found is None:
         raise not_found("", "namespaces", namespace)
     if found.object["metadata"].get("deletionTimestamp"):
         name = metadata.get("name", "")
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
-        raise ApiError(403, f'{resource.qualified} "{name}" is forbidden: {why}')
+        raise StatusError(403, f'{resource.qualified} "{name}" is forbidden: {why}')
 
 
-def _new_metadata(cluster: Cluster, resource: Resource, obj: Json, options: Options) -> None:
+def _new_metadata(backend: Backend, resource: ApiResource, obj: Json, options: WriteOptions) -> None:
     metadata = obj["metadata"]
     if metadata.get("resourceVersion") and not options.loaded:
-        raise ApiError(500, "resourceVersion should not be set on objects to be created", "")
+        raise StatusError(500, "resourceVersion should not be set on objects to be created", "")
     if not metadata.get("name"):
         prefix = metadata.get("generateName")
         if not prefix:
             cause = required("metadata.name", "name or generateName is required")
             raise invalid(resource.group, resource.kind, "", [cause])
-        metadata["name"] = prefix + cluster.suffix()
+        metadata["name"] = prefix + backend.suffix()
     for name in ("managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(name, None)
     uid, created = metadata.pop("uid", ""), metadata.pop("creationTimestamp", "")
     kept = options.loaded
-    metadata["uid"] = (kept and uid) or cluster.new_uid()
-    metadata["creationTimestamp"] = (kept and created) or cluster.timestamp()
+    metadata["uid"] = (kept and uid) or backend.new_uid()
+    metadata["creationTimestamp"] = (kept and created) or backend.timestamp()
     metadata.pop("generation", None)
     if updates.counts_generations(resource):
         metadata["generation"] = 1
 
 
-def update(cluster: Cluster, resource: Resource, old: Entry, body: Any, subresource: str, options: Options) -> Entry:
+def update(
+    backend: Backend, resource: ApiResource, old: Stored, body: Any, subresource: str, options: WriteOptions
+) -> Stored:
     """Store a changed object; `subresource` is "" or "status"."""
     obj = check_kind(resource, body)
     options.warnings += clean(resource, obj, options.field_validation)
@@ -114,32 +116,34 @@ def update(cluster: Cluster, resource: Resource, old: Entry, body: Any, subresou
     shown = outward(resource)
     validated(resource, shown(obj) if shown else obj, updates.immutable(resource, old.object, obj))
     if same(old.object, obj) or options.dry_run:
-        return old if same(old.object, obj) else Entry(obj, old.revision)
-    return store_update(cluster, resource, obj)
+        return old if same(old.object, obj) else Stored(obj, old.revision)
+    return store_update(backend, resource, obj)
 
 
-def store_update(cluster: Cluster, resource: Resource, obj: Json) -> Entry:
+def store_update(backend: Backend, resource: ApiResource, obj: Json) -> Stored:
     """Write a changed object, or take it out when it only waited for its last finalizer."""
     metadata = obj["metadata"]
     if metadata.get("deletionTimestamp") and _may_go(resource, obj):
-        return cluster.store.remove(resource.key, metadata.get("namespace", ""), metadata["name"], obj)
-    return cluster.store.write(resource.key, obj)
+        return backend.store.remove(resource.key, metadata.get("namespace", ""), metadata["name"], obj)
+    return backend.store.write(resource.key, obj)
 
 
-def _may_go(resource: Resource, obj: Json) -> bool:
+def _may_go(resource: ApiResource, obj: Json) -> bool:
     metadata = obj["metadata"]
     waiting = resource.key == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0
     return not metadata.get("finalizers") and not waiting and resource.key != "namespaces"
 
 
-def _guard(resource: Resource, old: Json, obj: Json) -> None:
+def _guard(resource: ApiResource, old: Json, obj: Json) -> None:
     """Refuse an update that was made for another object or another version."""
     before, metadata = old["metadata"], obj["metadata"]
     name = before["name"]
     if metadata.get("name", name) != name:
-        raise ApiError(400, f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+        raise StatusError(
+            400, f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
+        )
     if metadata.get("namespace", before.get("namespace")) != before.get("namespace"):
-        raise ApiError(400, "the namespace of the provided object does not match the namespace sent on the request")
+        raise StatusError(400, "the namespace of the provided object does not match the namespace sent on the request")
     uid = metadata.get("uid") or before["uid"]
     if uid != before["uid"]:
         why = unlike(resource.plural, (before.get("namespace", ""), name), "UID", uid, before["uid"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from policysched.sandbox.objects.errors import ApiError
+from policysched.sandbox.objects.errors import StatusError
 from policysched.sandbox.objects.fields import struct
 from policysched.sandbox.objects.patches import json_patch, merge_patch, strategic_patch
 
@@ -68,7 +68,7 @@ def test_json_patch_follows_the_rfc(value: Any, operations: Any, result: Any) ->
     ],
 )
 def test_json_patch_refuses_what_does_not_apply(operations: Any, code: int) -> None:
-    with pytest.raises(ApiError) as caught:
+    with pytest.raises(StatusError) as caught:
         json_patch({"a": 1, "list": []}, operations)
     assert caught.value.code == code
 
@@ -125,15 +125,15 @@ def test_strategic_patch_merges_by_key(schema: dict[str, Any], value: Any, patch
 
 @pytest.mark.parametrize("patch", [containers({"image": "2"}), []])
 def test_strategic_patch_refuses_what_has_no_key(patch: Any) -> None:
-    with pytest.raises(ApiError):
+    with pytest.raises(StatusError):
         strategic_patch(containers(A), patch, POD)
 
 
 def test_json_patch_copies_and_does_only_so_much() -> None:
     doubling = [op("copy", f"/a/{number}", **{"from": "/a"}) for number in range(40)]
-    with pytest.raises(ApiError, match="accumulated size") as refused:
+    with pytest.raises(StatusError, match="accumulated size") as refused:
         json_patch({"a": {"x": "y" * 1000}}, doubling)
     assert refused.value.code == 422
-    with pytest.raises(ApiError, match="10000, got 10001") as refused:
+    with pytest.raises(StatusError, match="10000, got 10001") as refused:
         json_patch({"a": 1}, [op("test", "/a", 1)] * 10_001)
     assert refused.value.code == 413

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policysched.sandbox.objects.errors import ApiError
+from policysched.sandbox.objects.errors import StatusError
 from policysched.sandbox.objects.protobuf import MAGIC, decode
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_times_and_numbers_or_strings_are_decoded() -> None:
     ],
 )
 def test_what_cannot_be_decoded_is_refused(body: bytes, code: int) -> None:
-    with pytest.raises(ApiError) as caught:
+    with pytest.raises(StatusError) as caught:
         decode(body)
     assert caught.value.code == code
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policysched.sandbox.objects.defaults import apply_defaults
-from policysched.sandbox.objects.errors import ApiError, shown
+from policysched.sandbox.objects.errors import StatusError, shown
 from policysched.sandbox.objects.resources import BUILTIN, Registry
 from policysched.sandbox.objects.schema import prune
 from policysched.sandbox.objects.selectors import object_selected
@@ -13,12 +13,12 @@ from policysched.sandbox.objects.validation import validate
 from tests.sandbox.bodies import deployment, pod
 
 if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import Resource
+    from policysched.sandbox.objects.resources import ApiResource
 
 Json = dict[str, Any]
 
 
-def of_kind(kind: str) -> Resource:
+def of_kind(kind: str) -> ApiResource:
     found = Registry().of_kind(kind)
     assert found is not None
     return found
@@ -153,7 +153,7 @@ def test_selectors_of_objects_select(selector: Json | None, labels: Json, *, sel
     ],
 )  # fmt: skip
 def test_prune_refuses_wrong_types(value: Json, text: str) -> None:
-    with pytest.raises(ApiError) as caught:
+    with pytest.raises(StatusError) as caught:
         prune(value, of_kind("Pod").schema)
     assert text in str(caught.value)
 

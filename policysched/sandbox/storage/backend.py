@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.resources import Registry
-from policysched.sandbox.storage.store import Store
+from policysched.sandbox.storage.store import ObjectStore
 
 if TYPE_CHECKING:
     import random
@@ -24,7 +24,7 @@ _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 
 @dataclass(slots=True)
-class Cluster:
+class Backend:
     """The state of one sandbox."""
 
     now: Callable[[], datetime]
@@ -34,10 +34,10 @@ class Cluster:
     registry: Registry = field(default_factory=Registry)
     applied: dict[tuple[str, str], Json] = field(default_factory=dict)
     """What was applied last of an object, by its UID and the manager: no owners of fields are kept."""
-    store: Store = field(init=False)
+    store: ObjectStore = field(init=False)
 
     def __post_init__(self) -> None:
-        self.store = Store(self.history, self.first_version)
+        self.store = ObjectStore(self.history, self.first_version)
 
     def timestamp(self, plus_seconds: float = 0) -> str:
         """Write the present time, or one later on, as metadata has it."""
