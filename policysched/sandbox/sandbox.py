@@ -7,30 +7,26 @@ it may do everything.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import random
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.streams import StreamReader
+from aiohttp.web_protocol import RequestHandler
 
 from policysched.sandbox.api.faults import Faults
 from policysched.sandbox.api.server import Server
-from policysched.sandbox.controllers.actors import Actors
+from policysched.sandbox.api.watch import WatchStream
+from policysched.sandbox.controllers import CONTROLLERS
+from policysched.sandbox.controllers.controller import ControllerLoop
 from policysched.sandbox.objects import Json
-from policysched.sandbox.storage import crds
-from policysched.sandbox.storage.backend import Backend
+from policysched.sandbox.objects.resources import ApiResource
+from policysched.sandbox.storage.store import Backend
 from policysched.sandbox.storage.writes import WriteOptions, create
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Iterable
-    from datetime import datetime
-
-    from aiohttp.abc import AbstractStreamWriter
-    from aiohttp.http_parser import RawRequestMessage
-    from aiohttp.streams import StreamReader
-    from aiohttp.web_protocol import RequestHandler
-
-    from policysched.sandbox.api.watch import WatchStream
-    from policysched.sandbox.objects.resources import ApiResource
 
 _LARGEST_BODY = 3 * 1024 * 1024
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -62,9 +58,8 @@ class Sandbox:
         self._watches: set[WatchStream] = set()
         self._runner: web.ServerRunner | None = None
         self._site: web.TCPSite | None = None
-        self._actors = Actors(self._backend, kubelet_seconds)
+        self._controllers = ControllerLoop(self._backend, CONTROLLERS, kubelet_seconds)
         self.faults = Faults(self.close_watches)
-        crds.serve_definitions(self._backend)
         self._furnish()
 
     def _furnish(self) -> None:
@@ -107,11 +102,11 @@ class Sandbox:
         await self._runner.setup()
         self._site = web.TCPSite(self._runner, "127.0.0.1", port)
         await self._site.start()
-        self._actors.start()
+        self._controllers.start()
 
     async def stop(self) -> None:
         """End the watches and stop listening."""
-        await self._actors.stop()
+        await self._controllers.stop()
         self.close_watches()
         if self._runner is not None:
             await self._runner.cleanup()

@@ -6,27 +6,21 @@ answer with. It joins the parts that know how to write; it has no rules of its o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from policysched.sandbox.api import reviews
 from policysched.sandbox.api.reading import encode_entry, selection
-from policysched.sandbox.api.requests import number
+from policysched.sandbox.api.requests import Target, number
 from policysched.sandbox.objects import Json, decode, encode
 from policysched.sandbox.objects.decoding import StrictError, check_kind
 from policysched.sandbox.objects.errors import NOT_ALLOWED, StatusError, invalid, success, unreadable_patch, wrong
 from policysched.sandbox.objects.patches import apply_patch, json_patch, merge_patch, strategic_patch
 from policysched.sandbox.objects.resources import PODS
-from policysched.sandbox.storage.binding import bind
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
-from policysched.sandbox.storage.store import Stored
-from policysched.sandbox.storage.subresources import evict, scale_of, scaled
+from policysched.sandbox.storage.store import Backend, Stored
+from policysched.sandbox.storage.subresources import bind, evict, scale_of, scaled
 from policysched.sandbox.storage.writes import WriteOptions, create, fetch, update
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from policysched.sandbox.api.requests import Target
-    from policysched.sandbox.storage.backend import Backend
 
 Answer = tuple[int, Stored | Json]
 _JSON, _MERGE = "application/json-patch+json", "application/merge-patch+json"

@@ -6,15 +6,11 @@ they are asked for rarely, and a CRD must show as soon as it is served.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import NO_SUCH, StatusError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policysched.sandbox.objects.resources import ApiResource, Registry
+from policysched.sandbox.objects.resources import ApiResource, Registry
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _SUB_VERBS = {

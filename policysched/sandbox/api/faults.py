@@ -7,14 +7,12 @@ consumed in the order they were set, so that a test can say "two conflicts, then
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policysched.sandbox.objects import encode
 from policysched.sandbox.objects.errors import REASONS, failure
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _HTML = b"<html><body><h1>503 Service Unavailable</h1></body></html>"
 

@@ -7,12 +7,10 @@ send requests to any address, and may point a name of its own at 127.0.0.1. Brow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from policysched.sandbox.objects.errors import StatusError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _HTTP: Final = 80

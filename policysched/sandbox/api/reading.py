@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
-from policysched.sandbox.api.requests import flag, number
+from policysched.sandbox.api.requests import Target, flag, number
 from policysched.sandbox.api.tables import table, wants_table
 from policysched.sandbox.api.watch import WatchSpec, WatchStream, bookmark_line, event_line
 from policysched.sandbox.objects import Json, decode, encode
 from policysched.sandbox.objects.decoding import outward
 from policysched.sandbox.objects.errors import Cause, StatusError, failure, gone, invalid
+from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.objects.selectors import field_predicate, label_predicate
-from policysched.sandbox.storage.store import Stored
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from policysched.sandbox.api.requests import Target
-    from policysched.sandbox.objects.resources import ApiResource
-    from policysched.sandbox.storage.backend import Backend
+from policysched.sandbox.storage.store import Backend, Stored
 
 _SNAPSHOTS = 16
 _TOO_OLD = (

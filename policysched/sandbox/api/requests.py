@@ -6,19 +6,16 @@ whether it came as JSON, YAML or protobuf, so that nothing behind this module kn
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import yaml
 
 from policysched.sandbox.objects import decode, protobuf
 from policysched.sandbox.objects.errors import StatusError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from policysched.sandbox.objects.resources import ApiResource, Registry
+from policysched.sandbox.objects.resources import ApiResource, Registry
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _FEW = 1000

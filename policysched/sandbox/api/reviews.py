@@ -6,12 +6,8 @@ instead of keeping roles' rules that nothing would enforce.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from policysched.sandbox.objects import Json
-
-if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import ApiResource
+from policysched.sandbox.objects.resources import ApiResource
 
 USER = {"username": "sandbox", "groups": ["system:masters", "system:authenticated"]}
 _ANY = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]

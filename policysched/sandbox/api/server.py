@@ -9,28 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from aiohttp import web
 
 from policysched.sandbox.api import changes, discovery, openapi
+from policysched.sandbox.api.faults import Fault, Faults
 from policysched.sandbox.api.origins import check_origin
 from policysched.sandbox.api.reading import Reader
-from policysched.sandbox.api.requests import body_of, flag, target_of
+from policysched.sandbox.api.requests import Target, body_of, flag, target_of
+from policysched.sandbox.api.watch import WatchStream
 from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.errors import NO_SUCH, NOT_ALLOWED, StatusError, failure
-from policysched.sandbox.storage.store import Stored
+from policysched.sandbox.storage.store import Backend, Stored
 from policysched.sandbox.storage.subresources import scale_of
-from policysched.sandbox.storage.writes import fetch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from policysched.sandbox.api.faults import Fault, Faults
-    from policysched.sandbox.api.requests import Target
-    from policysched.sandbox.api.watch import WatchStream
-    from policysched.sandbox.storage.backend import Backend
-    from policysched.sandbox.storage.writes import WriteOptions
+from policysched.sandbox.storage.writes import WriteOptions, fetch
 
 _LOG = logging.getLogger(__name__)
 VERSION = {

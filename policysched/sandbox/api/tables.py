@@ -16,7 +16,7 @@ from typing import Any
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.resources import ApiResource
-from policysched.sandbox.storage.subresources import selector_text
+from policysched.sandbox.objects.selectors import selector_text
 
 # Kinds and their columns, each [+]TITLE[:TYPE][=SOURCE]; with + only `-o wide` shows it. A source is a path and what
 # stands where there is nothing (`or`), or a function of this module and the paths of its arguments, of the whole object

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from policysched.sandbox.objects import Json, encode
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from policysched.sandbox.storage.store import ObjectStore, Stored, StoreEvent
+from policysched.sandbox.storage.store import ObjectStore, Stored, StoreEvent
 
 BOOKMARK_SECONDS = 60.0
 

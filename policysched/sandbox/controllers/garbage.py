@@ -1,55 +1,47 @@
-"""The garbage collector: what an owner leaves behind is deleted, or orphaned where that was asked for.
+"""The garbage collector and the namespace controller: what goes when its owner or its namespace goes.
 
-It reads owner references alone. Dependents are found by an index kept from the changes, so that a deletion does
-not search all objects.
+Dependents are found by an index of owner references kept from the changes, so that a deletion does not search all
+objects.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from policysched.sandbox.controllers.backlog import Backlog
+from policysched.sandbox.controllers.controller import Controller, Name
 from policysched.sandbox.objects import Json
+from policysched.sandbox.objects.resources import builtin
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
-from policysched.sandbox.storage.writes import store_update
+from policysched.sandbox.storage.store import Backend, Stored, StoreEvent
+from policysched.sandbox.storage.writes import WriteOptions, create, store_update
 
-if TYPE_CHECKING:
-    from policysched.sandbox.storage.backend import Backend
-    from policysched.sandbox.storage.store import Stored, StoreEvent
-
-Place = tuple[str, tuple[str, str]]
+Place = tuple[str, Name]
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 
 
-class Garbage:
-    """Deletes dependents after, or with their finalizer before, their owner."""
+class GarbageCollector(Controller):
+    """Deletes dependents after, or with their finalizer before, their owner, or orphans them; its names are UIDs."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._backlog = Backlog()
+    def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
+        super().__init__(backend, wake)
         self._dependents: dict[str, set[Place]] = {}
         self._owners: dict[str, Place] = {}
 
-    def hear(self, event: StoreEvent) -> bool:
-        """Index the object's owners, and note owners that went or wait."""
+    def hear(self, event: StoreEvent) -> None:
+        """Index the object's owners, and queue owners that went or wait."""
         metadata, place = event.entry.object["metadata"], (event.key, event.entry.key)
-        for reference in metadata.get("ownerReferences") or ():
-            self._index(reference["uid"], place, add=event.type != "DELETED")
-        waiting = set(metadata.get("finalizers") or ()) & {_FOREGROUND, _ORPHAN}
-        if event.type == "DELETED":
-            noted = metadata["uid"] in self._dependents and self._backlog.add(("", metadata["uid"]))
-            return self._recheck(metadata) or noted
-        if metadata.get("deletionTimestamp") and waiting:
-            self._owners[metadata["uid"]] = place
-            return self._backlog.add(("", metadata["uid"]))
-        return False
-
-    def _recheck(self, metadata: Json) -> bool:
         owners = [reference["uid"] for reference in metadata.get("ownerReferences") or ()]
-        waiting = [uid for uid in owners if uid in self._owners]
-        for uid in waiting:
-            self._backlog.add(("", uid))
-        return bool(waiting)
+        for uid in owners:
+            self._index(uid, place, add=event.type != "DELETED")
+        if event.type == "DELETED":
+            if metadata["uid"] in self._dependents:
+                self.enqueue(("", metadata["uid"]))
+            for uid in owners:
+                if uid in self._owners:
+                    self.enqueue(("", uid))
+        elif metadata.get("deletionTimestamp") and {_FOREGROUND, _ORPHAN} & set(metadata.get("finalizers") or ()):
+            self._owners[metadata["uid"]] = place
+            self.enqueue(("", metadata["uid"]))
 
     def _index(self, uid: str, place: Place, *, add: bool) -> None:
         if add:
@@ -57,11 +49,9 @@ class Garbage:
         else:
             self._dependents.get(uid, set()).discard(place)
 
-    def work(self, most: int) -> bool:
-        """Follow up on owners."""
-        return self._backlog.work(most, lambda name: self._look(name[1]))
-
-    def _look(self, uid: str) -> None:
+    def reconcile(self, name: Name) -> None:
+        """Delete or orphan an owner's dependents, and let the owner go when that is done."""
+        uid = name[1]
         owner = self._owner(uid)
         dependents = sorted(self._dependents.get(uid, ()))
         if owner is not None and _ORPHAN in (owner.object["metadata"].get("finalizers") or ()):
@@ -96,8 +86,7 @@ class Garbage:
             self._backend.store.write(place[0], entry.object | {"metadata": metadata | {"ownerReferences": kept}})
 
     def _release(self, uid: str, owner: Stored, finalizer: str) -> None:
-        key, _ = self._owners.pop(uid)
-        resource = self._backend.registry.stored_as(key)
+        resource = self._backend.registry.stored_as(self._owners.pop(uid)[0])
         metadata = dict(owner.object["metadata"])
         metadata["finalizers"] = [each for each in metadata["finalizers"] if each != finalizer]
         if resource is not None:
@@ -106,3 +95,44 @@ class Garbage:
 
 def _owned(entry: Stored, uid: str) -> bool:
     return any(each["uid"] == uid for each in entry.object["metadata"].get("ownerReferences") or ())
+
+
+class NamespaceController(Controller):
+    """Gives new namespaces their default service account and empties those that are deleted."""
+
+    def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
+        super().__init__(backend, wake)
+        self._ending: set[str] = set()
+
+    def hear(self, event: StoreEvent) -> None:
+        """Queue new and ending namespaces, and those that something leaves while they end."""
+        if event.key == "namespaces":
+            if event.type != "DELETED":
+                self.enqueue(event.entry.key)
+        elif event.type == "DELETED" and event.entry.key[0] in self._ending:
+            self.enqueue(("", event.entry.key[0]))
+
+    def reconcile(self, name: Name) -> None:
+        """Furnish or empty a namespace."""
+        entry, namespace = self._backend.store.get("namespaces", *name), name[1]
+        if entry is None:
+            self._ending.discard(namespace)
+        elif entry.object["metadata"].get("deletionTimestamp"):
+            self._empty(namespace)
+        elif self._backend.store.get("serviceaccounts", namespace, "default") is None:
+            account: Json = {"metadata": {"name": "default"}}
+            create(self._backend, builtin("serviceaccounts"), namespace, account, WriteOptions(loaded=True))
+
+    def _empty(self, namespace: str) -> None:
+        self._ending.add(namespace)
+        left = False
+        for key in self._backend.store.resources():
+            resource = self._backend.registry.stored_as(key)
+            if resource is None or not resource.namespaced:
+                continue
+            for entry in self._backend.store.entries(key, namespace):
+                _, gone = delete(self._backend, resource, entry, DeleteOptions())
+                left = left or not gone
+        if not left:
+            self._ending.discard(namespace)
+            self._backend.store.remove("namespaces", "", namespace)

@@ -6,14 +6,11 @@ What needs the cluster (priority, service accounts) is admission's. Only default
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from policysched.sandbox.objects import Json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policysched.sandbox.objects.resources import ApiResource
+from policysched.sandbox.objects.resources import ApiResource
 
 _NODE_INFO = (
     *("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion"),

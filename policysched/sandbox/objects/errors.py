@@ -7,11 +7,9 @@ one of them ends the request it happens in: the server turns them into the respo
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Any
 
 REASONS = {
     400: "BadRequest",

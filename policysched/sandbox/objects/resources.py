@@ -151,7 +151,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 BUILTIN = tuple(_row(line) for line in (_CORE + _GROUPS).splitlines() if line)
-NAMESPACES, NODES, PODS = BUILTIN[0], BUILTIN[1], BUILTIN[2]
+
+
+def builtin(key: str) -> ApiResource:
+    """Return a built-in resource by its storage key."""
+    return next(row for row in BUILTIN if row.key == key)
+
+
+PODS = builtin("pods")
 
 
 class Registry:

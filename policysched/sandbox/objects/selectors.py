@@ -7,17 +7,14 @@ cannot be parsed is the caller's mistake and ends the request with 400.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from policysched.sandbox.objects.errors import StatusError
+from policysched.sandbox.objects.resources import ApiResource
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policysched.sandbox.objects.resources import ApiResource
-
-    Json = dict[str, Any]
-    Predicate = Callable[[Json], bool]
+Json = dict[str, Any]
+Predicate = Callable[[Json], bool]
 
 _TERM = re.compile(
     r"\s*(?:(?P<absent>!)\s*(?P<no>[^\s=!,()<>]+)"
@@ -181,3 +178,22 @@ def _text(value: Any, name: str) -> str:
             return "true" if value else "false"
         case _:
             return str(value)
+
+
+def selector_text(selector: Json | None) -> str:
+    """Write a selector as kubectl does."""
+    if not selector:
+        return ""
+    plain = "matchLabels" not in selector and "matchExpressions" not in selector
+    labels = selector if plain else selector.get("matchLabels") or {}
+    parts = [f"{key}={value}" for key, value in sorted(labels.items())]
+    for term in () if plain else selector.get("matchExpressions") or ():
+        values = ",".join(sorted(term.get("values") or ()))
+        match term["operator"]:
+            case "Exists":
+                parts.append(term["key"])
+            case "DoesNotExist":
+                parts.append(f"!{term['key']}")
+            case operator:
+                parts.append(f"{term['key']} {operator.lower()} ({values})")
+    return ",".join(parts)

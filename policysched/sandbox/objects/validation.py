@@ -7,16 +7,12 @@ one: it has what is easily got wrong, so that the mistake shows here and not fir
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import Cause, required, unsupported, wrong
+from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.objects.selectors import object_selected
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from policysched.sandbox.objects.resources import ApiResource
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")

@@ -7,16 +7,12 @@ come with.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from policysched.model.defaults import merge_label_keys
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.defaults import all_containers, fill
 from policysched.sandbox.objects.errors import StatusError, forbidden
-
-if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import ApiResource
-    from policysched.sandbox.storage.store import ObjectStore
+from policysched.sandbox.objects.resources import ApiResource
+from policysched.sandbox.storage.store import ObjectStore
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 GATED = "Scheduling is blocked due to non-empty scheduling gates"

@@ -7,16 +7,12 @@ A pod that is bound to no node has nobody to stop it, so it goes at once, as in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import conflict
+from policysched.sandbox.objects.resources import ApiResource
+from policysched.sandbox.storage.store import Backend, Stored
 from policysched.sandbox.storage.writes import store_update
-
-if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import ApiResource
-    from policysched.sandbox.storage.backend import Backend
-    from policysched.sandbox.storage.store import Stored
 
 _RECREATED = "The object might have been deleted and then recreated"
 _MODIFIED = "The object might have been modified"

@@ -1,21 +1,25 @@
-"""The objects, their versions and their history: one counter, one ring of events for each resource.
+"""The objects by resource, namespace and name, their versions and their history, and what all writers share.
 
-It knows nothing of kinds, requests or rules. Stored objects are never changed in place: a write stores a new
-dictionary, so that lists, watches and history may share objects and their encoded bytes without copying.
+One counter gives resource versions, one ring of events per resource is what watches go back in. Stored objects are
+never changed in place: a write stores a new dictionary, so that lists, watches and history share objects and their
+encoded bytes without copying. Clock and randomness come from outside, so that a test can repeat a run exactly.
 """
 
 from __future__ import annotations
 
+import random
+import uuid
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
 
 from policysched.sandbox.objects import Json, encode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from policysched.sandbox.objects.resources import ApiResource, Registry
 
 ANY = "*"
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 
 @dataclass(slots=True)
@@ -136,3 +140,89 @@ class ObjectStore:
         listeners = self._listeners.setdefault(key, [])
         listeners.append(listener)
         return lambda: listeners.remove(listener)
+
+
+@dataclass(slots=True)
+class Backend:
+    """What one sandbox keeps: objects, and the resources that it serves, a definition's as long as it is stored."""
+
+    now: Callable[[], datetime]
+    random: random.Random
+    history: int = 20_000
+    first_version: int = 1
+    registry: Registry = field(default_factory=Registry)
+    applied: dict[tuple[str, str], Json] = field(default_factory=dict)
+    """What was applied last of an object, by its UID and the manager: no owners of fields are kept."""
+    store: ObjectStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.store = ObjectStore(self.history, self.first_version)
+        self.store.listen(DEFINITIONS, self._serve)
+
+    def _serve(self, event: StoreEvent) -> None:
+        """Serve what a definition defines in the instant it is stored, and take its objects with it."""
+        crd = event.entry.object
+        name = crd["metadata"]["name"]
+        if event.type == "DELETED":
+            for entry in self.store.values(name):
+                self.store.remove(name, *entry.key)
+        self.registry.replace_custom(name, [] if event.type == "DELETED" else _served(crd))
+        if event.type != "DELETED" and not _established(crd):
+            self.store.write(DEFINITIONS, _accepted(crd, self.timestamp()))
+
+    def timestamp(self, plus_seconds: float = 0) -> str:
+        """Write the present time, or one later on, as metadata has it."""
+        seconds = self.now().timestamp() + plus_seconds
+        from_epoch = self.now().fromtimestamp(int(seconds), UTC)
+        return from_epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def new_uid(self) -> str:
+        """Draw a unique id."""
+        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+
+    def suffix(self, length: int = 5) -> str:
+        """Draw the random end of a generated name."""
+        return "".join(self.random.choices(_SUFFIX, k=length))
+
+
+def _served(crd: Json) -> list[ApiResource]:
+    """List the resources of a definition, one a version."""
+    spec = crd["spec"]
+    stored = next((each["name"] for each in spec["versions"] if each.get("storage")), "")
+    return [_row(spec, version, stored) for version in spec["versions"] if version.get("served")]
+
+
+def _row(spec: Json, version: Json, stored: str) -> ApiResource:
+    names = spec["names"]
+    return ApiResource(
+        group=spec["group"],
+        version=version["name"],
+        kind=names["kind"],
+        plural=names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+        singular=names["singular"],
+        short_names=tuple(names.get("shortNames") or ()),
+        subresources=frozenset(version.get("subresources") or ()),
+        categories=tuple(names.get("categories") or ()),
+        list_kind=names["listKind"],
+        custom=version | {"storedVersion": stored},
+    )
+
+
+def _established(crd: Json) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _accepted(crd: Json, now: str) -> Json:
+    said = (
+        ("NamesAccepted", "NoConflicts", "no conflicts found"),
+        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+    )
+    conditions = [
+        {"lastTransitionTime": now, "message": message, "reason": reason, "status": "True", "type": kind}
+        for kind, reason, message in said
+    ]
+    stored = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
+    status = {"acceptedNames": crd["spec"]["names"], "conditions": conditions, "storedVersions": stored}
+    return crd | {"status": status}

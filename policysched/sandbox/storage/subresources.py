@@ -1,26 +1,89 @@
-"""The scale subresource and evictions.
+"""The subresources binding, scale and eviction.
 
-A Scale is a view of a workload's replica count, made and taken apart here; the workload itself is written like
-any other update. An eviction is a deletion that asks the pod's disruption budgets first.
+A binding is one write that sets the node, merges the binding's annotations, copies the node's topology labels and turns
+the PodScheduled condition true. A Scale is a view of a workload's replica count; the workload is written like any other
+update. An eviction is a deletion that asks the pod's disruption budgets first.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import StatusError, invalid, wrong
-from policysched.sandbox.objects.resources import PODS
-from policysched.sandbox.objects.selectors import object_selected
+from policysched.sandbox.objects.errors import StatusError, conflict, invalid, required, unlike, wrong
+from policysched.sandbox.objects.resources import PODS, ApiResource
+from policysched.sandbox.objects.selectors import object_selected, selector_text
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
+from policysched.sandbox.storage.store import Backend, Stored
 from policysched.sandbox.storage.writes import fetch
 
-if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import ApiResource
-    from policysched.sandbox.storage.backend import Backend
-    from policysched.sandbox.storage.store import Stored
-
 BUDGETS = "poddisruptionbudgets.policy"
+_TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+def bind(backend: Backend, namespace: str, name: str, binding: Any, *, dry_run: bool) -> Json:
+    """Assign the pod as the Binding says; a pod that has a node, gates or another uid is a conflict."""
+    metadata, target = _read(name, binding)
+    pod = fetch(backend, PODS, namespace, name).object
+    for field, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        wanted, found = metadata.get(field), pod["metadata"][field]
+        if wanted and wanted != found:
+            raise conflict("", "pods", name, unlike("pods", (namespace, name), word, wanted, found))
+    why = _refusal(pod)
+    if why:
+        raise conflict("", "pods/binding", name, why)
+    bound = _bound(backend, pod, metadata, target)
+    if not dry_run:
+        backend.store.write(PODS.key, bound)
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def _read(name: str, binding: Any) -> tuple[Json, str]:
+    if not isinstance(binding, dict) or binding.get("kind", "Binding") != "Binding":
+        raise StatusError(400, "not a Binding object")
+    metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
+    if metadata.get("name") != name:
+        raise StatusError(400, "name in URL does not match name in Binding object")
+    if not target.get("name"):
+        raise invalid("", "Binding", name, [required("target.name")])
+    return metadata, target["name"]
+
+
+def _refusal(pod: Json) -> str:
+    found, spec = pod["metadata"], pod["spec"]
+    name = found["name"]
+    if found.get("deletionTimestamp"):
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if spec.get("nodeName"):
+        return f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    if spec.get("schedulingGates"):
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""
+
+
+def _bound(backend: Backend, pod: Json, metadata: Json, node: str) -> Json:
+    found = dict(pod["metadata"])
+    if metadata.get("annotations"):
+        found["annotations"] = (found.get("annotations") or {}) | metadata["annotations"]
+    labels = _topology(backend, node) | (metadata.get("labels") or {})
+    if labels:
+        found["labels"] = (found.get("labels") or {}) | labels
+    status = {key: value for key, value in pod["status"].items() if key != "nominatedNodeName"}
+    status["conditions"] = with_condition(status.get("conditions"), "PodScheduled", backend.timestamp())
+    return pod | {"metadata": found, "spec": pod["spec"] | {"nodeName": node}, "status": status}
+
+
+def _topology(backend: Backend, node: str) -> Json:
+    entry = backend.store.get("nodes", "", node)
+    labels = (entry.object["metadata"].get("labels") or {}) if entry else {}
+    return {key: labels[key] for key in _TOPOLOGY if key in labels}
+
+
+def with_condition(conditions: list[Json] | None, kind: str, now: str) -> list[Json]:
+    """Return the conditions with one of them true."""
+    true = {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    others = [condition for condition in conditions or () if condition["type"] != kind]
+    return [*others, true]
 
 
 def scale_of(workload: Json) -> Json:
@@ -34,25 +97,6 @@ def scale_of(workload: Json) -> Json:
         "spec": {"replicas": spec.get("replicas", 0)},
         "status": {"replicas": status.get("replicas", 0), "selector": selector_text(spec.get("selector"))},
     }
-
-
-def selector_text(selector: Json | None) -> str:
-    """Write a selector as kubectl does."""
-    if not selector:
-        return ""
-    plain = "matchLabels" not in selector and "matchExpressions" not in selector
-    labels = selector if plain else selector.get("matchLabels") or {}
-    parts = [f"{key}={value}" for key, value in sorted(labels.items())]
-    for term in () if plain else selector.get("matchExpressions") or ():
-        values = ",".join(sorted(term.get("values") or ()))
-        match term["operator"]:
-            case "Exists":
-                parts.append(term["key"])
-            case "DoesNotExist":
-                parts.append(f"!{term['key']}")
-            case operator:
-                parts.append(f"{term['key']} {operator.lower()} ({values})")
-    return ",".join(parts)
 
 
 def scaled(resource: ApiResource, workload: Json, scale: Json) -> Json:

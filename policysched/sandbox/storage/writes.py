@@ -1,18 +1,20 @@
-"""Creating and updating objects: metadata, generations, status apart from the rest, conflicts.
+"""Creating and updating objects: metadata, generations, conflicts, and what an update keeps of the old object.
 
-It knows the rules common to all kinds and asks decoding and admission for those of one. An update that changes
-nothing is not written, so that nobody is told of it.
+It knows the rules common to all kinds and asks decoding and admission for those of one. A write to the main resource
+cannot change status, and a write to status changes nothing else. An update that changes nothing is not written, so that
+nobody is told of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.decoding import check_kind, clean, complete, inward, outward, validated
 from policysched.sandbox.objects.errors import (
     STALE,
+    Cause,
     StatusError,
     already_exists,
     conflict,
@@ -20,14 +22,50 @@ from policysched.sandbox.objects.errors import (
     not_found,
     required,
     unlike,
+    wrong,
 )
-from policysched.sandbox.storage import updates
+from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.storage.admission import admit
-from policysched.sandbox.storage.store import Stored
+from policysched.sandbox.storage.store import Backend, Stored
 
-if TYPE_CHECKING:
-    from policysched.sandbox.objects.resources import ApiResource
-    from policysched.sandbox.storage.backend import Backend
+_GENERATIONS = frozenset(
+    {
+        "pods",
+        "deployments.apps",
+        "replicasets.apps",
+        "statefulsets.apps",
+        "daemonsets.apps",
+        "replicationcontrollers",
+        "poddisruptionbudgets.policy",
+        "priorityclasses.scheduling.k8s.io",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "resourceslices.resource.k8s.io",
+        "deviceclasses.resource.k8s.io",
+    }
+)
+_SYSTEM = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+)
+_FIXED = dict.fromkeys(
+    ("deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps"), ("spec", "selector")
+) | {
+    "priorityclasses.scheduling.k8s.io": ("value",),
+    "storageclasses.storage.k8s.io": ("provisioner",),
+}
+_IMMUTABLE = "field is immutable"
+_POD_MUTABLE = (
+    "spec.containers[*].image`",
+    "spec.initContainers[*].image`",
+    "spec.activeDeadlineSeconds`",
+    "spec.tolerations` (only additions to existing tolerations)",
+    "spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+)
 
 
 @dataclass(slots=True)
@@ -99,7 +137,7 @@ def _new_metadata(backend: Backend, resource: ApiResource, obj: Json, options: W
     metadata["uid"] = (kept and uid) or backend.new_uid()
     metadata["creationTimestamp"] = (kept and created) or backend.timestamp()
     metadata.pop("generation", None)
-    if updates.counts_generations(resource):
+    if counts_generations(resource):
         metadata["generation"] = 1
 
 
@@ -112,9 +150,9 @@ def update(
     complete(resource, obj)
     obj = inward(resource, obj)
     _guard(resource, old.object, obj)
-    obj = updates.carried(resource, old.object, obj, subresource)
+    obj = carried(resource, old.object, obj, subresource)
     shown = outward(resource)
-    validated(resource, shown(obj) if shown else obj, updates.immutable(resource, old.object, obj))
+    validated(resource, shown(obj) if shown else obj, immutable(resource, old.object, obj))
     if same(old.object, obj) or options.dry_run:
         return old if same(old.object, obj) else Stored(obj, old.revision)
     return store_update(backend, resource, obj)
@@ -157,3 +195,101 @@ def same(old: Json, new: Json) -> bool:
     before = old["metadata"] | {"resourceVersion": ""}
     after = new["metadata"] | {"resourceVersion": ""}
     return before == after and old | {"metadata": 0} == new | {"metadata": 0}
+
+
+def counts_generations(resource: ApiResource) -> bool:
+    """Tell whether the kind's metadata has a generation."""
+    return resource.custom is not None or resource.key in _GENERATIONS
+
+
+def carried(resource: ApiResource, old: Json, new: Json, subresource: str) -> Json:
+    """Put the parts that this write may not change back to what they were."""
+    if subresource == "status":
+        return _only_status(resource, old, new)
+    new = new | {"metadata": _metadata(old, new["metadata"])}
+    if (resource.has_status and resource.key != "nodes") or resource.key == "nodes":
+        new = _with(new, "status", old.get("status"))
+    if counts_generations(resource) and _changed(resource, old, new):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1
+    return new
+
+
+def _only_status(resource: ApiResource, old: Json, new: Json) -> Json:
+    kept = _metadata(old, new["metadata"])
+    if resource.custom is not None:
+        kept = dict(old["metadata"])
+    kept["ownerReferences"] = old["metadata"].get("ownerReferences")
+    kept = {name: value for name, value in kept.items() if value is not None}
+    return _with(old | {"metadata": kept}, "status", new.get("status"))
+
+
+def _with(obj: Json, name: str, value: Any) -> Json:
+    rest = {key: item for key, item in obj.items() if key != name}
+    return rest if value is None else rest | {name: value}
+
+
+def _metadata(old: Json, metadata: Json) -> Json:
+    before = old["metadata"]
+    kept = {name: value for name, value in metadata.items() if name not in _SYSTEM and name != "managedFields"}
+    return {name: before[name] for name in _SYSTEM if name in before} | kept
+
+
+def _changed(resource: ApiResource, old: Json, new: Json) -> bool:
+    ignored = {"metadata", "status"} if resource.custom is None or resource.has_status else {"metadata"}
+    before = {name: value for name, value in old.items() if name not in ignored}
+    return before != {name: value for name, value in new.items() if name not in ignored}
+
+
+def immutable(resource: ApiResource, old: Json, new: Json) -> list[Cause]:
+    """Name what the update changes and must not."""
+    if resource.key == "pods":
+        return _pod(old["spec"], new["spec"])
+    path = _FIXED.get(resource.key)
+    return _fixed(old, new, path) if path else []
+
+
+def _fixed(old: Json, new: Json, path: tuple[str, ...]) -> list[Cause]:
+    before: Any = old
+    after: Any = new
+    for step in path:
+        before, after = (before or {}).get(step), (after or {}).get(step)
+    if before == after:
+        return []
+    if path == ("value",):
+        return [Cause("value", "FieldValueForbidden", "Forbidden: may not be changed in an update.")]
+    return [wrong(".".join(path), after, _IMMUTABLE)]
+
+
+def _pod(old: Json, new: Json) -> list[Cause]:
+    if old == new:
+        return []
+    gates_before = [gate["name"] for gate in old.get("schedulingGates") or ()]
+    gates = [gate["name"] for gate in new.get("schedulingGates") or ()]
+    if set(gates) - set(gates_before):
+        text = "Forbidden: only deletion is allowed, but found new scheduling gate"
+        added = sorted(set(gates) - set(gates_before))[0]
+        return [Cause("spec.schedulingGates", "FieldValueForbidden", f"{text} '{added}'")]
+    if _masked(old, gated=bool(gates_before)) == _masked(new, gated=bool(gates_before)):
+        return _tolerations(old, new)
+    fields = ",".join(f"`{field}" for field in _POD_MUTABLE)
+    text = f"Forbidden: pod updates may not change fields other than {fields}"
+    return [Cause("spec", "FieldValueForbidden", text)]
+
+
+def _masked(spec: Json, *, gated: bool) -> Json:
+    """Take out what may change; a gated pod may also be directed to nodes."""
+    free = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"}
+    if gated:
+        free |= {"nodeSelector", "affinity"}
+    kept = {name: value for name, value in spec.items() if name not in free}
+    for name in ("containers", "initContainers"):
+        kept[name] = [container | {"image": ""} for container in spec.get(name) or ()]
+    return kept
+
+
+def _tolerations(old: Json, new: Json) -> list[Cause]:
+    after = new.get("tolerations") or []
+    if all(each in after for each in old.get("tolerations") or ()):
+        return []
+    text = "Forbidden: existing toleration can not be modified except its tolerationSeconds"
+    return [Cause("spec.tolerations", "FieldValueForbidden", text)]
