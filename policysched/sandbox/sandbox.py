@@ -19,8 +19,8 @@ from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler
 
 from policysched.sandbox.api.faults import Faults
+from policysched.sandbox.api.reading import WatchStream
 from policysched.sandbox.api.server import Server
-from policysched.sandbox.api.watch import WatchStream
 from policysched.sandbox.controllers import CONTROLLERS
 from policysched.sandbox.controllers.controller import ControllerLoop
 from policysched.sandbox.objects import Json

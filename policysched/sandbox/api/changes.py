@@ -1,7 +1,7 @@
 """What POST, PUT, PATCH and DELETE do, by the path they name.
 
 Each function takes a target, a decoded body and the query and gives a status code and the entry or object to
-answer with. It joins the parts that know how to write; it has no rules of its own.
+answer with. Reviews are answered and not stored: whoever reaches the sandbox may do everything, and it says so.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from policysched.sandbox.api import reviews
 from policysched.sandbox.api.reading import encode_entry, selection
-from policysched.sandbox.api.requests import Target, number
+from policysched.sandbox.api.requests import Target, delete_options
 from policysched.sandbox.objects import Json, decode, encode
 from policysched.sandbox.objects.decoding import StrictError, check_kind
 from policysched.sandbox.objects.errors import NOT_ALLOWED, StatusError, invalid, success, unreadable_patch, wrong
 from policysched.sandbox.objects.patches import apply_patch, json_patch, merge_patch, strategic_patch
 from policysched.sandbox.objects.resources import PODS
-from policysched.sandbox.storage.deletion import DeleteOptions, delete
+from policysched.sandbox.storage.deletion import delete
 from policysched.sandbox.storage.store import Backend, Stored
 from policysched.sandbox.storage.subresources import bind, evict, scale_of, scaled
 from policysched.sandbox.storage.writes import WriteOptions, create, fetch, update
@@ -25,15 +24,19 @@ from policysched.sandbox.storage.writes import WriteOptions, create, fetch, upda
 Answer = tuple[int, Stored | Json]
 _JSON, _MERGE = "application/json-patch+json", "application/merge-patch+json"
 _STRATEGIC, _APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
-
-
-def options_of(query: Mapping[str, str]) -> WriteOptions:
-    """Read the options of a write."""
-    return WriteOptions(
-        dry_run=query.get("dryRun") == "All",
-        field_validation=query.get("fieldValidation") or "Warn",
-        manager=query.get("fieldManager", ""),
-    )
+_USER = {"username": "sandbox", "groups": ["system:masters", "system:authenticated"]}
+_ANY = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
+_REVIEWS: dict[str, Json] = {
+    "SelfSubjectAccessReview": {"allowed": True, "reason": "the sandbox allows everything"},
+    "SubjectAccessReview": {"allowed": True, "reason": "the sandbox allows everything"},
+    "SelfSubjectRulesReview": {
+        "resourceRules": _ANY,
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        "incomplete": False,
+    },
+    "TokenReview": {"authenticated": True, "user": _USER},
+    "SelfSubjectReview": {"userInfo": _USER},
+}
 
 
 def post(backend: Backend, target: Target, body: Any, query: Mapping[str, str], options: WriteOptions) -> Answer:
@@ -49,7 +52,8 @@ def post(backend: Backend, target: Target, body: Any, query: Mapping[str, str], 
     if target.name:
         raise StatusError(405, NOT_ALLOWED, details={})
     if resource.plural.endswith("reviews"):
-        return 201, reviews.answer(resource, body or {})
+        known = {"kind": resource.kind, "apiVersion": resource.api_version, "status": _REVIEWS[resource.kind]}
+        return 201, {"metadata": {}} | (body or {}) | known
     return 201, create(backend, resource, target.namespace, body, options)
 
 
@@ -75,7 +79,7 @@ def fresh(target: Target, entry: Stored) -> Json:
 
 def patch(backend: Backend, target: Target, body: Any, media: str, options: WriteOptions) -> Answer:
     """Patch an object, its status or its scale."""
-    if media.partition(";")[0].strip() == _APPLY:
+    if media == _APPLY:
         return _apply(backend, target, body, options)
     old = fetch(backend, target.resource, target.namespace, target.name)
     before = scale_of(fresh(target, old)) if target.subresource == "scale" else fresh(target, old)
@@ -114,7 +118,7 @@ def _apply(backend: Backend, target: Target, body: Any, options: WriteOptions) -
 
 
 def _patched(target: Target, before: Json, body: Any, media: str) -> Any:
-    match media.partition(";")[0].strip():
+    match media:
         case "application/json-patch+json":
             return json_patch(before, body)
         case "application/merge-patch+json":
@@ -125,25 +129,6 @@ def _patched(target: Target, before: Json, body: Any, media: str) -> Any:
     known = [_JSON, _MERGE] + ([] if target.resource.custom else [_STRATEGIC]) + [_APPLY]
     text = "the body of the request was in an unknown format - accepted media types include: "
     raise StatusError(415, text + ", ".join(known))
-
-
-def delete_options(query: Mapping[str, str], body: Any) -> DeleteOptions:
-    """Read the options of a deletion from the body, or else the query."""
-    found = body if isinstance(body, dict) else {}
-    grace = found.get("gracePeriodSeconds")
-    if grace is None and "gracePeriodSeconds" in query:
-        grace = number(query, "gracePeriodSeconds")
-    propagation = found.get("propagationPolicy") or query.get("propagationPolicy", "")
-    if found.get("orphanDependents"):
-        propagation = "Orphan"
-    wanted = found.get("preconditions") or {}
-    return DeleteOptions(
-        grace_seconds=grace,
-        propagation=propagation,
-        uid=wanted.get("uid") or "",
-        resource_version=wanted.get("resourceVersion") or "",
-        dry_run=bool(found.get("dryRun")) or query.get("dryRun") == "All",
-    )
 
 
 def remove(backend: Backend, target: Target, body: Any, query: Mapping[str, str]) -> Answer:
@@ -157,10 +142,13 @@ def remove(backend: Backend, target: Target, body: Any, query: Mapping[str, str]
     return 200, success(details | {"kind": resource.plural, "uid": entry.object["metadata"]["uid"]})
 
 
-def remove_all(backend: Backend, target: Target, body: Any, query: Mapping[str, str]) -> list[Stored]:
+def remove_all(backend: Backend, target: Target, body: Any, query: Mapping[str, str]) -> Answer:
     """Delete what a collection's request selects."""
-    selects = selection(target, query)
-    entries = backend.store.entries(target.resource.key, target.namespace)
-    chosen = [entry for entry in entries if selects is None or selects(entry.object)]
+    selects, resource = selection(target, query), target.resource
+    entries = backend.store.entries(resource.key, target.namespace)
     options = delete_options(query, body)
-    return [delete(backend, target.resource, entry, options)[0] for entry in chosen]
+    chosen = [entry for entry in entries if selects is None or selects(entry.object)]
+    items = [delete(backend, resource, entry, options)[0].object for entry in chosen]
+    metadata = {"resourceVersion": str(backend.store.revision)}
+    head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
+    return 200, head | {"items": items}

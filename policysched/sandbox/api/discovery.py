@@ -1,91 +1,143 @@
-"""Discovery: what is served, in the aggregated form and in the plain one.
+"""Discovery and OpenAPI: what is served, in the documents that kubectl reads before anything else.
 
-It turns registry rows into documents and knows nothing of the objects. Documents are made at each request:
-they are asked for rarely, and a CRD must show as soon as it is served.
+They are made of the registry's rows at each request: they are asked for rarely, and a definition must show as soon as
+it is served. Of OpenAPI there is what kubectl reads: kinds, fields, patch keys, and the query parameter that tells it
+that the server validates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Iterator
 
-from policysched.sandbox.objects import Json
+from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.errors import NO_SUCH, StatusError
+from policysched.sandbox.objects.fields import GO_TYPE, STRUCT
 from policysched.sandbox.objects.resources import ApiResource, Registry
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_SUB_VERBS = {
-    "binding": ("create",),
-    "eviction": ("create",),
-    "finalize": ("update",),
-}
+JSON = "application/json"
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_SUB_VERBS = {"binding": ("create",), "eviction": ("create",), "finalize": ("update",)}
 _SUB_KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
     "eviction": ("policy", "v1", "Eviction"),
     "binding": ("", "v1", "Binding"),
 }
+_PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
+_STRATEGIC = "application/strategic-merge-patch+json"
+# A protobuf of `swagger: "2.0"` and an info: kubectl wants the older document for files with a List, and
+# checks nothing against kinds that are not in it; the server validates every item anyway.
+_EMPTY_V2 = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.2"
+OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_VERSION = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": "v1.36.2+policysched-sandbox",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "",
+}
 
 
-def wants_aggregated(accept: str) -> bool:
-    """Tell whether a client understands the aggregated form."""
-    return "as=APIGroupDiscoveryList" in accept and "v=v2;" in f"{accept};".replace(",", ";")
+def document(registry: Registry, path: str, accept: str) -> tuple[bytes, str]:
+    """Give the document at a path that is no object's, and its media type.
+
+    Raises:
+        StatusError: 404, there is none.
+    """
+    parts = [part for part in path.split("/") if part]
+    match parts:
+        case ["version"]:
+            return encode(_VERSION), JSON
+        case ["openapi", "v2"]:
+            return _EMPTY_V2, OPENAPI_V2
+        case ["openapi", "v3", *rest]:
+            return encode(_openapi(registry, *_group_version(rest)) if rest else _openapi_index(registry)), JSON
+        case ["api" | "apis" as root] if "as=APIGroupDiscoveryList" in accept and _takes_v2(accept):
+            return encode(_aggregated(registry, core=root == "api")), _AGGREGATED
+    return encode(_plain(registry, parts)), JSON
 
 
-def aggregated(registry: Registry, *, core: bool) -> Json:
+def _takes_v2(accept: str) -> bool:
+    return "v=v2;" in f"{accept};".replace(",", ";")
+
+
+def _group_version(parts: list[str]) -> tuple[str, str]:
+    match parts:
+        case ["api", version]:
+            return "", version
+        case ["apis", group, version]:
+            return group, version
+    raise StatusError(404, NO_SUCH, details={})
+
+
+def _plain(registry: Registry, parts: list[str]) -> Json:
+    groups = registry.groups()
+    match parts:
+        case ["api"]:
+            addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}]
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
+        case ["apis"]:
+            listed = [_group(group, versions) for group, versions in groups.items() if group]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+        case ["apis", group] if group in groups:
+            return {"kind": "APIGroup", "apiVersion": "v1"} | _group(group, groups[group])
+    return _resource_list(registry, *_group_version(parts))
+
+
+def _rows(registry: Registry, group: str, version: str) -> list[ApiResource]:
+    rows = [row for row in registry if (row.group, row.version) == (group, version)]
+    if not rows:
+        raise StatusError(404, NO_SUCH, details={})
+    return rows
+
+
+def _aggregated(registry: Registry, *, core: bool) -> Json:
     """Describe the core group, or all the others, in one document."""
     items = [
         {
-            "metadata": {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None},
+            "metadata": ({"name": group} if group else {}) | {"creationTimestamp": None},
             "versions": [_version(registry, group, version) for version in versions],
         }
         for group, versions in registry.groups().items()
         if core == (not group)
     ]
-    return {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": "apidiscovery.k8s.io/v2",
-        "metadata": {},
-        "items": items,
-    }
+    head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
+    return head | {"items": items}
 
 
 def _version(registry: Registry, group: str, version: str) -> Json:
-    rows = [row for row in registry if (row.group, row.version) == (group, version)]
-    return {"version": version, "resources": [_resource(row) for row in rows], "freshness": "Current"}
+    resources = [_discovered(row) for row in _rows(registry, group, version)]
+    return {"version": version, "resources": resources, "freshness": "Current"}
 
 
-def _resource(row: ApiResource) -> Json:
+def _discovered(row: ApiResource) -> Json:
     found: Json = {
         "resource": row.plural,
-        "responseKind": {"group": row.group, "version": row.version, "kind": row.kind},
+        "responseKind": _gvk(row),
         "scope": "Namespaced" if row.namespaced else "Cluster",
         "singularResource": row.singular,
         "verbs": list(row.verbs),
-    }
-    if row.short_names:
-        found["shortNames"] = list(row.short_names)
-    if row.categories:
-        found["categories"] = list(row.categories)
-    subresources = [_subresource(row, name) for name in sorted(row.subresources)]
+    } | _other_names(row)
+    subresources = [
+        {"subresource": name, "responseKind": kind, "verbs": verbs} for name, kind, verbs in _subresources(row)
+    ]
     return found | ({"subresources": subresources} if subresources else {})
 
 
-def _subresource(row: ApiResource, name: str) -> Json:
-    group, version, kind = _SUB_KINDS.get(name, (row.group, row.version, row.kind))
-    verbs = _SUB_VERBS.get(name, ("get", "patch", "update"))
-    response = {"group": group, "version": version, "kind": kind}
-    return {"subresource": name, "responseKind": response, "verbs": list(verbs)}
+def _subresources(row: ApiResource) -> Iterator[tuple[str, Json, list[str]]]:
+    for name in sorted(row.subresources):
+        group, version, kind = _SUB_KINDS.get(name, (row.group, row.version, row.kind))
+        verbs = list(_SUB_VERBS.get(name, ("get", "patch", "update")))
+        yield name, {"group": group, "version": version, "kind": kind}, verbs
 
 
-def core_versions(_: Registry) -> Json:
-    """Describe /api in the plain form."""
-    addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}]
-    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
-
-
-def group_list(registry: Registry) -> Json:
-    """Describe /apis in the plain form."""
-    groups = [_group(group, versions) for group, versions in registry.groups().items() if group]
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+def _other_names(row: ApiResource) -> Json:
+    found = {"shortNames": list(row.short_names), "categories": list(row.categories)}
+    return {name: listed for name, listed in found.items() if listed}
 
 
 def _group(group: str, versions: list[str]) -> Json:
@@ -93,40 +145,103 @@ def _group(group: str, versions: list[str]) -> Json:
     return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
 
-def group_of(registry: Registry, group: str) -> Json:
-    """Describe one group."""
-    versions = registry.groups().get(group)
-    if not versions or not group:
-        raise StatusError(404, NO_SUCH, details={})
-    return {"kind": "APIGroup", "apiVersion": "v1"} | _group(group, versions)
-
-
-def resource_list(registry: Registry, group: str, version: str) -> Json:
-    """Describe the resources of one group and version in the plain form."""
-    rows = [row for row in registry if (row.group, row.version) == (group, version)]
-    if not rows:
-        raise StatusError(404, NO_SUCH, details={})
-    resources = [each for row in rows for each in _plain(row)]
+def _resource_list(registry: Registry, group: str, version: str) -> Json:
+    resources = [each for row in _rows(registry, group, version) for each in _listed(row)]
     name = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources}
 
 
-def _plain(row: ApiResource) -> list[Json]:
-    found: Json = {"name": row.plural, "singularName": row.singular, "namespaced": row.namespaced}
-    found |= {"kind": row.kind, "verbs": list(row.verbs)}
-    if row.short_names:
-        found["shortNames"] = list(row.short_names)
-    if row.categories:
-        found["categories"] = list(row.categories)
-    subs = []
-    for name in sorted(row.subresources):
-        group, version, kind = _SUB_KINDS.get(name, (row.group, row.version, row.kind))
-        sub: Json = {"name": f"{row.plural}/{name}", "singularName": "", "namespaced": row.namespaced}
-        sub |= {"kind": kind, "verbs": list(_SUB_VERBS.get(name, ("get", "patch", "update")))}
-        if (group, version) != (row.group, row.version):
-            sub |= {"group": group, "version": version}
-        subs.append(sub)
-    return [found, *subs]
+def _listed(row: ApiResource) -> Iterator[Json]:
+    known: Json = {"name": row.plural, "singularName": row.singular, "namespaced": row.namespaced, "kind": row.kind}
+    yield known | {"verbs": list(row.verbs)} | _other_names(row)
+    for name, kind, verbs in _subresources(row):
+        sub = {"name": f"{row.plural}/{name}", "singularName": "", "namespaced": row.namespaced}
+        sub |= {"kind": kind["kind"], "verbs": verbs}
+        foreign = (kind["group"], kind["version"]) != (row.group, row.version)
+        yield sub | ({"group": kind["group"], "version": kind["version"]} if foreign else {})
 
 
-PLAIN: dict[tuple[str, ...], Callable[[Registry], Json]] = {("api",): core_versions, ("apis",): group_list}
+def _openapi_index(registry: Registry) -> Json:
+    """List the documents; the hash in an address changes with its document."""
+    paths = {}
+    for group, versions in registry.groups().items():
+        for version in versions:
+            name = f"apis/{group}/{version}" if group else f"api/{version}"
+            digest = hashlib.sha256(encode(_openapi(registry, group, version))).hexdigest().upper()
+            paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest}"}
+    return {"paths": paths}
+
+
+def _openapi(registry: Registry, group: str, version: str) -> Json:
+    schemas: dict[str, Json] = {}
+    paths: dict[str, Json] = {}
+    for row in _rows(registry, group, version):
+        paths |= _paths(row)
+        _describe(schemas, _root_name(row), {"type": "object"} | row.schema)
+        schemas[_root_name(row)] |= {"x-kubernetes-group-version-kind": [_gvk(row)]}
+    info = {"title": "Kubernetes", "version": "v1.36.2"}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _gvk(row: ApiResource) -> Json:
+    return {"group": row.group, "version": row.version, "kind": row.kind}
+
+
+def _paths(row: ApiResource) -> dict[str, Json]:
+    collection = row.path("{namespace}" if row.namespaced else "")
+    found = {collection: {"post": _operation(row, "post"), "get": _operation(row, "list")}}
+    if "patch" in row.verbs:
+        found[f"{collection}/{{name}}"] = {verb: _operation(row, verb) for verb in ("patch", "get", "put", "delete")}
+    return found
+
+
+def _operation(row: ApiResource, action: str) -> Json:
+    reference = _reference(_root_name(row))
+    found: Json = {
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": _gvk(row),
+        "responses": {"200": {"description": "OK", "content": {JSON: {"schema": reference}}}},
+    }
+    if action in ("post", "put", "patch"):
+        names = ("dryRun", "fieldManager", "fieldValidation")
+        found["parameters"] = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
+    if action == "patch":
+        media = (*_PATCHES, _STRATEGIC) if row.custom is None else _PATCHES
+        found["requestBody"] = {"required": True, "content": {name: {"schema": {}} for name in media}}
+    elif action in ("post", "put"):
+        found["requestBody"] = {"content": {JSON: {"schema": reference}}}
+    return found
+
+
+def _root_name(row: ApiResource) -> str:
+    if row.custom is None:
+        return row.schema.get(STRUCT) or f"reviews.{row.kind}"
+    return f"{'.'.join(reversed(row.group.split('.')))}.{row.version}.{row.kind}"
+
+
+def _describe(schemas: dict[str, Json], name: str, schema: Json) -> None:
+    """Add a kind or struct to the schemas of a document, with the structs that it contains."""
+    if name not in schemas:
+        schemas[name] = {}
+        schemas[name] |= _inner(schemas, schema)
+
+
+def _shown(schemas: dict[str, Json], schema: Json) -> Json:
+    if STRUCT not in schema:
+        return _inner(schemas, schema)
+    _describe(schemas, schema[STRUCT], schema)
+    return {"allOf": [_reference(schema[STRUCT])]}
+
+
+def _inner(schemas: dict[str, Json], schema: Json) -> Json:
+    found = {name: value for name, value in schema.items() if name not in (GO_TYPE, STRUCT)}
+    if "properties" in found:
+        found["properties"] = {name: _shown(schemas, each) for name, each in found["properties"].items()}
+    for name in ("items", "additionalProperties"):
+        if isinstance(found.get(name), dict):
+            found[name] = _shown(schemas, found[name])
+    return found
+
+
+def _reference(name: str) -> Json:
+    return {"$ref": f"#/components/schemas/{name}"}

@@ -1,6 +1,6 @@
-"""A request taken apart: which resource, namespace, name and subresource a path means, and the body.
+"""A request taken apart: who may send it, what its path points at, its body and its options.
 
-It knows paths, queries and media types, not what is done with them. Every body becomes the same dictionary,
+It knows headers, paths, queries and media types, not what is done with them. Every body becomes the same dictionary,
 whether it came as JSON, YAML or protobuf, so that nothing behind this module knows of formats.
 """
 
@@ -16,10 +16,40 @@ import yaml
 from policysched.sandbox.objects import decode, protobuf
 from policysched.sandbox.objects.errors import StatusError
 from policysched.sandbox.objects.resources import ApiResource, Registry
+from policysched.sandbox.storage.deletion import DeleteOptions
+from policysched.sandbox.storage.writes import WriteOptions
 
-PROTOBUF = "application/vnd.kubernetes.protobuf"
+_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_HTTP = 80
+_OWN_SITES = frozenset({"same-origin", "none"})
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
 _FEW = 1000
 _TRUE = frozenset({"true", "1", "True", "t"})
+
+
+def check_origin(headers: Mapping[str, str], port: int) -> None:
+    """Refuse a request that a foreign page sent, or that names another host than this machine.
+
+    There is no authentication, and listening on loopback keeps other machines out but no browser: a page may send
+    requests to any address, and may point a name of its own at 127.0.0.1. Browsers say in `Origin` and `Sec-Fetch-Site`
+    which page asks and in `Host` by which name, and pages can change none of them.
+
+    Raises:
+        StatusError: 403.
+    """
+    hosts = {f"{name}:{port}" for name in _HOSTS} | (set(_HOSTS) if port == _HTTP else set())
+    if headers.get("Host", "").lower() not in hosts:
+        raise _refused("Host", headers.get("Host", ""), port)
+    origin = headers.get("Origin")
+    if origin is not None and origin.lower() not in {f"http://{host}" for host in hosts}:
+        raise _refused("Origin", origin, port)
+    site = headers.get("Sec-Fetch-Site", "none")
+    if site.lower() not in _OWN_SITES:
+        raise _refused("Sec-Fetch-Site", site, port)
+
+
+def _refused(header: str, value: str, port: int) -> StatusError:
+    return StatusError(403, f"{header} {value[:200]!a} is refused: the sandbox answers programs at 127.0.0.1:{port}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +86,7 @@ def target_of(registry: Registry, path: str) -> Target | None:
 def body_of(raw: bytes, content_type: str) -> Any:
     """Decode a request's body by its media type."""
     media = content_type.partition(";")[0].strip().lower()
-    if media == PROTOBUF or raw[:4] == protobuf.MAGIC:
+    if media == _PROTOBUF or raw[:4] == protobuf.MAGIC:
         return protobuf.decode(raw)
     if not raw:
         return None
@@ -97,3 +127,31 @@ def number(query: Mapping[str, str], name: str) -> int:
     if not text.isdigit():
         raise StatusError(400, f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)
+
+
+def options_of(query: Mapping[str, str]) -> WriteOptions:
+    """Read the options of a write."""
+    return WriteOptions(
+        dry_run=query.get("dryRun") == "All",
+        field_validation=query.get("fieldValidation") or "Warn",
+        manager=query.get("fieldManager", ""),
+    )
+
+
+def delete_options(query: Mapping[str, str], body: Any) -> DeleteOptions:
+    """Read the options of a deletion from the body, or else the query."""
+    found = body if isinstance(body, dict) else {}
+    grace = found.get("gracePeriodSeconds")
+    if grace is None and "gracePeriodSeconds" in query:
+        grace = number(query, "gracePeriodSeconds")
+    propagation = found.get("propagationPolicy") or query.get("propagationPolicy", "")
+    if found.get("orphanDependents"):
+        propagation = "Orphan"
+    wanted = found.get("preconditions") or {}
+    return DeleteOptions(
+        grace_seconds=grace,
+        propagation=propagation,
+        uid=wanted.get("uid") or "",
+        resource_version=wanted.get("resourceVersion") or "",
+        dry_run=bool(found.get("dryRun")) or query.get("dryRun") == "All",
+    )

@@ -1,7 +1,7 @@
 """The HTTP side: one handler that takes requests apart, asks the right part and sends the answer.
 
 It knows HTTP and no kinds. A low-level server without a routing table is used, because the paths are not known
-beforehand: CRDs add theirs.
+beforehand: definitions add theirs.
 """
 
 from __future__ import annotations
@@ -9,17 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
 
-from policysched.sandbox.api import changes, discovery, openapi
+from policysched.sandbox.api import changes, discovery
 from policysched.sandbox.api.faults import Fault, Faults
-from policysched.sandbox.api.origins import check_origin
-from policysched.sandbox.api.reading import Reader
-from policysched.sandbox.api.requests import Target, body_of, flag, target_of
-from policysched.sandbox.api.watch import WatchStream
+from policysched.sandbox.api.reading import Reader, WatchStream
+from policysched.sandbox.api.requests import Target, body_of, check_origin, flag, options_of, target_of
 from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.errors import NO_SUCH, NOT_ALLOWED, StatusError, failure
 from policysched.sandbox.storage.store import Backend, Stored
@@ -27,18 +24,7 @@ from policysched.sandbox.storage.subresources import scale_of
 from policysched.sandbox.storage.writes import WriteOptions, fetch
 
 _LOG = logging.getLogger(__name__)
-VERSION = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.2+policysched-sandbox",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "",
-}
-_HEALTH = frozenset({"/healthz", "/readyz", "/livez"})
+_HEALTH = ("healthz", "readyz", "livez")
 
 
 class Server:
@@ -56,24 +42,22 @@ class Server:
             check_origin(request.headers, _port(request))
         except StatusError as error:
             return _json(encode(error.status), error.code)
-        watch = flag(request.query, "watch")
-        fault = self._faults.take(request.method, request.path_qs, watch=watch)
-        if fault is not None and fault.action == "answer":
+        fault = self._faults.take(request.method, request.path_qs, watch=flag(request.query, "watch"))
+        if fault is None:
+            return await self._guarded(request, None)
+        if fault.action == "answer":
             return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
-        if fault is not None:
-            await asyncio.sleep(fault.delay)
-        if fault is not None and fault.action == "reset":
+        await asyncio.sleep(fault.delay)
+        if fault.action == "reset":
             return _drop(request)
         response = await self._guarded(request, fault)
-        if fault is not None and fault.action == "reset-after":
-            return _drop(request)
-        return response
+        return _drop(request) if fault.action == "reset-after" else response
 
     async def _guarded(self, request: web.BaseRequest, fault: Fault | None) -> web.StreamResponse:
         try:
             return await self._answer(request, fault)
         except StatusError as error:
-            return _json(encode(error.status), error.code, error.headers)
+            return _json(encode(error.status), error.code)
         except RecursionError:
             return _json(encode(failure(400, "the object is nested too deep", "BadRequest")), 400)
         except ConnectionError:  # the client is gone
@@ -93,6 +77,16 @@ class Server:
             return await self._watch(request, target, fault)
         return _json(self._read(request, target))
 
+    def _document(self, request: web.BaseRequest) -> web.Response:
+        if request.method != "GET":
+            raise StatusError(404, NO_SUCH, details={})
+        if request.path.split("/")[1] in _HEALTH:
+            return web.Response(text="ok")
+        body, media = discovery.document(self._backend.registry, request.path, request.headers.get("Accept", ""))
+        if media == discovery.OPENAPI_V2:
+            return web.Response(body=body, content_type=media)
+        return _json(body, headers={"Content-Type": media})
+
     def _read(self, request: web.BaseRequest, target: Target) -> bytes:
         accept, query = request.headers.get("Accept", ""), request.query
         if not target.name:
@@ -105,13 +99,12 @@ class Server:
         return self._reader.one(target.resource, entry, accept, query.get("includeObject", "Metadata"))
 
     async def _change(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
-        media = request.headers.get("Content-Type", "")
         try:
             raw = await request.read()
         except web.HTTPRequestEntityTooLarge as error:
             raise StatusError(413, "Request entity too large: limit is 3145728", "RequestEntityTooLarge") from error
-        body = body_of(raw, media)
-        options = changes.options_of(request.query)
+        body = body_of(raw, request.headers.get("Content-Type", ""))
+        options = options_of(request.query)
         code, found = self._changed(request, target, body, options)
         headers = {}
         if options.warnings:
@@ -129,24 +122,17 @@ class Server:
             case "PUT" if target.name:
                 return changes.put(self._backend, target, body, options)
             case "PATCH" if target.name:
-                media = request.headers.get("Content-Type", "")
+                media = request.headers.get("Content-Type", "").partition(";")[0].strip()
                 return changes.patch(self._backend, target, body, media, options)
             case "DELETE" if target.name:
                 return changes.remove(self._backend, target, body, request.query)
             case "DELETE":
-                return 200, self._removed(target, body, request.query)
+                return changes.remove_all(self._backend, target, body, request.query)
         raise StatusError(405, NOT_ALLOWED, details={})
-
-    def _removed(self, target: Target, body: Any, query: Mapping[str, str]) -> Json:
-        entries = changes.remove_all(self._backend, target, body, query)
-        resource = target.resource
-        metadata = {"resourceVersion": str(self._backend.store.revision)}
-        found = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
-        return found | {"items": [entry.object for entry in entries]}
 
     async def _watch(self, request: web.BaseRequest, target: Target, fault: Fault | None) -> web.StreamResponse:
         watch = self._reader.watch(target, request.query, request.headers.get("Accept", ""))
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response = web.StreamResponse(headers={"Content-Type": discovery.JSON})
         self._watches.add(watch)
         try:
             await response.prepare(request)
@@ -172,50 +158,6 @@ class Server:
                 await response.write(chunk)
         await response.write_eof()
 
-    def _document(self, request: web.BaseRequest) -> web.Response:
-        if request.method != "GET":
-            raise StatusError(404, NO_SUCH, details={})
-        path = request.path.rstrip("/")
-        if path in _HEALTH or path.startswith(("/readyz/", "/livez/", "/healthz/")):
-            return web.Response(text="ok")
-        if path == "/version":
-            return _json(encode(VERSION))
-        parts = [part for part in path.split("/") if part]
-        if parts == ["openapi", "v2"]:
-            return web.Response(body=openapi.EMPTY_V2, content_type=openapi.V2_MEDIA)
-        if parts[:2] == ["openapi", "v3"]:
-            return _json(encode(self._openapi(parts[2:])))
-        return self._discovery(parts, request.headers.get("Accept", ""))
-
-    def _openapi(self, parts: list[str]) -> Json:
-        registry = self._backend.registry
-        match parts:
-            case []:
-                return openapi.index(registry)
-            case ["api", version]:
-                return openapi.document(registry, "", version)
-            case ["apis", group, version]:
-                return openapi.document(registry, group, version)
-        raise StatusError(404, NO_SUCH, details={})
-
-    def _discovery(self, parts: list[str], accept: str) -> web.Response:
-        registry = self._backend.registry
-        match parts:
-            case ["api" | "apis" as root] if discovery.wants_aggregated(accept):
-                found = encode(discovery.aggregated(registry, core=root == "api"))
-                return _json(found, headers={"Content-Type": discovery.AGGREGATED})
-            case ["api"]:
-                return _json(encode(discovery.core_versions(registry)))
-            case ["apis"]:
-                return _json(encode(discovery.group_list(registry)))
-            case ["api", version]:
-                return _json(encode(discovery.resource_list(registry, "", version)))
-            case ["apis", group]:
-                return _json(encode(discovery.group_of(registry, group)))
-            case ["apis", group, version]:
-                return _json(encode(discovery.resource_list(registry, group, version)))
-        raise StatusError(404, NO_SUCH, details={})
-
 
 def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
@@ -235,4 +177,4 @@ def _drop(request: web.BaseRequest) -> web.Response:
 
 
 def _json(body: bytes, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(status=code, body=body + b"\n", headers={"Content-Type": "application/json"} | (headers or {}))
+    return web.Response(status=code, body=body + b"\n", headers={"Content-Type": discovery.JSON} | (headers or {}))

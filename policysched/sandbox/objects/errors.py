@@ -44,7 +44,6 @@ class StatusError(Exception):
     ) -> None:
         super().__init__(message)
         self.code = code
-        self.headers: dict[str, str] = {}
         self.status = failure(code, message, REASONS.get(code, "Unknown") if reason is None else reason, details)
 
 
