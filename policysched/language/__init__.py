@@ -1,7 +1,8 @@
 """The policy language: texts in, programs over columns of nodes out.
 
 It knows nothing of Kubernetes objects, of files or of the network. What a caller needs to check texts is exported
-here, and importing it imports no numpy: who evaluates over columns asks `columns`, `frames`, `reductions` and `flips`.
+here, and importing it imports no numpy; who evaluates over columns asks the modules of `evaluation`. A text passes the
+folders in this order: `syntax`, `checking` with `functions`, `evaluation`; all use `ir` and `messages`.
 """
 
 from policysched.language.checking.compile import Compiled, Want, compile_cases, compile_expression, compiling_cases

@@ -13,7 +13,7 @@ from policysched.app.shape import CODE as SHAPE_CODE
 from policysched.language import FIELDS, Gap, code_table
 from policysched.language.checking.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.reductions import MAX_NESTING
+from policysched.language.functions.aggregates import MAX_NESTING
 from policysched.language.ir.graph import AGGREGATES, MAX_PARTS, MAX_TEXT
 from policysched.language.ir.names import InputField
 from policysched.language.ir.types import FACTORS, SECONDS

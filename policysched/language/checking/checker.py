@@ -1,4 +1,4 @@
-"""From syntax tree to typed graph: types, units and shapes of expressions.
+"""Type checking: from syntax tree to typed graph.
 
 All mistakes of a text are collected. A part with a mistake has no graph (None), and what stands around it keeps
 quiet, so that one cause gives one error. What names mean is in `names`, the rules of calls are with the functions.

@@ -1,4 +1,4 @@
-"""From texts to programs: parse, check, ask for the wanted type, warn.
+"""Compile an expression, or the cases of a score, into a program: parse, check, ask for the wanted type, warn.
 
 The entries for one expression and for the cases of a score. What a whole policy has to keep (cost, order of `let`) is
 in `policies`. Cases become a nest of `if` from the last one up, because `if` has the meaning wanted: the first true

@@ -1,4 +1,4 @@
-"""What an expression costs, counted once when it is compiled.
+"""Cost model: operations once per node and once per placed pod, counted when a policy is compiled.
 
 Every operation counts one for each array it makes: as a scalar, a node or a pod operation by the shape of its result.
 What stands in `node.pods.*` is evaluated for every placed pod, so there whatever is no scalar is a pod operation.

@@ -1,4 +1,4 @@
-"""The units that a literal can have, and its value in each.
+"""Units that literals can take, and their values in canonical units.
 
 `3` is a number or three cores: which of them its neighbours decide. So this module answers, without checking
 anything, which units an expression that consists of literals could still take.

@@ -1,4 +1,4 @@
-"""What names mean: a path is an input or a `let`, a call is one of a function; or they are mistakes.
+"""Name resolution: what paths and calls refer to.
 
 Only here names meet the environment. A path with a computed key becomes an operation on that key; one with a
 constant key is an input like any other.

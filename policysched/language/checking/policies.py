@@ -1,4 +1,4 @@
-"""What the texts of one policy have to keep together: the names and the order of `let`, and the cost.
+"""The `let` definitions of a policy, and its cost limits.
 
 It knows lists of names and programs, not the object they come from.
 """

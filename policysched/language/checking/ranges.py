@@ -1,4 +1,4 @@
-"""What values a graph can have, told from its operations alone: bounds of quantities, and conditions that never change.
+"""Static value ranges of typed graphs: bounds of quantities, and conditions that never change.
 
 It reads no frame: inputs have the bounds that Kubernetes gives them. What it says holds for every cluster, so that a
 warning which stands on it is never wrong; where nothing can be told the bounds are infinite.

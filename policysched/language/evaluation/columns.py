@@ -1,4 +1,4 @@
-"""Evaluation of programs over columns.
+"""Evaluate programs over columns of nodes, with numpy.
 
 A program is its typed graph in an order in which arguments come first; evaluating it is one loop over that list with a
 table of kernels. Results are remembered in the frame under the graph's nodes, so programs that share an expression

@@ -1,4 +1,4 @@
-"""What a program runs on: the protocols that the owner of the columns implements.
+"""Frames: the columns and scalars that programs are evaluated on, as protocols for whoever owns them.
 
 Nothing here knows where columns come from. Strings travel as codes of an interner, so that comparing a label with a
 constant is one comparison of integers. What is asked of other rows than those at hand (an aggregate over all nodes, a

@@ -1,4 +1,4 @@
-"""Array kernels of what takes values of any kind: inputs, logic, comparisons, lists, choices, the time, other rows.
+"""Array kernels of inputs, logic, comparisons, lists, conditionals, the time and aggregates.
 
 A value is, by the kind of its type: a pair of masks (true, unknown) for a condition, float64 with NaN for a
 quantity, int32 codes with -1 for a string or a version, a tuple or None for a list; what is the same for every row is

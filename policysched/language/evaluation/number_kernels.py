@@ -1,4 +1,4 @@
-"""The array meaning of arithmetic.
+"""Array kernels of arithmetic.
 
 float64 throughout, NaN is missing, and no result is infinite: where the checker could not exclude it, values are cut
 at 2^1000, so that nothing that cannot be missing becomes NaN by arithmetic.

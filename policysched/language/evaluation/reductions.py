@@ -1,4 +1,4 @@
-"""Values made of many rows: aggregates over all nodes, tallies over the placed pods.
+"""Compute aggregates over all nodes, and counts and sums over the pods of each node, with numpy.
 
 Programs ask their frame for these; the frame's owner computes them here, on a frame of those other rows, and keeps
 them for as long as what they read stays the same. Sums are exact and rounded once, whatever the order of rows: row

@@ -1,4 +1,4 @@
-"""The reference: the value of a program for one node, in plain Python.
+"""Scalar interpreter: the reference value of a program for one node, in plain Python.
 
 It shares nothing with the array kernels, which the laws compare it to: numbers are read by Decimal, patterns matched by
 the set of places reached, versions ordered by parts. A missing value and an unknown condition are both None inside. It
@@ -138,10 +138,10 @@ def _too_long(node: Typed, args: list[Scalar]) -> bool:
 
 
 def _strict(node: Typed) -> Any:
-    meaning = STRICT[node.op]
+    operation = STRICT[node.op]
     if node.op in _ORDERINGS and node.args[0].type.kind is Kind.VERSION:
-        return lambda left, right: meaning(newer(left, right), 0)
-    return meaning
+        return lambda left, right: operation(newer(left, right), 0)
+    return operation
 
 
 _OVER_ROWS: Final = AGGREGATES | TALLIES | {Op.NORMALIZE}

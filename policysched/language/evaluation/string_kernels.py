@@ -1,6 +1,6 @@
-"""The array meaning of the functions of strings.
+"""Array kernels of functions of strings.
 
-Every function is written for one string (or two) and reaches the rows through a table, see `tables`.
+Every function is written for one string (or two) and reaches the rows through a lookup table.
 """
 
 from __future__ import annotations

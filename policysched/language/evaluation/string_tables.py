@@ -1,4 +1,4 @@
-"""Work that is done once a distinct string instead of once a row.
+"""Lookup tables from string codes to results, so that each distinct string is worked out once.
 
 A table holds a function's result for every string code that a column has shown so far; rows are then one indexed
 read. Tables live as long as a generation of the interner they belong to and are filled only for codes that occur.

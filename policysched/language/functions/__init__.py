@@ -1,4 +1,4 @@
-"""The functions of the language: names, numbers of arguments, and how calls are checked.
+"""The functions of the language: signatures, and the rules that check calls and give their types.
 
 In comes a call as a syntax tree, out comes its typed graph or a diagnostic. One module a subject; what functions
 compute is in `evaluation`, once over columns and once for plain values.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from policysched.language.functions.reductions import OVER_NODES, OVER_PODS
+from policysched.language.functions.aggregates import OVER_NODES, OVER_PODS
 from policysched.language.functions.rules import Function
 from policysched.language.functions.strings import STRINGS
 from policysched.language.functions.times import TIMES

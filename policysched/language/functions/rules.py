@@ -1,4 +1,4 @@
-"""What the rules of functions are made of: signatures, what they ask of the checker, and checks that several share.
+"""Function signatures, the checker as rules see it, and checks that several rules share.
 
 A rule gets the checker and a call and returns the call's typed graph, or reports what is wrong and returns None: the
 caller has no graph to build either. The checker itself is in `checking`, which imports the functions and not the other

@@ -1,4 +1,4 @@
-"""Functions of strings: conversions, tests, patterns, joining and splitting; and which texts are versions.
+"""Functions of strings: conversions, tests, patterns, joining and splitting; parsing and ordering of versions.
 
 A version is `v?N(.N)*(-pre)?`: numbers, then perhaps the parts of a pre-release. The order is that of Semantic
 Versioning, and numbers that are not written count as 0, so 1.28 and v1.28.0 are the same version. Versions travel as

@@ -1,4 +1,4 @@
-"""Functions of the time: `clock`, `hour` and `weekday`; and what the clocks of a time zone show.
+"""Functions of the time: `clock`, `hour` and `weekday`; local time in a time zone.
 
 Everything they are given is a constant. So a zone that does not exist is found when a policy is compiled, and the
 moment at which such a value changes next is known without evaluating anything else. Zones are read from the files of

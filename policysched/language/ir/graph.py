@@ -1,4 +1,4 @@
-"""The typed graph of an expression, and programs: what the checker makes and both evaluators read.
+"""Typed expression graphs and programs: what the checker makes and both evaluators read.
 
 Equal nodes are one object (they are looked up before they are made), so identity is equality, an evaluation is
 remembered under the node itself, and an expression that ten policies share is evaluated once. The graph knows no

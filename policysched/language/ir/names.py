@@ -1,4 +1,4 @@
-"""What an expression can name: the fields of nodes and pods with their types, and what its policy defines.
+"""Fields of nodes and pods that expressions can read, with their types; and what the policy around a text defines.
 
 The table is the language's, not the cluster's: who fills the columns reads it here. Resources with a name of their
 own are the same input whether they are written `node.free.cpu` or `node.free["cpu"]`, because a column has one unit.

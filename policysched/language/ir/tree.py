@@ -1,4 +1,4 @@
-"""The syntax tree of an expression.
+"""Syntax tree of an expression.
 
 The tree knows positions in its text and nothing of types or names. Spans are left out of comparisons, so two
 texts that differ only in spacing give equal trees. Chains (`a + b - c`, `a and b`) are flat, so that the depth

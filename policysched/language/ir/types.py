@@ -1,4 +1,4 @@
-"""The types of expressions.
+"""Types of expressions: kind, unit, shape, and whether a value may be missing.
 
 A type says what a value is, in which unit it counts, whether it differs between nodes and whether it may be missing.
 It knows nothing of names or trees. Why a value may be missing is kept too: what only a division by zero or a score

@@ -1,4 +1,4 @@
-"""What the language says to its users: values, never exceptions.
+"""Diagnostics as values: code, position, message and help; and how they are printed.
 
 This module knows nothing of grammar or types. A diagnostic carries no text of its own but positions, because the
 same one is printed under a line of a file, stored in a status and sent as JSON.

@@ -1,4 +1,4 @@
-"""The help of type errors: which conversion the writer may have meant.
+"""Help texts of type errors: which conversion was probably meant.
 
 Reads types and inputs only. One sentence each; where nothing sure can be said it is empty.
 """

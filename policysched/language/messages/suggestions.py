@@ -1,4 +1,4 @@
-"""Which known name a wrong one was meant to be.
+"""The nearest known name for a misspelt one.
 
 Knows nothing of the language: it gets the names. Long texts are nobody's misspelling of a short name and are not
 compared, and of many names only those are that share most with the wrong one, which keeps any text cheap.

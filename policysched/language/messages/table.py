@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,6 +49,8 @@ class Message:
 @functools.cache
 def message_table() -> Mapping[str, Message]:
     """Return all messages by code, in the order of the codes."""
+    import tomllib  # noqa: PLC0415 texts without mistakes do not wait for it
+
     text = importlib.resources.files(__package__).joinpath("messages.toml").read_text("utf-8")
     return {code: _message(entry) for code, entry in tomllib.loads(text).items()}
 

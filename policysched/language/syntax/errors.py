@@ -1,4 +1,4 @@
-"""Which mistake a text that does not parse has.
+"""Syntax errors: the diagnostic of a text that does not parse.
 
 Gets the tokens, the place and the terminals that could have come there, and answers with one diagnostic. Common
 mistakes are recognised by what stands in the text at that place, in a fixed order; what remains is E0100, perhaps with

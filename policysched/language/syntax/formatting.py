@@ -1,4 +1,4 @@
-"""The canonical text of a tree.
+"""Canonical text of a syntax tree.
 
 One line, the fewest brackets, words for operators, one space around them. A condition under `not` keeps its
 brackets: `not (a == b)` is read rightly by everybody, `not a == b` is not.

@@ -1,4 +1,4 @@
-"""The grammar: Lark's parser for `grammar.lark`, from tables that are shipped beside it, and the terminals' names.
+"""Grammar: Lark's parser for `grammar.lark` from tables shipped beside it, and the names of its terminals.
 
 Working the tables out takes a quarter of a second, for which no command should wait. They are JSON and no pickle, so
 that reading them runs nothing, and they count only for the grammar and the version of Lark that they were made of:

@@ -1,4 +1,4 @@
-"""From text to syntax tree, or to the diagnostic of its first mistake.
+"""Parser: from text to syntax tree, or to the diagnostic of its first mistake.
 
 The steps are length, tokens, number of tokens, depth, grammar, depth of the tree, in that order: nothing that takes
 more than linear time, and no recursion, sees a text that has not been measured for it. The depth is counted twice, with
@@ -37,6 +37,7 @@ from policysched.language.ir.tree import (
     children,
 )
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
+from policysched.language.messages.table import message_table
 from policysched.language.syntax.errors import unexpected_character, unexpected_end, unexpected_token
 from policysched.language.syntax.grammar import OPERAND_ENDS, STARTS, make_parser, span_of
 
@@ -57,8 +58,9 @@ def _lark() -> Lark:
 
 
 def load_grammar() -> None:
-    """Make the parser now, so that nobody waits for it at the first text."""
+    """Make the parser and read the messages now, so that nobody waits for them at the first text."""
     _lark()
+    message_table()
 
 
 def parse(text: str, start: str = "expr") -> Parsed:

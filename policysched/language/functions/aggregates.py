@@ -1,4 +1,4 @@
-"""Functions of many rows: aggregates over all nodes, and `node.pods.*` over the pods of a node.
+"""Aggregate functions: over all nodes, and over the pods of a node (`node.pods.*`).
 
 The expression in them is checked like any other and evaluated on those other rows. So it may read what they have (a
 peer stands for a placed pod), and may not take a maximum of the rows at hand.

@@ -23,7 +23,7 @@ from policysched.language import (
 )
 from policysched.language.checking.costs import Cost
 
-FOLDER = Path(__file__).parent / "messages"
+FOLDER = Path(__file__).parent / "snapshots"
 PHASES = {"appliesTo": "pod", "cases": "score"}
 NESTED = "max(node.free.cpu) by node.zone"
 for _ in range(4):
