@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from policysched.errors import PolicyschedError
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.policy import Policy
 
 
 class ApiError(PolicyschedError):
@@ -84,11 +85,14 @@ class Client(Protocol):
             ApiError: the server refused; status 409 where the object moved on.
         """
 
-    async def annotate_policy(self, name: str, resource_version: str, annotations: dict[str, str]) -> str:
-        """Write annotations of a policy against that version of the object; give its new version.
+    async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
+        """Write annotations of a policy as long as its spec is what it was, whatever others write besides.
+
+        Returns:
+            The version of the object now; empty where others had written to it, so that this version is not all ours.
 
         Raises:
-            ApiError: the server refused; status 409 where the object moved on.
+            ApiError: the server refused; status 409 where the object is of another generation, or another object.
         """
 
     def record(self, event: Event) -> None:

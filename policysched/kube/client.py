@@ -29,6 +29,7 @@ from policysched.kube.transport import (
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from policysched.model.outline import identity, shallow
+from policysched.model.policy import Policy
 
 STATUS_ATTEMPTS = 4
 
@@ -159,14 +160,31 @@ class KubeClient:
         body = _ENCODER.encode([version, {"op": "add", "path": "/status", "value": status}])
         await self._patch(f"{POLICIES_PATH}/{name}/status", body, JSON_PATCH)
 
-    async def annotate_policy(self, name: str, resource_version: str, annotations: dict[str, str]) -> str:
-        """Write annotations of a policy as a merge patch against that version of the object; give its new version.
+    async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
+        """Write annotations of a policy as long as its spec is what it was, whatever others write besides.
+
+        A version goes with every write, of a status too; who writes statuses all the time must not keep this one out.
+
+        Returns:
+            The version of the object now; empty where others had written to it, so that this version is not all ours.
 
         Raises:
-            ApiError: the server refused; status 409 where the object moved on.
+            ApiError: the server refused; status 409 where the object is of another generation, or another object.
         """
-        body = {"metadata": {"resourceVersion": resource_version, "annotations": annotations}}
-        return await self._patch_once(f"{POLICIES_PATH}/{name}", body)
+        path = f"{POLICIES_PATH}/{policy.name}"
+        body = {"metadata": {"resourceVersion": policy.metadata.resource_version, "annotations": annotations}}
+        try:
+            return await self._patch_once(path, body)
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+        try:
+            await self._request("PATCH", path, _ENCODER.encode(_annotating(policy, annotations)), JSON_PATCH)
+        except ApiError as error:
+            if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                raise
+            raise ApiError(HTTPStatus.CONFLICT, "Conflict", f"policy {policy.name} moved on") from error
+        return ""
 
     def record(self, event: Event) -> None:
         """Take an event to be written behind the bindings; it is never dropped silently."""
@@ -200,6 +218,22 @@ class KubeClient:
                 await retry.pause(error.retry_after or 0.0)
             else:
                 return
+
+
+def _annotating(policy: Policy, annotations: dict[str, str]) -> list[dict[str, Any]]:
+    """Make the JSON patch that annotates this generation of this object; it has annotations, or none, as we know it."""
+    of, at = policy.metadata, "/metadata/annotations"
+    tests = [
+        {"op": "test", "path": "/metadata/uid", "value": of.uid},
+        {"op": "test", "path": "/metadata/generation", "value": of.generation},
+    ]
+    if not of.annotations:
+        return [*tests, {"op": "test", "path": at, "value": None}, {"op": "add", "path": at, "value": annotations}]
+    names = {name: name.replace("~", "~0").replace("/", "~1") for name in annotations}
+    return [
+        *tests,
+        *({"op": "add", "path": f"{at}/{names[name]}", "value": text} for name, text in annotations.items()),
+    ]
 
 
 def _placed(answer: bytes) -> _PlacedPod | None:

@@ -297,7 +297,7 @@ class Reloader:
             self._unkept.pop(policy.name, None)
             return True, version
         try:
-            version = await self._client.annotate_policy(policy.name, version, {LAST_GOOD: text})
+            version = await self._client.annotate_policy(policy, {LAST_GOOD: text})
         except ApiError as error:
             if error.status in {404, 409}:
                 return True, ""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from policysched.framework import ApiError, Client, Event
@@ -7,6 +9,7 @@ from policysched.kube.client import KubeClient
 from policysched.kube.events.bodies import About, event_name
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
+from policysched.model.policy import Policy
 from tests.kube.fake_server import Answer, Kube, answer, refuse, reset
 from tests.kube.writing import (
     AT,
@@ -62,6 +65,55 @@ async def test_policy_status_is_patched_against_its_version(kube: Kube) -> None:
     status = {"op": "add", "path": "/status", "value": {"activeGeneration": 2}}
     assert kube.server.bodies("PATCH") == [[version, status]]
     assert kube.server.asked[0].headers["Content-Type"] == "application/json-patch+json"
+
+
+POLICY = "/apis/policysched.io/v1alpha1/schedulingpolicies/pin"
+TESTS = [
+    {"op": "test", "path": "/metadata/uid", "value": "u-2"},
+    {"op": "test", "path": "/metadata/generation", "value": 3},
+]
+
+
+def pinned(**annotations: str) -> Policy:
+    return Policy(metadata=Metadata(name="pin", uid="u-2", resource_version="7", generation=3, annotations=annotations))
+
+
+@pytest.mark.parametrize(
+    ("given", "added"),
+    [
+        (pinned(theirs="x"), [{"op": "add", "path": "/metadata/annotations/a~1b~0", "value": "new"}]),
+        (
+            pinned(),
+            [
+                {"op": "test", "path": "/metadata/annotations", "value": None},
+                {"op": "add", "path": "/metadata/annotations", "value": {"a/b~": "new"}},
+            ],
+        ),
+    ],
+)
+async def test_annotation_of_a_policy_goes_beside_writes_of_others(
+    kube: Kube, given: Policy, added: list[dict[str, Any]]
+) -> None:
+    kube.server.on("PATCH", POLICY, refuse(409, "Conflict"), answer({"metadata": {"resourceVersion": "9"}}))
+    assert await client(kube).annotate_policy(given, {"a/b~": "new"}) == ""
+    merge, patch = kube.server.bodies("PATCH")
+    assert merge == {"metadata": {"resourceVersion": "7", "annotations": {"a/b~": "new"}}}
+    assert patch == [*TESTS, *added]
+
+
+@pytest.mark.parametrize(("code", "told"), [(422, 409), (404, 404), (503, 503)])
+async def test_annotation_of_a_policy_that_moved_on_is_a_conflict(kube: Kube, code: int, told: int) -> None:
+    kube.server.on("PATCH", POLICY, refuse(409, "Conflict"), refuse(code, "X"))
+    with pytest.raises(ApiError) as caught:
+        await client(kube).annotate_policy(pinned(), {"a": "new"})
+    assert caught.value.status == told
+
+
+async def test_annotation_of_a_policy_that_is_refused_is_not_tried_another_way(kube: Kube) -> None:
+    kube.server.on("PATCH", POLICY, refuse(422, "Invalid"))
+    with pytest.raises(ApiError) as caught:
+        await client(kube).annotate_policy(pinned(), {"a": "x" * 300_000})
+    assert (caught.value.status, len(kube.server.asked)) == (422, 1)
 
 
 @pytest.mark.parametrize(

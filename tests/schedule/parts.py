@@ -31,6 +31,7 @@ from policysched.framework import (
 )
 from policysched.framework.profile import Profile
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.policy import Policy
 from policysched.plugins.priority_sort import PrioritySort
 from policysched.schedule.engine import Engine
 
@@ -113,7 +114,8 @@ class FakeClient:
         self.bound: list[tuple[str, str]] = []
         self.conditions: list[tuple[str, dict[str, Any]]] = []
         self.statuses: list[tuple[str, str, dict[str, Any]]] = []
-        self.annotation_makes = ""
+        self.annotation_makes: str | None = None
+        """The version that annotating makes, in place of the one that was there."""
         self.annotated: list[tuple[str, str, dict[str, str]]] = []
         self.events: list[Event] = []
         self.written: list[tuple[str, str]] = []
@@ -156,10 +158,11 @@ class FakeClient:
         self._answer("status")
         self.statuses.append((name, resource_version, status))
 
-    async def annotate_policy(self, name: str, resource_version: str, annotations: dict[str, str]) -> str:
+    async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
         self._answer("annotation")
-        self.annotated.append((name, resource_version, annotations))
-        return self.annotation_makes or resource_version
+        version = policy.metadata.resource_version
+        self.annotated.append((policy.name, version, annotations))
+        return version if self.annotation_makes is None else self.annotation_makes
 
     def record(self, event: Event) -> None:
         self.events.append(event)

@@ -10,6 +10,7 @@ import pytest
 
 from policysched.framework import ApiError, Event
 from policysched.model.objects import Pod
+from policysched.model.policy import Policy
 from policysched.schedule import conditions
 from policysched.schedule.conditions import ConditionWrites
 from policysched.state.pods import pod_id
@@ -39,8 +40,8 @@ class SlowClient:
     async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
         raise AssertionError(f"{name} at {resource_version} has no status {status}")
 
-    async def annotate_policy(self, name: str, resource_version: str, annotations: dict[str, str]) -> str:
-        raise AssertionError(f"{name} at {resource_version} has no annotations {annotations}")
+    async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
+        raise AssertionError(f"{policy.name} has no annotations {annotations}")
 
     def record(self, event: Event) -> None:
         raise AssertionError(f"{event} is not to be recorded")

@@ -271,6 +271,16 @@ async def test_annotation_that_cannot_be_written_is_said_once_and_holds_up_nothi
     assert caplog.text.count("cannot be kept over a restart") == 1
 
 
+async def test_annotation_beside_what_others_wrote_leaves_the_status_to_the_newer_object() -> None:
+    async with running() as stand:
+        stand.client.annotation_makes = ""
+        await stand.settled(policy(**GOOD))
+        assert (len(stand.client.annotated), stand.client.statuses) == (1, [])
+        newer = policy(last_good=json.loads(stand.client.annotated[0][2][LAST_GOOD]), **GOOD)
+        await stand.settled(replace(newer, metadata=replace(newer.metadata, resource_version="7")))
+        assert [version for _, version, _ in stand.client.statuses] == ["7"]
+
+
 async def test_annotation_that_moved_on_brings_its_own_turn() -> None:
     async with running() as stand:
         stand.client.errors["annotation"] = [refused(409)]

@@ -24,6 +24,8 @@ _TO_NEW = {
     "reportingComponent": "reportingController",
 }
 _TO_CORE = {new: old for old, new in _TO_NEW.items()}
+_OMITTED: Json = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
+"""What metadata does not hold where it is empty."""
 
 
 class StrictError(StatusError):
@@ -51,6 +53,8 @@ def check_kind(resource: ApiResource, obj: Any) -> Json:
             f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})",
         )
     metadata = obj.get("metadata")
+    if isinstance(metadata, dict):
+        metadata = {name: value for name, value in metadata.items() if value != _OMITTED.get(name, ...)}
     return obj | {"kind": kind, "apiVersion": version, "metadata": metadata if metadata is not None else {}}
 
 

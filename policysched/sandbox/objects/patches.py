@@ -6,11 +6,10 @@ and leaves the old one alone, since stored objects are shared.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
-from policysched.sandbox.objects import Json, encode
+from policysched.sandbox.objects import Json, decode, encode
 from policysched.sandbox.objects.errors import StatusError
 from policysched.sandbox.objects.schema import member, merge_keys
 
@@ -34,17 +33,21 @@ def merge_patch(value: Any, patch: Any) -> Any:
 
 
 def json_patch(value: Json, operations: Any) -> Json:
-    """Apply a JSON patch (RFC 6902); a failed operation is 422, a malformed list 400."""
+    """Apply a JSON patch (RFC 6902); a failed operation is 422, a malformed list 400.
+
+    Raises:
+        RecursionError: what it makes is nested too deep to be written.
+    """
     if not isinstance(operations, list):
         raise StatusError(400, "json: cannot unmarshal object into Go value of type jsonpatch.Patch")
     if len(operations) > MOST_OPERATIONS:
         text = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
         raise StatusError(413, text, "RequestEntityTooLarge")
-    document: Any = {"": copy.deepcopy(value)}
+    document: Any = {"": _copied(value)}
     copied = 0
     for operation in operations:
         try:
-            copied += _copied(document, operation)
+            copied += _copies(document, operation)
             if copied > MOST_COPIED:
                 raise StatusError(
                     422, f"Unable to complete the copy, the accumulated size increase of copy is {copied}"
@@ -54,11 +57,16 @@ def json_patch(value: Json, operations: Any) -> Json:
             raise StatusError(
                 422, "the server rejected our request due to an error in our request", details={}
             ) from error
-    patched: Json = document[""]
+    patched: Json = _copied(document[""])
     return patched
 
 
-def _copied(document: Any, operation: Json) -> int:
+def _copied(value: Any) -> Any:
+    """Copy a value; one that is nested deeper than a body may be raises RecursionError."""
+    return decode(encode(value))
+
+
+def _copies(document: Any, operation: Json) -> int:
     """Give how much an operation copies. Units: bytes."""
     return len(encode(_read(document, operation["from"]))) if operation["op"] == "copy" else 0
 
@@ -119,11 +127,13 @@ def _move(document: Any, operation: Json) -> None:
 
 
 def _copy(document: Any, operation: Json) -> None:
-    _put(document, operation["path"], copy.deepcopy(_read(document, operation["from"])))
+    _put(document, operation["path"], _copied(_read(document, operation["from"])))
 
 
 def _test(document: Any, operation: Json) -> None:
-    if _read(document, operation["path"]) != operation["value"]:
+    holder, at = _parent(document, operation["path"])
+    found = holder.get(at) if isinstance(holder, dict) else holder[at]  # a missing member is null
+    if found != operation["value"]:
         raise ValueError("testing value failed")
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,6 +70,41 @@ async def test_status_is_a_subresource(served: Api) -> None:
     assert code == 200
     assert found["status"] == {"observedGeneration": 1, "activeSpec": spec}
     assert (found["spec"]["weight"], found["metadata"]["generation"]) == (1, 1)
+
+
+@pytest.mark.parametrize("depth", [700, 900])
+async def test_status_nested_deep_is_patched_as_any_other(
+    served: Api, depth: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    await served.post(POLICIES, policy())
+    path, spec = f"{POLICIES}/p", "/status/activeSpec"
+    nested = json.loads('{"f": ' * depth + "1" + "}" * depth)
+    writes: list[tuple[str, Any]] = [
+        ("merge", {"status": {"activeSpec": nested}}),
+        ("json", [{"op": "add", "path": f"{spec}/g", "value": nested}]),
+        ("json", [{"op": "copy", "from": spec, "path": f"{spec}/h"}]),
+        ("json", [{"op": "test", "path": f"{spec}/g", "value": nested}]),
+    ]
+    for kind, body in writes:
+        media = f"application/{kind}-patch+json"
+        code, answer = await served.call("PATCH", f"{path}/status", body, media=media)
+        assert (code, answer) == (200, (await served.get(path))[1])
+    assert not caplog.messages
+
+
+async def test_patch_that_makes_an_object_too_deep_is_refused_and_changes_nothing(
+    served: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    await served.post(POLICIES, policy())
+    await served.merge(f"{POLICIES}/p/status", {"status": {"activeSpec": json.loads('{"f": ' * 600 + "1" + "}" * 600)}})
+    _, before = await served.get(f"{POLICIES}/p")
+    inside = "/status/activeSpec" + "/f" * 599 + "/g"
+    for operation in ({"op": "add", "value": before["status"]}, {"op": "copy", "from": "/status"}):
+        body, media = [operation | {"path": inside}], "application/json-patch+json"
+        code, answer = await served.call("PATCH", f"{POLICIES}/p/status", body, media=media)
+        assert (code, answer["reason"]) == (400, "BadRequest")
+        assert (await served.get(f"{POLICIES}/p"))[1] == before
+    assert not caplog.messages
 
 
 RULE = {"name": "r", "require": "true"}

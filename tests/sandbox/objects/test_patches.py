@@ -45,6 +45,7 @@ def op(name: str, path: str, value: Any = None, **more: Any) -> dict[str, Any]:
         ({"a": 1}, [op("move", "/b", **{"from": "/a"})], {"b": 1}),
         ({"a": {"x": 1}}, [op("copy", "/b", **{"from": "/a"})], {"a": {"x": 1}, "b": {"x": 1}}),
         ({"a": 1}, [op("test", "/a", 1), op("add", "/b", 2)], {"a": 1, "b": 2}),
+        ({"a": 1}, [op("test", "/b"), op("add", "/b", 2)], {"a": 1, "b": 2}),
         ({"a/b": {"c~d": 1}}, [op("replace", "/a~1b/c~0d", 2)], {"a/b": {"c~d": 2}}),
         ({"a": 1}, [op("replace", "", {"b": 2})], {"b": 2}),
     ],
