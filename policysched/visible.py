@@ -36,6 +36,11 @@ def escape(character: str) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
+def cut(text: str, limit: int = LIMIT) -> str:
+    """Give a text as it is, cut where it is long; its whole length is said then."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+
+
 def visible(text: str, limit: int | None = LIMIT) -> str:
     """Give a text as one line that shows what is in it.
 
@@ -44,7 +49,7 @@ def visible(text: str, limit: int | None = LIMIT) -> str:
         limit: How many characters of it are shown; the rest is cut and its length is said. None shows all.
     """
     if limit is not None and len(text) > limit:
-        return f"{visible(text[:limit], None)}… ({len(text)} characters)"
+        return visible(cut(text, limit), None)
     if text.isprintable() and (text.isascii() or not _BLANK.search(text)):
         return text
     return "".join(escape(character) if is_hidden(character) else character for character in text)

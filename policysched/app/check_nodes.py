@@ -34,7 +34,9 @@ async def read_nodes(names: Sequence[str], kubeconfig: Path | None = None, conte
         except ObjectError as error:
             raise document.refusal(error.field, error) from error
     if not cluster.nodes.count:
-        raise UsageError(f"no Node in {', '.join(names)}")
+        raise UsageError(
+            f"no Node in {', '.join(names)}: --cluster takes nodes, as `kubectl get nodes -o json` prints them"
+        )
     return cluster
 
 

@@ -2,8 +2,7 @@
 
 Lists in JSON, as `kubectl get -o json` prints them, are taken apart without building them: of nodes and pods only the
 fields that scheduling reads become objects, and a place in the file is looked up where something has to be said. All
-else is read as any other file, and so is whatever the fast way cannot read. A key that is there twice in a node or a
-pod is not noticed: the last one counts, as with the API server.
+else is read as any other file, and so is whatever the fast way cannot read, or has a key twice.
 """
 
 from __future__ import annotations
@@ -121,12 +120,13 @@ def _listed(data: bytes, file: str) -> list[Document] | None:
 
 
 def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, data: bytes, file: str) -> Iterator[Document]:
-    end = 0
+    begin, end = data.index(items[0]), 0
     for item in items:
         # Items follow each other, so that the next equal text is the item itself.
         start = data.index(item, end)
         end = start + len(memoryview(item))
         yield Document(_object(item, implied), _source(data, file, start, end))
+    json.loads(data[:begin] + data[end:], object_pairs_hook=without_repeats)
 
 
 class Saved(Mapping[str, Any]):
@@ -173,9 +173,20 @@ def _object(item: msgspec.Raw, implied: _Head) -> Object:
         raise ValueError
     said = {"apiVersion": version, "kind": kind} if version else {"kind": kind}
     if kind in _SHAPES:
+        _refuse_repeats(item)
         return Saved(said, item, _SHAPES[kind])
     read_whole: dict[str, Any] = json.loads(bytes(item), object_pairs_hook=without_repeats)
     return said | read_whole
+
+
+def _refuse_repeats(item: msgspec.Raw) -> None:
+    """Make sure that no key is in one object twice; what is written as we would write it has none.
+
+    Raises:
+        ValueError: one is.
+    """
+    if msgspec.json.format(bytes(item), indent=-1) != _ENCODER.encode(msgspec.json.decode(item)):
+        json.loads(bytes(item), object_pairs_hook=without_repeats)
 
 
 def _source(data: bytes, file: str, start: int, end: int) -> Source:

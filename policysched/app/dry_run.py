@@ -98,26 +98,27 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     Raises:
         UsageError: an object is malformed, or the configuration does not fit the pod.
     """
-    for name, several in (("objects", objects), ("policies", policies)):
-        if isinstance(several, Mapping | str):
-            raise UsageError(f"{name} are a list: write `{name}=[{name[0]}]` where there is one object `{name[0]}`")
+    _refuse_one_object(objects=objects, policies=policies)
     given = list(_unlisted(objects))
     classes = priority_classes(given)
     pod, notes = as_new(_of_kind(pod, "Pod"))
-    wanted = decode_pod(fill_pod(pod, classes))
-    profile, wanted = _choose_profile(wanted, pod, config)
+    profile, wanted = _choose_profile(decode_pod(fill_pod(pod, classes)), pod, config)
     cluster = _cluster(given, classes, wanted)
     cluster.moment.move(_seconds(now or SystemClock().now()))
-    standing = [in_force(one) for one in given if one["kind"] == KIND]
-    compiled, diagnostics, silent = _compile(_named(standing) | _named(_of_kind(one, KIND) for one in policies))
+    compiled, diagnostics, failed = _compile(_policies(given, policies))
     policy_set = PolicySet.of(compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
-    rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
-    engine = Engine(cluster, policy_set.join(profile), rng)
-    decision = _in_name_order(engine.decide(wanted), rng)
+    decision = _decide(cluster, policy_set.join(profile), wanted, seed)
     record = make_record(decision, policy_set.acting(profile))
-    silent |= not_applied(compiled, wanted, cluster, profile)
+    silent = failed | not_applied(compiled, wanted, cluster, profile)
     return Report(record, diagnostics, problems, notes).with_silent(silent)
+
+
+def _refuse_one_object(**lists: Iterable[Object]) -> None:
+    """Refuse an object, or its text, where a list of objects is wanted."""
+    for name, several in lists.items():
+        if isinstance(several, Mapping | str):
+            raise UsageError(f"{name} are a list: write `{name}=[{name[0]}]` where there is one object `{name[0]}`")
 
 
 def _seconds(now: datetime | str) -> float:
@@ -131,8 +132,10 @@ def _seconds(now: datetime | str) -> float:
     return (now if now.tzinfo is not None else now.replace(tzinfo=UTC)).timestamp()
 
 
-def _in_name_order(decision: Decision, rng: random.Random) -> Decision:
-    """Draw among the best nodes by name, so that the same seed gives the same node however objects are ordered."""
+def _decide(cluster: Cluster, profile: Profile, wanted: Pod, seed: int | None) -> Decision:
+    """Decide, drawing among the best nodes by name: the same seed gives the same node however objects are ordered."""
+    rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
+    decision = Engine(cluster, profile, rng).decide(wanted)
     if len(decision.best) > 1:
         names = decision.cluster.nodes.names
         decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))
@@ -222,6 +225,12 @@ def _put(cluster: Cluster, raw: Object, classes: PriorityClasses) -> None:
                 cluster.workloads.put(workload)
         case kind if kind in SHAPES:
             cluster.set_stored(decode_stored(kind, fill(raw, classes)))
+
+
+def _policies(objects: Iterable[Object], tried: Iterable[Object]) -> dict[str, Policy]:
+    """Give the policies that take part, by name: those of the cluster as they are in force, and those to try."""
+    standing = _named(in_force(one) for one in objects if one["kind"] == KIND)
+    return standing | _named(_of_kind(one, KIND) for one in tried)
 
 
 def _named(objects: Iterable[Object]) -> dict[str, Policy]:

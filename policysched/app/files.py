@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final
 from yaml.nodes import Node
 
 from policysched.app import places
-from policysched.app.json_nodes import compose_json
+from policysched.app.json_nodes import compose_json, repeated_key
 from policysched.app.places import Place
 from policysched.app.yaml_nodes import LINE_END, LONG_NUMBER, read_yaml
 from policysched.errors import UsageError
@@ -229,7 +229,7 @@ def why(error: OSError) -> str:
 
 def _values(text: str, file: str) -> Iterator[tuple[Any, Source]]:
     if text.lstrip()[:1] in ("{", "["):
-        found = _json_values(text)
+        found = _json_values(text, file)
         if found is not None:
             _refuse_half_characters(found, text, file)
             for value, offset, end in found:
@@ -241,8 +241,12 @@ def _values(text: str, file: str) -> Iterator[tuple[Any, Source]]:
         yield value, Source(file, lambda: text, lambda node=node: node)  # type: ignore[misc]
 
 
-def _json_values(text: str) -> list[tuple[Any, int, int]] | None:
-    """Read JSON values that follow each other; None where it is no JSON or YAML has to say what is wrong."""
+def _json_values(text: str, file: str) -> list[tuple[Any, int, int]] | None:
+    """Read JSON values that follow each other; None where it is no JSON or YAML has to say what is wrong.
+
+    Raises:
+        UsageError: a key is in one object twice.
+    """
     decoder = json.JSONDecoder(object_pairs_hook=without_repeats)
     found, offset = [], _skip(text, 0)
     try:
@@ -250,9 +254,24 @@ def _json_values(text: str) -> list[tuple[Any, int, int]] | None:
             value, end = decoder.raw_decode(text, offset)
             found.append((value, offset, end))
             offset = _skip(text, end)
+    except RepeatedKeyError:
+        _refuse_repeated_key(text, file, offset)
+        return None
     except (ValueError, RecursionError):
         return None
     return found
+
+
+def _refuse_repeated_key(text: str, file: str, offset: int) -> None:
+    """Say which key of the JSON value at an offset is there twice, if it is JSON to its end."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, offset)
+    except (ValueError, RecursionError):
+        return
+    key = repeated_key(compose_json(text, offset, end))
+    if key is not None:
+        place = places.start(key)
+        raise UsageError(f'{file}:{place.line}:{place.column}: key "{key.value}" is there twice')
 
 
 def _refuse_half_characters(found: list[tuple[Any, int, int]], text: str, file: str) -> None:
@@ -266,15 +285,19 @@ def _refuse_half_characters(found: list[tuple[Any, int, int]], text: str, file: 
         raise UsageError(f"{file}: not valid JSON: {half} is half of a character") from error
 
 
+class RepeatedKeyError(ValueError):
+    """A key is in one object twice: which of the two counts, readers of JSON do not agree on."""
+
+
 def without_repeats(pairs: list[tuple[str, Any]]) -> Object:
     """Make an object of its keys and values.
 
     Raises:
-        ValueError: a key is there twice.
+        RepeatedKeyError: a key is there twice.
     """
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise RepeatedKeyError
     return made
 
 

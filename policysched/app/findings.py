@@ -13,7 +13,7 @@ from policysched.app import places
 from policysched.app.files import Document
 from policysched.app.places import Place
 from policysched.language import Diagnostic, render
-from policysched.visible import visible
+from policysched.visible import cut, visible
 
 _COMMENT_HELP: Final = 'YAML takes what follows " #" for a comment: quote the text'
 Object = Mapping[str, Any]
@@ -43,19 +43,19 @@ class Finding:
         return places.start(key) if key else document.place(found.field, found.line, found.column)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the finding as docs/dry-run.md shows it."""
+        """Give the finding as docs/dry-run.md shows it, with long texts cut."""
         found, place = self.diagnostic, self.place()
         said = {
             "file": self.document.file if self.document else None,
-            "policy": self.policy,
+            "policy": cut(self.policy),
             "severity": found.severity,
             "code": found.code,
-            "field": found.field,
+            "field": cut(found.field),
             "line": found.line,
             "column": found.column,
             "endColumn": found.end_column,
-            "message": found.message,
-            "help": found.help,
+            "message": cut(found.message),
+            "help": found.help and cut(found.help),
         }
         return said | ({"fileLine": place.line, "fileColumn": place.column} if place else {})
 

@@ -23,6 +23,7 @@ from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND
 
 LIVE: Final = "live"
+WHAT_A_CLUSTER_IS: Final = "nodes and what else a cluster has, as `kubectl get nodes,pods -A -o json` prints them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,13 @@ class Inputs:
     """Policies to try."""
     config: Object | None
     metrics: Measure | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to know of what was read, one line each."""
+        holds_none = not any(one["kind"] == "Node" for one in self.objects)
+        lacking = f"the cluster has no nodes; --cluster takes {WHAT_A_CLUSTER_IS}" if holds_none else ""
+        return tuple(filter(None, (self.wanted.note, lacking)))
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part: those of the cluster that are not replaced, then those to try."""

@@ -25,6 +25,24 @@ def compose_json(text: str, begin: int, end: int) -> Node:
     return _Composer(text).compose(begin, end)
 
 
+def repeated_key(root: Node) -> ScalarNode | None:
+    """Find a key that is in one object twice."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, SequenceNode):
+            waiting += reversed(node.value)
+        elif isinstance(node, MappingNode):
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if key.value in seen:
+                    assert isinstance(key, ScalarNode)  # noqa: S101 - keys of JSON are texts
+                    return key
+                seen.add(key.value)
+            waiting += [value for _, value in reversed(node.value)]
+    return None
+
+
 class _Composer:
     def __init__(self, text: str) -> None:
         self._text = text

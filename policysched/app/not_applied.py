@@ -10,6 +10,7 @@ from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.objects import Pod
 from policysched.rules.compiled import CompiledPolicy
 from policysched.rules.silence import why_silent
+from policysched.visible import cut
 
 
 def not_applied(policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, profile: Profile) -> dict[str, str]:
@@ -30,4 +31,4 @@ def not_applied(policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, 
 def not_compiled(diagnostics: Iterable[Diagnostic]) -> str:
     """Say that a policy does not compile, with its first error."""
     first = next(one for one in diagnostics if one.severity == "error")
-    return f"it does not compile: {first.message} ({first.code}, {first.field})"
+    return f"it does not compile: {cut(first.message)} ({first.code}, {first.field})"

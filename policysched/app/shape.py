@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -81,6 +81,15 @@ _OTHER_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "metrics[]": {**_all("promql expression expr prometheus", "query"), **_all("label", "nodeLabel")},
 }
 """The fields that other names were meant as, by where they stand under `spec`."""
+_VALUES: Final[Mapping[str, Mapping[str, str]]] = {
+    "mode": {
+        **_all("dryrun audit warn observe monitor permissive test", "Shadow"),
+        **_all("off disable false no none inactive", "Disabled"),
+        **_all("on enable enabled true yes active", "Enforce"),
+    },
+}
+"""The values that others were meant as, in lower case, by the name of their field."""
+_EXPRESSIONS: Final = frozenset({"appliesTo", "require", "when", "value"})
 _RULES: Final = "write `filters` for what keeps pods off nodes, `scores` for what prefers nodes"
 
 
@@ -145,8 +154,8 @@ def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
             parent.setdefault(meant, value)
         elif isinstance(value, bool | int | float) and one.help == QUOTE:
             parent[name] = str(value).lower()
-        elif item is not None:
-            parent[name] = item
+        elif item is not None or (name == "value" and not parent.get("cases")):
+            parent[name] = item or "0"
     return made
 
 
@@ -174,7 +183,15 @@ def _explain(field: str, reason: str, text: str, value: Any) -> Diagnostic:
     if reason == "FieldValueRequired":
         return _fault(field, f"`{_last(field)}` is missing", None)
     short = text.replace(f"{field} in body ", "")
-    return _fault(field, short[:1].lower() + short[1:], value, _NAME if "should match" in short else None)
+    help_text = _NAME if "should match" in short else _near_value(field, value)
+    return _fault(field, short[:1].lower() + short[1:], value, help_text)
+
+
+def _near_value(field: str, value: Any) -> str | None:
+    """Say which of the values that a field may have was meant, where one is near."""
+    allowed = _schema_of(field).get("enum", ())
+    meant = _VALUES.get(_last(field), {}).get(str(value).lower().replace("-", "")) or _nearest(str(value), allowed)
+    return f"write `{meant}`" if meant in allowed else None
 
 
 def _name_faults(metadata: Any) -> Iterator[Diagnostic]:
@@ -215,6 +232,11 @@ def _how_to_write(field: str, wanted: str, found: str, value: Any) -> str | None
 
 
 def _as_text(field: str, found: str, value: Any) -> str | None:
+    allowed = _schema_of(field).get("enum")
+    if allowed:
+        return (value is not None and _near_value(field, value)) or f"write {_either(allowed)}"
+    if found == "null":
+        return "write an expression; what is empty in YAML is null" if _last(field) in _EXPRESSIONS else None
     if field.endswith("]") and ".cases[" in field and isinstance(value, Mapping) and set(value) & set(_GUARDS):
         guard, arm = (next((value[name] for name in names if name in value), "") for names in (_GUARDS, _ARMS))
         line = f"{guard} → {arm}"
@@ -251,11 +273,27 @@ def _where(field: str) -> str:
 
 def _close(field: str) -> str:
     """Give the field that one looks like, empty where there is none."""
-    schema = policy_schema()
-    for name in re.sub(r"\[\d+\]", "[]", field.rpartition(".")[0]).replace("[]", ".[]").split("."):
+    return _nearest(_last(field), _schema_of(field.rpartition(".")[0]).get("properties", {}))
+
+
+def _schema_of(field: str) -> dict[str, Any]:
+    """Give the schema of a field, empty where there is none."""
+    schema: dict[str, Any] = policy_schema()
+    for name in re.sub(r"\[\d+\]", "[]", field).replace("[]", ".[]").split("."):
         schema = schema.get("items", {}) if name == "[]" else schema.get("properties", {}).get(name, {})
-    close = difflib.get_close_matches(_last(field)[:_LONGEST], schema.get("properties", {}), 1)
-    return close[0] if close else ""
+    return schema
+
+
+def _nearest(text: str, names: Iterable[str]) -> str:
+    """Give the name that a text looks like, whatever letters are capitals; empty where there is none."""
+    folded = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(text[:_LONGEST].lower(), folded, 1)
+    return folded[close[0]] if close else ""
+
+
+def _either(values: Iterable[str]) -> str:
+    *most, last = (f"`{one}`" for one in values)
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _suggest(field: str) -> str | None:

@@ -36,7 +36,7 @@ class Wanted:
         if not self.template:
             return ""
         kind = self.document.object["kind"]
-        return f"note: the pod is made of the template of {kind} {self.object['metadata']['name']}"
+        return f"the pod is made of the template of {kind} {self.object['metadata']['name']}"
 
 
 def pod_of(documents: Sequence[Document], file: str) -> Wanted:

@@ -83,7 +83,7 @@ def _call(arguments: list[str]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        text = message()
+        text = message().replace("Value error, ", "")
         return _fail(text[:1].lower() + text[1:].rstrip("."), 2) if text else 2
     return code if isinstance(code, int) else 0
 

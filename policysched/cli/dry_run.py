@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,12 @@ from policysched.cli.options import (
     TableFormat,
 )
 from policysched.cli.output import print_finding, print_parts, say, say_json, working
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from policysched.app.dry_run import Report
+    from policysched.app.findings import Finding
 
 
 def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -48,7 +54,6 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.feed import MetricOptions  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.inputs import gather  # noqa: PLC0415
     from policysched.app.measure import measuring  # noqa: PLC0415
-    from policysched.app.tables import decision_parts  # noqa: PLC0415
     from policysched.cli.waiting import uncollected, wait_for  # noqa: PLC0415
 
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
@@ -56,14 +61,23 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         inputs = wait_for(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
         found = inputs.findings()
         report = replace(inputs, metrics=measured).evaluate(found, seed)
-    record = report.to_dict()
-    for note in (inputs.wanted.note, *(f"note: {one}" for one in (*report.notes, *report.metric_problems))):
-        if note:
-            say(note, stderr=True)
+    _say_beside((*inputs.notes, *report.notes, *report.metric_problems), found)
+    _print(report, output)
+    return int(any(one.is_error for one in found))
+
+
+def _say_beside(notes: Iterable[str], found: Iterable[Finding]) -> None:
+    """Print what is to know of the answer on stderr, where no program reads the answer."""
+    for note in notes:
+        say(f"note: {note}", stderr=True)
     for one in found:
         print_finding(one.text(), stderr=True)
+
+
+def _print(report: Report, output: TableFormat) -> None:
+    from policysched.app.tables import decision_parts  # noqa: PLC0415 - as above
+
     if output is TableFormat.JSON:
-        say_json(record)
+        say_json(report.to_dict())
     else:
-        print_parts(decision_parts(record))
-    return int(any(one.is_error for one in found))
+        print_parts(decision_parts(report.to_dict()))

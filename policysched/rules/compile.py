@@ -118,6 +118,16 @@ class _Compilation:
                 self._report(f"spec.let[{index}].name", found)
         if not self._spec.filters and not self._spec.scores:
             self._report("spec", diagnose("W0710", "", Span(0, 0)))
+        self._warn_of_weights()
+
+    def _warn_of_weights(self) -> None:
+        """Report scores that count nothing."""
+        spec = self._spec
+        if spec.scores and not spec.weight:
+            self._report("spec.weight", diagnose("W0711", "0", Span(0, 1), "policy"))
+        for index, score in enumerate(spec.scores):
+            if spec.weight and not score.weight:
+                self._report(f"spec.scores[{index}].weight", diagnose("W0711", "0", Span(0, 1)))
 
     def _each(self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Pausing[Any]]) -> Pausing[list[Any]]:
         made = []

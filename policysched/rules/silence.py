@@ -47,8 +47,10 @@ def _unselected(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
         return f'schedulerNames ({", ".join(policy.spec.scheduler_names)}) do not hold "{name}"'
     if policy.pods is not None and not policy.pods.matches(pod.metadata.labels):
         return "podSelector does not match the pod's labels"
-    if policy.namespaces is not None and not policy.namespaces.matches(cluster.namespaces.get(namespace, {})):
-        return f'namespaceSelector does not match the labels of namespace "{namespace}"'
+    labels = cluster.namespaces.get(namespace, {})
+    if policy.namespaces is not None and not policy.namespaces.matches(labels):
+        unknown = "" if labels else ", of which none are known: its Namespace object is missing"
+        return f'namespaceSelector does not match the labels of namespace "{namespace}"{unknown}'
     return ""
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -102,7 +103,12 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
     (_filter(True), "spec.filters[0].require", "expected text, got true or false", "quote it"),
     (_filter(5), "spec.filters[0].require", "expected text, got a whole number", "quote it"),
     (_filter(["a"]), "spec.filters[0].require", "expected text, got a list", None),
-    (_filter(None), "spec.filters[0].require", "expected text, got nothing", None),
+    (
+        _filter(None),
+        "spec.filters[0].require",
+        "expected text, got nothing",
+        "write an expression; what is empty in YAML is null",
+    ),
     (
         _policy(scores=[{"name": "a", "cases": [{'concat("a': 'b") → 1'}]}]),
         "spec.scores[0].cases[0]",
@@ -147,8 +153,35 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         _policy(mode="enforce"),
         "spec.mode",
         'unsupported value: "enforce": supported values: "Enforce", "Shadow", "Disabled"',
+        "write `Enforce`",
+    ),
+    (
+        _policy(mode="Dry-Run"),
+        "spec.mode",
+        'unsupported value: "Dry-Run": supported values: "Enforce", "Shadow", "Disabled"',
+        "write `Shadow`",
+    ),
+    (
+        _policy(mode="never"),
+        "spec.mode",
+        'unsupported value: "never": supported values: "Enforce", "Shadow", "Disabled"',
         None,
     ),
+    (_policy(mode=False), "spec.mode", "expected text, got true or false", "write `Disabled`"),
+    (_policy(mode=None), "spec.mode", "expected text, got nothing", "write `Enforce`, `Shadow` or `Disabled`"),
+    (
+        _policy(scores=[{"name": "a", "value": "node.allocatable.pods", "normalize": "max"}]),
+        "spec.scores[0].normalize",
+        'unsupported value: "max": supported values: "None", "Max"',
+        "write `Max`",
+    ),
+    (
+        _policy(scores=[{"name": "a", "value": None}]),
+        "spec.scores[0].value",
+        "expected text or a whole number, got nothing",
+        "write an expression; what is empty in YAML is null",
+    ),
+    (_filter("node.ready", message=None), "spec.filters[0].message", "expected text, got nothing", None),
     (
         _policy(filters=[{"name": "A", "require": "node.ready"}]),
         "spec.filters[0].name",
@@ -173,6 +206,16 @@ def test_shape_is_checked_as_kubectl_apply_would(
 ) -> None:
     (found,) = check([policy])
     assert (found["code"], found["field"], found["message"], found["help"]) == ("E0001", field, message, help_text)
+
+
+def test_long_texts_are_cut_in_findings_and_their_length_is_said() -> None:
+    name, key = "n" * 250_000, "k" * 250_000
+    found = check([{**_filter(f'node.labels["{key}"] > 1'), "metadata": {"name": name}}])
+    found += check([_policy(**{key: 1})])
+    assert len(json.dumps(found)) < 60_000
+    assert {one["policy"][4090:] for one in found} == {"nnnnnn… (250000 characters)", ""}
+    assert any(one["field"] == f"spec.{'k' * 4091}… (250005 characters)" for one in found)
+    assert any(one["message"].endswith("k… (250016 characters)") for one in found)
 
 
 def test_policy_without_a_spec_is_told_so() -> None:

@@ -57,6 +57,32 @@ def test_objects_and_places_are_those_of_any_file(tmp_path: Path, how: dict[str,
     assert fast[3].place("spec.filters[0].require", 1, 11) == slow[3].place("spec.filters[0].require", 1, 11)
 
 
+@pytest.mark.parametrize("how", [",\n\t", ", "], ids=["lines", "line"])
+@pytest.mark.parametrize(
+    ("written", "twice", "key"),
+    [
+        ('"uid": 1', '"uid": 1, "uid": 1', "uid"),
+        ('"manager": "x"', '"manager": "x", "f": {"a": "\\u003c", "a" :1}', "a"),
+        ('"kernelVersion": "6"', '"kernelVersion": "6", "kernelVersion": "6"', "kernelVersion"),
+        ('"nodeName": "n1"', '"nodeName": "n1", "nodeName": "n2"', "nodeName"),
+        ('"apiVersion": "v1", "kind": "List"', '"kind": "List", "apiVersion": "v1", "kind": "List"', "kind"),
+        ('"resources": {}}]}}]', '"resources": {}}]}}], "items": []', "items"),
+        ('"metadata": {"resourceVersion": ""}', '"metadata": {"a": 1, "a": 2}', "a"),
+    ],
+)
+def test_keys_that_are_there_twice_are_refused_at_their_place(
+    tmp_path: Path, how: str, written: str, twice: str, key: str
+) -> None:
+    node = {**NODE, "metadata": {"name": "n1", "uid": 1, "managedFields": [{"manager": "x"}]}}
+    text = json.dumps({**HEAD, "items": [NODE, node, POD]}).replace(written, twice, 1)
+    at = text.index(twice) + twice.rindex(f'"{key}"')
+    before = text[:at].replace(", ", how)
+    with pytest.raises(UsageError) as refused:
+        load_cluster([write(tmp_path, before + text[at:])])
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    assert str(refused.value) == f'{tmp_path / "c.json"}:{line}:{column}: key "{key}" is there twice'
+
+
 def test_what_nobody_reads_is_left_out(tmp_path: Path) -> None:
     node, pod = (one.object for one in load_cluster([write(tmp_path, [NODE, POD])]))
     assert "managedFields" not in node["metadata"]

@@ -82,6 +82,12 @@ BAD = [
     ("kind: A\nkind: B", 'f.yaml:2:1: key "kind" is there twice'),
     ("kind: A\nb: {c: 1, c: 2}", 'f.yaml:2:11: key "c" is there twice'),
     ('{"kind": "A", "kind": "B"}', 'f.yaml:1:15: key "kind" is there twice'),
+    ('{"kind": "A",\n\t"b": [{"c": 1,\n\t"d": {"e": 1, "e": 2}}]}', 'f.yaml:3:16: key "e" is there twice'),
+    (
+        '{"kind": "A"}\n{"kind": "List", "items": [{"kind": "B", "kind": "B"}]}',
+        'f.yaml:2:42: key "kind" is there twice',
+    ),
+    ('{"kind": "A", "b": {"c": 1, "c": 2}, d: 3}', 'f.yaml:1:29: key "c" is there twice'),
     ("? [1]\n: 2", "f.yaml:1:3: a key has to be a text"),
     ("kind: A\nb: &x [*x]", "f.yaml:2:4: an anchor holds itself"),
     ("kind: A\nb: *x", "f.yaml:2:4: not valid YAML: found undefined alias"),

@@ -193,7 +193,7 @@ def test_check_with_a_cluster_that_has_everything_says_nothing(command: Command,
     ("text", "message"),
     [
         (None, "nodes.yaml: there is no such file"),
-        ("kind: Pod\n", "no Node in nodes.yaml"),
+        ("kind: Pod\n", "no Node in nodes.yaml: --cluster takes nodes, as `kubectl get nodes -o json` prints them"),
         (NODE.replace("'4'", "4x"), 'nodes.yaml:6:29: node "n1": status.allocatable.cpu: '),
     ],
 )

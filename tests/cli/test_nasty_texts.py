@@ -133,7 +133,8 @@ def test_objects_do_not_control_what_commands_print(
     assert done.out + done.problem
     check_shown(done.problem)
     if "json" in arguments and done.code < 2:
-        check_shown(done.out, limit=10**9)
+        # A record's names are data; what findings say is for people.
+        check_shown(done.out, limit=10**9 if "dry-run" in arguments else 10_000)
         json.loads(done.out)
     else:
         check_shown(done.out)

@@ -39,6 +39,11 @@ def files(write: Write) -> None:
         ((*ASK, "--policy", "both.yaml"), 'both.yaml:6:1: there is another policy "p" at both.yaml:1:1'),
         ((*ASK, "--policy", "a.yaml", "--policy", "b.yaml"), 'b.yaml:1:1: there is another policy "p" at a.yaml:1:1'),
         ((*ASK, "--cluster", "both.yaml"), 'both.yaml:6:1: there is another policy "p" at both.yaml:1:1'),
+        (
+            ("check", "a.yaml", "-o", "xml"),
+            "invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'github'",
+        ),
+        ((*ASK, "-o", "yaml"), "invalid value for '--output' / '-o': 'yaml' is not one of 'table', 'json'"),
         (("check", "both.yaml"), 'both.yaml:6:1: there is another policy "p" at both.yaml:1:1'),
         (("check", "a.yaml", "b.yaml"), 'b.yaml:1:1: there is another policy "p" at a.yaml:1:1'),
     ],
@@ -51,6 +56,15 @@ def test_what_cannot_be_used_is_refused(command: Command, arguments: tuple[str, 
 def test_options_of_several_values_and_flags_may_be_repeated(command: Command) -> None:
     assert command(*ASK, "--cluster", "a.yaml").code == 0
     assert command("check", "-W", "-W", "a.yaml").code in {0, 1}
+
+
+def test_a_cluster_without_nodes_is_told_what_it_should_hold(command: Command, write: Write) -> None:
+    write("other.yaml", POD.replace("web", "other"))
+    done = command("dry-run", "--cluster", "other.yaml", "--pod", "pod.yaml")
+    assert (done.code, done.out.splitlines()[1]) == (0, "no nodes available to schedule pods")
+    takes = "nodes and what else a cluster has, as `kubectl get nodes,pods -A -o json` prints them"
+    assert done.problem == f"note: the cluster has no nodes; --cluster takes {takes}\n"
+    assert command(*ASK, "--cluster", "other.yaml").problem == ""
 
 
 def test_policies_of_one_name_in_several_folders_may_be_checked_together(

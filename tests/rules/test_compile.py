@@ -269,6 +269,7 @@ def test_an_invalid_selector_says_why() -> None:
 
 
 USED = {"name": "a", "value": "node.free.cpu"}
+WEIGHTLESS = [{"name": "none", "weight": 0, "value": "node.allocatable.pods"}]
 
 
 @pytest.mark.parametrize(
@@ -281,6 +282,9 @@ USED = {"name": "a", "value": "node.free.cpu"}
         ({"let": [USED, {"name": "b", "value": "a"}], "filters": filtering("b > 1")}, []),
         ({"let": [{"name": "a", "value": "pod.priority"}], "appliesTo": "a > 1", "filters": CHEAP}, []),
         ({"let": [USED], "filters": filtering("nod")}, [("E0201", "spec.filters[0].require")]),
+        ({"weight": 0, "filters": CHEAP}, []),
+        ({"weight": 0, "scores": WEIGHTLESS}, [("W0711", "spec.weight")]),
+        ({"scores": [*scoring(["node.ready → 5"]), *WEIGHTLESS]}, [("W0711", "spec.scores[1].weight")]),
     ],
 )
 def test_what_does_nothing_is_warned_of(spec: Spec, wanted: list[tuple[str, str]]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from policysched.model.objects import Metadata, Namespace
 from policysched.model.policy import decode_policy
 from policysched.rules.compile import compile_policy
 from policysched.rules.silence import why_silent
@@ -34,7 +35,8 @@ def why(of: dict[str, Any] | None = None, **spec: Any) -> str:
         ({"podSelector": {"matchLabels": {"app": "web"}}}, "podSelector does not match the pod's labels"),
         (
             {"scores": SCORES, "filters": [], "namespaceSelector": {"matchLabels": {"team": "a"}}},
-            'namespaceSelector does not match the labels of namespace "default"',
+            'namespaceSelector does not match the labels of namespace "default", of which none are known: '
+            "its Namespace object is missing",
         ),
         ({"appliesTo": 'pod.name  == "x"'}, 'appliesTo is false: pod.name == "x"'),
         ({"appliesTo": f'pod.name == "{"x" * 90}"'}, f'appliesTo is false: pod.name == "{"x" * 66}…'),
@@ -47,6 +49,16 @@ def why(of: dict[str, Any] | None = None, **spec: Any) -> str:
 )
 def test_the_first_reason_is_said(spec: dict[str, Any], said: str) -> None:
     assert why({"scheduler_name": "mine"}, **spec) == said
+
+
+def test_labels_of_a_known_namespace_are_not_said_to_be_unknown() -> None:
+    spec = {"scores": SCORES, "namespaceSelector": {"matchLabels": {"team": "a"}}}
+    policy = compile_policy(decode_policy({"metadata": {"name": "p"}, "spec": spec})).policy
+    around = cluster(node("a"))
+    around.set_namespace(Namespace(metadata=Metadata(name="default", labels={"team": "b"})))
+    assert policy is not None
+    said = why_silent(policy, pod(), around)
+    assert said == 'namespaceSelector does not match the labels of namespace "default"'
 
 
 def test_filters_leave_pods_of_the_system_alone_and_say_so() -> None:

@@ -60,12 +60,26 @@ class ExpressionChecker(Checker):
         common = choose_common(operands, unit)
         if common is not None:
             return [self.check(operand, common) for operand in operands]
+        nodes = self._with_unit_of_others(operands, unit)
+        self._warn_of_cores(operands, nodes)
+        return nodes
+
+    def _with_unit_of_others(self, operands: Sequence[Expr], unit: Unit | None) -> list[Typed | None]:
         own = [self.check(operand, unit) if units_of(operand) is None else None for operand in operands]
         found = next((node.type.unit for node in own if node and node.type.kind is Kind.QUANTITY), unit)
         return [
             self.check(operand, found) if units_of(operand) is not None else node
             for operand, node in zip(operands, own, strict=True)
         ]
+
+    def _warn_of_cores(self, operands: Sequence[Expr], nodes: Sequence[Typed | None]) -> None:
+        """Report numbers beside cores of nodes and pods that no machine has: thousandths were meant."""
+        beside = [one for one, expr in zip(nodes, operands, strict=True) if one and not isinstance(expr, Literal)]
+        if not beside or any(one.type.unit is not Unit.CPU or one.nesting or one.tallies for one in beside):
+            return
+        for expr in operands:
+            if isinstance(expr, Literal) and expr.kind is LiteralKind.NUMBER and float(expr.text) >= MANY_CORES:
+                self.report("W0708", expr.span, number=expr.text)
 
     def _literal(self, literal: Literal, unit: Unit | None) -> Typed | None:
         units = literal_units(literal)
@@ -199,18 +213,8 @@ def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
     ordering = comparison.operator not in {"==", "!="}
     if not _comparable(checker, comparison, left, right, ordering=ordering):
         return None
-    _warn_of_cores(checker, (comparison.left, left), (comparison.right, right))
     result = BOOL.over(left.type, right.type)
     return make(comparison.operator, (left, right), result if ordering else result.filled())
-
-
-def _warn_of_cores(checker: Checker, *sides: tuple[Expr, Typed]) -> None:
-    """Report a number of cores that no machine has: thousandths were meant."""
-    for (expr, _), (_, other) in (sides, sides[::-1]):
-        if not isinstance(expr, Literal) or expr.kind is not LiteralKind.NUMBER or other.type.unit is not Unit.CPU:
-            continue
-        if not other.nesting and not other.tallies and float(expr.text) >= MANY_CORES:
-            checker.report("W0708", expr.span, number=expr.text)
 
 
 def _comparable(checker: Checker, comparison: Comparison, left: Typed, right: Typed, *, ordering: bool) -> bool:

@@ -5,6 +5,7 @@ Each function gets names that mean nothing and returns one sentence, or nothing.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -25,7 +26,13 @@ _RENAMED: Final[Mapping[str, str]] = {
     "limits": "requests",
     "unschedulable": "cordoned",
     "hostname": "name",
+    **dict.fromkeys(
+        ("created", "created_at", "creation", "creation_time", "creation_timestamp", "started", "start_time", "uptime"),
+        "age",
+    ),
 }
+_IMAGES: Final = frozenset({"image", "images"})
+_CONTAINERS: Final = frozenset({"container", "containers", "init_containers"})
 _DEVICES: Final[Mapping[str, str]] = dict.fromkeys(("gpu", "gpus"), "nvidia.com/gpu")
 # What the free amount is decides more often than the others.
 _STRING: Final = re.compile(r'"([^"\\]*)"')
@@ -74,9 +81,10 @@ def _alike(names: Iterable[str], said: str) -> dict[str, str]:
 
 
 _REGULAR: Final = ("match", "matches", "regex", "regexp", "re")
+_SIZES: Final = ("len", "length", "size")
 _CALLS: Final[Mapping[str, str]] = {
     **_alike(("exists", "defined", "present", "isset", "is_set"), "write has(...)"),
-    **_alike(("len", "length", "size"), "count(c) counts nodes, node.pods.count(c) the pods on a node"),
+    **_alike(_SIZES, "count(c) counts nodes, node.pods.count(c) the pods on a node"),
     **_alike(_REGULAR, 'there are no regular expressions; write glob(x, "a*")'),
     **_alike(("int", "float", "double", "num", "to_number"), "write number(...)"),
     **_alike(("mean", "average"), "write avg(...)"),
@@ -101,6 +109,49 @@ _OF_PODS: Final[Mapping[str, str]] = {
 }
 
 
+_METHODS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("includes", "has", "index_of"), "contains"),
+    **dict.fromkeys(("has_prefix", "begins_with", "startswith"), "starts_with"),
+    **dict.fromkeys(("has_suffix", "endswith"), "ends_with"),
+    **dict.fromkeys(("exists", "defined", "present", "is_set", "is_present"), "has"),
+    **dict.fromkeys(("int", "float", "to_int", "to_number", "parse_int"), "number"),
+    "like": "glob",
+}
+"""Functions by what they are called as methods of texts elsewhere."""
+_OPERATORS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("equals", "equal", "eq"), "=="),
+    **dict.fromkeys(("default", "or_else", "or_default", "get_or_default", "or_value"), "??"),
+    "in": "in",
+}
+
+
+def snake(name: str) -> str:
+    """Return a name with capitals as names are written here."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def method(name: str, receiver: str, given: str, known: Collection[str]) -> str:
+    """Say what to write in place of a method of a value.
+
+    Args:
+        name: What it is called.
+        receiver: The value as it is written.
+        given: The arguments as they are written, perhaps none.
+        known: The functions.
+    """
+    if name in _REGULAR:
+        return f"write `glob({receiver}, {_as_pattern(given)})`; there are no regular expressions"
+    if name in _OPERATORS:
+        return f"write `{receiver} {_OPERATORS[name]} {given or '...'}`"
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
+    function = _METHODS.get(name) or (name if name in known else next(iter(near), ""))
+    if function:
+        return f"write `{function}({', '.join(filter(None, (receiver, given)))})`"
+    if name in _CALLS and name not in _SIZES:
+        return _CALLS[name]
+    return f"there are no methods; a function takes the value in brackets, as in `contains({receiver}, ...)`"
+
+
 def call(names: Names, known: Collection[str], given: str = "...") -> str:
     """Say what may have been meant by a call of something that is no function.
 
@@ -117,10 +168,8 @@ def call(names: Names, known: Collection[str], given: str = "...") -> str:
         return f"write `has({written(tuple(parent), _key_in(given))})`"
     if tuple(parent) == ("node", "taints"):
         return f"write `{written(('node', 'taints', 'has'), _key_in(given))}`"
-    if parent and name in known:
-        return f"write `{name}({'.'.join(parent)}, {given})`"
-    if parent and name in _REGULAR:
-        return f"write `glob({'.'.join(parent)}, {_as_pattern(given)})`; there are no regular expressions"
+    if field is not None or (parent and name in {*known, *_REGULAR}):
+        return method(name, ".".join(parent), given, known)
     return _CALLS.get(".".join(names), "") or did_you_mean(".".join(names), known)
 
 
@@ -166,13 +215,15 @@ def field(path: Names, size: int, tail: str = "") -> str:
         tail: What stands right behind them and may be the rest of a key, as `/gpu` in `nvidia.com/gpu`.
     """
     parent, name, behind = path[: size - 1], path[size - 1], path[size:]
-    if parent == ("peer",) and ("pod", name) in (*FIELDS, *GROUPS):
+    if parent == ("peer",) and ("pod", _RENAMED.get(name, name)) in (*FIELDS, *GROUPS):
         return "placed pods have neither age nor annotations here"
     if parent == ("node", "pods"):
         return _OF_PODS.get(name) or group(parent)
     found = FIELDS.get(parent)
     if found is not None and found.keyed:
         return _key(parent, (name, *behind), tail)
+    if path[0] in {"node", "pod", "peer"} and (_IMAGES | _CONTAINERS) & set(path):
+        return _of_containers(path)
     if name in _LAYERS:
         return _without_layers(path)
     return (
@@ -234,20 +285,35 @@ def _key(parent: Names, names: Names, tail: str) -> str:
     return did_you_mean(names[0], GROUPS.get(parent, ())) or whole + (", the whole key in quotes" if names[1:] else "")
 
 
+def _of_containers(path: Names) -> str:
+    if not _IMAGES & set(path):
+        return "containers are not read one by one; what all of them request is `pod.requests.cpu` and the like"
+    if path[0] == "node":
+        return "names of images are not read; `node.cached_image_bytes` is how much of the pod's images a node has"
+    return (
+        f"names of images are not read; write a label, `{path[0]}.labels[...]`; their size is `{path[0]}.image_bytes`"
+    )
+
+
 def _without_layers(path: Names) -> str:
     rest = tuple(_RENAMED.get(one, one) for one in path if one not in _LAYERS)
     for size in range(len(rest), 1, -1):
         found = FIELDS.get(rest[:size])
         if found is not None:
-            return f"write `{written(rest[:size], '.'.join(rest[size:]) or '...')}`"
+            return _write(rest[:size], ".".join(rest[size:]) or "...")
     return ""
+
+
+def _write(names: Names, key: str = "...") -> str:
+    since = ", the time since then" if names[-1] == "age" else ""
+    return f"write `{written(names, key)}`{since}"
 
 
 def _renamed(parent: Names, name: str, behind: Names) -> str:
     names = (*parent, _RENAMED.get(name, ""), *behind)
     if names not in FIELDS:
         return ""
-    said = f"write `{written(names)}`"
+    said = _write(names)
     return f"limits are not read; {said}" if name == "limits" else said
 
 

@@ -15,12 +15,12 @@ from typing import Final
 from lark import Token
 
 from policysched.language.functions import FUNCTIONS
-from policysched.language.ir.names import FIELDS, ROOTS
+from policysched.language.ir.names import FIELDS, ROOTS, Names
 from policysched.language.ir.tree import Span
 from policysched.language.ir.types import FACTORS, SECONDS
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
-from policysched.language.messages.foreign_syntax import LISTS, NOTHING, SIGNS, WORDS
+from policysched.language.messages.foreign_syntax import LISTS, NOTHING, SIGNS, WORDS, snake
 from policysched.language.messages.suggestions import shown
 from policysched.language.syntax.grammar import (
     COMPARISONS,
@@ -32,6 +32,7 @@ from policysched.language.syntax.grammar import (
     expectation,
     span_of,
 )
+from policysched.language.syntax.members import behind_value, names_of, wrong_field
 
 _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
 _OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
@@ -86,7 +87,7 @@ def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: C
         return diagnose("E0106", text, span_of(token))
     found_name = TERMINALS[token.type]
     found = f"`{token}`" if found_name.startswith("a ") else found_name
-    instead = _instead(tokens, index) or _arrow(text, tokens, index, accepted)
+    instead = _instead(tokens, index) or _arrow(text, tokens, index, accepted) or behind_value(text, tokens, index)
     return diagnose("E0100", text, span_of(token), found=found, expected=expectation(accepted), instead=instead)
 
 
@@ -207,7 +208,7 @@ def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic |
     if touching is not None and touching.type in {"NAME", *(kind.upper() for kind in KEYWORDS)}:
         start, tokens = span_of(touching).start, tokens[:-1]
     span = Span(start, word.end())
-    return _method(text, tokens, span) or _upper_case(text, span)
+    return _method(text, tokens, span) or _field(text, tokens, span) or _upper_case(text, span)
 
 
 def _named(character: str) -> str:
@@ -229,6 +230,8 @@ def _replacement(character: str) -> str:
 def unexpected_end(text: str, tokens: Sequence[Token], accepted: Collection[str]) -> Diagnostic:
     """Return the diagnostic of a text that stops too early."""
     end = max(len(text.rstrip()), span_of(tokens[-1]).end if tokens else 0)
+    if not tokens:
+        return diagnose("E0100", text, Span(end, end), "no case" if "ELSE" in accepted else "nothing")
     return diagnose("E0100", text, Span(end, end), found="end", expected=expectation(accepted), instead="")
 
 
@@ -312,32 +315,38 @@ def _wrong_quotes(text: str, start: int) -> Diagnostic:
 
 def _method(text: str, tokens: Sequence[Token], span: Span) -> Diagnostic | None:
     """Return the diagnostic of a method with capitals, as `node.name.startsWith("a")`."""
-    first = len(tokens)
-    while first > 0 and tokens[first - 1].type in _NAMES:
-        first -= 1
-    receiver = "".join(tokens[first:])
-    opens, end = span.end, text.find(")", span.end)
+    receiver, opens, end = _before(tokens), span.end, text.find(")", span.end)
     given = text[opens + 1 : end]
-    if not receiver.endswith(".") or text[opens : opens + 1] != "(" or end < 0 or "(" in given:
+    if not receiver or text[opens : opens + 1] != "(" or end < 0 or "(" in given:
         return None
     found = text[span.start : span.end]
-    names = (*receiver.removesuffix(".").split("."), _snake(found))
-    said = foreign_syntax.call(names, FUNCTIONS, " ".join(shown(given).split()) or "...")
+    said = foreign_syntax.call((*receiver, snake(found)), FUNCTIONS, " ".join(shown(given).split()))
     return diagnose("E0105", text, span, found=found, help=said) if said else None
 
 
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+def _field(text: str, tokens: Sequence[Token], span: Span) -> Diagnostic | None:
+    """Return the diagnostic of a field with capitals that does not exist in any other writing either."""
+    found = text[span.start : span.end]
+    said = wrong_field((*_before(tokens), snake(found)))
+    return diagnose("E0105", text, span, found=found, help=said) if said else None
+
+
+def _before(tokens: Sequence[Token]) -> Names:
+    """Return the names that stand before a dot at the end of some tokens."""
+    first = len(tokens)
+    while first > 0 and tokens[first - 1].type in _NAMES:
+        first -= 1
+    return names_of(tokens[first:]) if tokens[first:] and tokens[-1].type == "DOT" else ()
 
 
 def _upper_case(text: str, span: Span) -> Diagnostic:
     found = text[span.start : span.end]
     lower = found.lower()
-    snake = _snake(found)
-    instead = f"`{lower if lower in KEYWORDS else snake}`"
+    usual = snake(found)
+    instead = f"`{lower if lower in KEYWORDS else usual}`"
     if lower in NOTHING:
         instead = "`not has(...)`"
-    elif found[0].isupper() and snake not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
+    elif found[0].isupper() and usual not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
         instead += f', or `"{found}"` if it is a text'
     return diagnose("E0105", text, span, found=found, instead=instead)
 

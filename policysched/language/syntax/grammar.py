@@ -28,6 +28,8 @@ VALUES: Final = frozenset({
     "NOT_SIGN",
 })  # fmt: skip
 COMPARISONS: Final = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE", "IN"})
+OPENING: Final = frozenset({"LPAR", "LSQB"})
+CLOSING: Final = frozenset({"RPAR", "RSQB"})
 OPERAND_ENDS: Final = frozenset(
     {"NAME", "NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE", "RPAR", "RSQB"}
 )

@@ -39,14 +39,12 @@ from policysched.language.ir.tree import (
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.table import message_table
 from policysched.language.syntax.errors import unexpected_character, unexpected_end, unexpected_token
-from policysched.language.syntax.grammar import OPERAND_ENDS, STARTS, make_parser, span_of
+from policysched.language.syntax.grammar import CLOSING, OPENING, OPERAND_ENDS, STARTS, make_parser, span_of
 
 MAX_CHARACTERS = 4096
 MAX_TOKENS = 1024
 MAX_DEPTH = 32
 
-_OPENING = frozenset({"LPAR", "LSQB"})
-_CLOSING = frozenset({"RPAR", "RSQB"})
 _NOT = frozenset({"NOT", "NOT_SIGN"})
 _ENDS_NOT = frozenset({"OR", "OR_SIGN", "AND", "AND_SIGN", "COMMA", "ARROW", "ARROW_SIGN"})
 Parsed: TypeAlias = Expr | Case | Diagnostic
@@ -156,10 +154,10 @@ def _depths(tokens: Sequence[Token]) -> list[int]:
     previous = ""
     for token in tokens:
         kind = token.type
-        if kind in _OPENING:
+        if kind in OPENING:
             outer.append((depth, nots))
             depth, nots, minuses = depth + nots + minuses + 1, 0, 0
-        elif kind in _CLOSING and outer:
+        elif kind in CLOSING and outer:
             (depth, nots), minuses = outer.pop(), 0
         elif kind not in OPERAND_ENDS:
             nots, minuses = _waiting(kind, previous, nots, minuses)

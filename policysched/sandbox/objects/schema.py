@@ -154,7 +154,8 @@ def validate(value: Any, schema: Json, path: str = "") -> Iterator[Cause]:
     if value is None:
         if schema.get("nullable"):
             return
-        yield wrong(path, "null", f'{path} in body must be of type {schema.get("type")}: "null"')
+        kind = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
+        yield wrong(path, "null", f'{path} in body must be of type {kind}: "null"')
         return
     if not _conforms(value, schema):
         name = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type", "")

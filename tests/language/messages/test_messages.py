@@ -244,6 +244,38 @@ VARIANTS = [
     ("E0302", "filter", '!pod.labels["y"]'),
     ("E0302", "filter", "not node.free.cpu"),
     ("E0302", "appliesTo", 'pod.labels["y"]'),
+    ("E0100", "filter", ""),
+    ("E0100", "filter", "# nothing yet"),
+    ("E0100", "cases", " "),
+    ("E0100", "filter", 'node.labels["a"].contains("x")'),
+    ("E0100", "filter", 'not (node.labels["a"] ?? "b").startsWith("x")'),
+    ("E0100", "filter", 'concat("a", node.labels["b"]).matches("^a-.*$")'),
+    ("E0100", "filter", 'node.labels["a"].exists()'),
+    ("E0100", "filter", 'node.labels["a"].equals("x")'),
+    ("E0100", "filter", 'node.labels["a"].orElse("x") == "x"'),
+    ("E0100", "filter", 'node.labels["a"].toLowerCase() == "x"'),
+    ("E0100", "filter", 'node.labels["a"].size() > 1'),
+    ("E0100", "filter", '"abc".contain("b")'),
+    (
+        "E0100",
+        "filter",
+        'node.labels["app.kubernetes.io/a-name-that-is-very-long-indeed-and-longer"].contains(pod.name)',
+    ),
+    ("E0100", "filter", 'node.labels["a"].b == "x"'),
+    ("E0100", "filter", 'pod.containers[0].image == "nginx"'),
+    ("E0100", "filter", "pod.spec.containers[0].cpu > 1"),
+    ("E0105", "filter", "node.metadata.creationTimestamp > 1h"),
+    ("E0202", "filter", 'pod.image == "nginx"'),
+    ("E0202", "filter", '"nginx" in node.images'),
+    ("E0202", "filter", 'node.pods.any(peer.spec.image == "nginx")'),
+    ("E0202", "filter", "pod.containers > 1"),
+    ("E0202", "filter", "node.created > 1h"),
+    ("E0202", "filter", "pod.metadata.creation_timestamp > 1h"),
+    ("E0202", "filter", "node.pods.any(peer.created > 1h)"),
+    ("E0205", "filter", "node.name.length() > 3"),
+    ("W0708", "filter", "node.free.cpu - pod.requests.cpu - 500 > 2"),
+    ("W0708", "score", "(node.free.cpu + 1000) / 100m"),
+    ("W0708", "score", "scale(node.free.cpu, 0, 1000)"),
 ]
 
 
@@ -286,6 +318,8 @@ def test_messages_are_these(code: str) -> None:
         values = {"input": "node.zone", "value": "a", "node": "n1"}
         texts = [diagnose(code, "node.zone", Span(0, 9), variant, **values) for variant in ("", "value", "number")]
         shown = [render(one, "node.zone", "policy") for one in texts]
+    if code == "W0711":
+        shown = [render(diagnose(code, "0", Span(0, 1), variant), "0", "policy") for variant in ("", "policy")]
     if code in {"W0706", "W0709", "W0710"}:
         shown = [render(diagnose(code, "a", Span(0, 1), name="a", character="U+200B, zero width space"), "a", "policy")]
     if code == "E0100":

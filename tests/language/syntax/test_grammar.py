@@ -45,7 +45,7 @@ def test_case_has_a_keyword_guard(text: str, guard: Keyword) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "a value"),
+        ("not", "a value"),
         ("abs(1", "an operator, `)` or `,`"),
         ("[1", "`]` or `,`"),
         ("node.", "a name"),
@@ -60,9 +60,9 @@ def test_expectation_names_what_could_follow(text: str, expected: str) -> None:
 
 
 def test_case_expects_else_and_missing() -> None:
-    found = parse("", "case")
+    found = parse(")", "case")
     assert isinstance(found, Diagnostic)
-    assert found.message == "unexpected end, expected a value, `else` or `missing`"
+    assert found.message == "unexpected `)`, expected a value, `else` or `missing`"
 
 
 def test_the_error_does_not_depend_on_reductions_of_the_parser() -> None:
