@@ -223,7 +223,7 @@ class KubeClient:
 def _annotating(policy: Policy, annotations: dict[str, str]) -> list[dict[str, Any]]:
     """Make the JSON patch that annotates this generation of this object; it has annotations, or none, as we know it."""
     of, at = policy.metadata, "/metadata/annotations"
-    tests = [
+    tests: list[dict[str, Any]] = [
         {"op": "test", "path": "/metadata/uid", "value": of.uid},
         {"op": "test", "path": "/metadata/generation", "value": of.generation},
     ]
