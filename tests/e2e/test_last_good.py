@@ -14,9 +14,8 @@ from policysched.app.clock import SystemClock
 from policysched.framework import ApiError
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
-from policysched.kube.events import EventWriter
-from policysched.kube.retry import Pacing
-from policysched.kube.transport import Transport
+from policysched.kube.events.writer import EventWriter
+from policysched.kube.transport import Pacing, Transport
 from policysched.model.policy import LAST_GOOD, Policy, decode_policy
 from tests.e2e.conftest import Running
 from tests.e2e.objects import node, only
