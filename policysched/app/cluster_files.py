@@ -29,6 +29,7 @@ from policysched.app.files import (
     without_repeats,
 )
 from policysched.app.json_nodes import compose_json
+from policysched.app.yaml_blocks import read_blocks
 from policysched.app.yaml_events import NotPlainError, read_events
 from policysched.app.yaml_nodes import read_yaml
 from policysched.model.objects import Node, Pod
@@ -72,15 +73,16 @@ def _read(data: bytes, file: str) -> list[Document]:
         return found
     text = as_text(data, file).replace("\r\n", "\n")
     if not text.lstrip().startswith(("{", "[")):
-        with contextlib.suppress(NotPlainError):
-            return _from_events(text, file)
+        for values in (read_blocks, read_events):
+            with contextlib.suppress(NotPlainError):
+                return _without_places(values(text, _shrunk), text, file)
     return read(text, file)
 
 
-def _from_events(text: str, file: str) -> list[Document]:
-    """Read YAML without places; these are looked up by the reader that keeps them, where something has to be said."""
+def _without_places(values: Iterator[Any], text: str, file: str) -> list[Document]:
+    """Make documents of values in YAML; places are looked up by the reader that keeps them, once they are asked for."""
     found: list[Document] = []
-    for index, value in enumerate(read_events(text, _shrunk)):
+    for index, value in enumerate(values):
         source = Source(file, lambda: text, partial(_root, text, file, index))
         found += objects_of(value, source)
     return found or read(text, file)

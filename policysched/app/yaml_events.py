@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import yaml
 from yaml.nodes import ScalarNode
 
-from policysched.app.yaml_nodes import MAX_DEPTH, PlainLoader
+from policysched.app.yaml_nodes import MAX_DEPTH, TYPED, PlainLoader
 
-_SPECIAL: Final = frozenset("yYnNtTfFoO~-+0123456789.<")
+SPECIAL: Final = frozenset("yYnNtTfFoO~-+0123456789.<")
 """What plain scalars begin with that may be more than texts."""
-_ITEM: Final = 2
-"""How deep the items of a list stand in its document."""
+_LIST: Final = 1
+"""How deep the lists of a document stand in it."""
+Shrink: TypeAlias = Callable[[dict[str, Any]], Any]
 
 
 class NotPlainError(Exception):
     """The text has something that only the reader with places takes or refuses."""
 
 
-def read_events(text: str, shrink: Callable[[dict[str, Any]], Any]) -> Iterator[Any]:
+def read_events(text: str, shrink: Shrink) -> Iterator[Any]:
     """Give the values of the documents that are not empty.
 
     Args:
@@ -42,15 +43,34 @@ def read_events(text: str, shrink: Callable[[dict[str, Any]], Any]) -> Iterator[
         raise NotPlainError from error
 
 
+def read_part(text: str, depth: int, shrink: Shrink) -> Any:
+    """Give the value of a text that is a part of a document: keys, or items, that begin in the first column.
+
+    Args:
+        text: The part.
+        depth: In how many containers it stands in its document.
+        shrink: As of `read_events`.
+
+    Raises:
+        NotPlainError: another reader has to be asked.
+    """
+    builder = _Builder(yaml.parse(text, Loader=PlainLoader), shrink)
+    try:
+        [value] = builder.documents(depth)
+    except (yaml.YAMLError, ValueError) as error:
+        raise NotPlainError from error
+    return value
+
+
 class _Builder:
-    def __init__(self, events: Iterator[Any], shrink: Callable[[dict[str, Any]], Any]) -> None:
+    def __init__(self, events: Iterator[Any], shrink: Shrink) -> None:
         self._events = events
         self._shrink = shrink
 
-    def documents(self) -> Iterator[Any]:
+    def documents(self, depth: int = 0) -> Iterator[Any]:
         for event in self._events:
             if type(event) is yaml.DocumentStartEvent:
-                yield self._value(next(self._events), 0, flow=False)
+                yield self._value(next(self._events), depth, flow=False)
 
     def _value(self, event: Any, depth: int, *, flow: bool) -> Any:
         kind = type(event)
@@ -60,8 +80,7 @@ class _Builder:
             return _scalar(event, flow=flow)
         if kind is yaml.SequenceStartEvent:
             return self._sequence(depth, flow=bool(event.flow_style))
-        made = self._mapping(depth, flow=bool(event.flow_style))
-        return self._shrink(made) if depth == _ITEM else made
+        return self._mapping(depth, flow=bool(event.flow_style))
 
     def _mapping(self, depth: int, *, flow: bool) -> dict[str, Any]:
         made: dict[str, Any] = {}
@@ -79,7 +98,8 @@ class _Builder:
         for event in self._events:
             if type(event) is yaml.SequenceEndEvent:
                 break
-            made.append(self._value(event, depth + 1, flow=flow))
+            value = self._value(event, depth + 1, flow=flow)
+            made.append(self._shrink(value) if depth == _LIST and type(value) is dict else value)
         return made
 
 
@@ -97,11 +117,20 @@ def _scalar(event: Any, *, flow: bool) -> Any:
         return value
     if flow and "?" in value:
         raise NotPlainError
-    return _resolved(value) if not value or value[0] in _SPECIAL else value
+    return resolved(value) if not value or value[0] in SPECIAL else value
 
 
-@functools.lru_cache(maxsize=100_000)
-def _resolved(written: str) -> Any:
+def resolved(written: str) -> Any:
+    """Give the value of a plain scalar.
+
+    Raises:
+        ValueError, yaml.YAMLError: it has none.
+    """
+    return _constructed(written) if TYPED.match(written) else written
+
+
+@functools.lru_cache(maxsize=10_000)
+def _constructed(written: str) -> Any:
     loader = PlainLoader("")
     try:
         tag = loader.resolve(ScalarNode, written, (True, False))  # type: ignore[no-untyped-call]

@@ -32,6 +32,8 @@ _BOOL: Final = re.compile(r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|F
 _INT: Final = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)\Z")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _MERGE: Final = re.compile(r"<<\Z")
+TYPED: Final = re.compile("|".join(f"(?:{one.pattern})" for one in (_NULL, _BOOL, _INT, _FLOAT, _MERGE)))
+"""What plain scalars that are no texts are like."""
 
 
 class PlainLoader(yaml.CSafeLoader):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from policysched.app.cluster_files import Saved, load_cluster
@@ -17,6 +17,7 @@ from policysched.app.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node, decode_pod
 from policysched.model.defaults import PriorityClasses, fill
+from tests.laws.examples import examples
 
 Json = dict[str, Any]
 HEAD = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}}
@@ -161,7 +162,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4),
     st.dictionaries(st.sampled_from(["labels", "x"]), VALUES),
@@ -171,14 +172,7 @@ def test_pods_mean_the_same(tmp_path_factory: pytest.TempPathFactory, spec: Json
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "name": "p"}, "spec": spec}
     name = write(tmp_path_factory.getbasetemp(), [pod])
     [fast], [slow] = load_cluster([name]), load([name])
-    assert meaning(fast.object) == meaning(slow.object)
-
-
-def meaning(raw: Any) -> Any:
-    try:
-        return decode_pod(filled(raw))
-    except ObjectError as error:
-        return str(error)
+    assert meaning_of(fast.object) == meaning_of(slow.object)
 
 
 YAML = """\
@@ -265,7 +259,7 @@ SCALARS = st.sampled_from(["yes", "no", "~", "", "null", "1", "010", "0o7", "1e3
                            "22:00", "2026-01-01", "<", "+1", "-1.5e-3", "n", "On", "1.", "=", "'1'"])  # fmt: skip
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.recursive(SCALARS, lambda one: st.lists(one, max_size=3).map(lambda x: f"[{', '.join(x)}]") | st.dictionaries(
     st.sampled_from(["a", "1", "yes", "'b'"]), one, max_size=3).map(
         lambda x: "{" + ", ".join(f"{key}: {value}" for key, value in x.items()) + "}"), max_leaves=6))  # fmt: skip
@@ -279,10 +273,45 @@ def test_values_are_those_of_the_reader_with_places(text: str) -> None:
         assert fast == [value for value, _ in read_yaml(written, "f")]
 
 
+WRITTEN = st.sampled_from([
+    *YAML.splitlines(), "", "# comment", "---", "- kind: Node", "kind: Pod", "  metadata: {name: n3}",
+    "    name: &a n4", "    name: *a", "    <<: {name: n5}", "    uid: !!str 5", "    ? name", "    : n6",
+    "    labels:", "      a: |", "        b: c", "      d: 'two", "        lines'", "      e: two", "        words",
+    "      name: n7", "    name: {}", "\t", "    - a", "5",
+])  # fmt: skip
+
+
+@examples(200)
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 2), st.none() | WRITTEN), max_size=3),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "\ufeff"]),
+)
+def test_any_yaml_gives_the_objects_places_and_refusals_of_any_file(
+    tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[int, int, str | None]], end: str, mark: str
+) -> None:
+    lines = YAML.splitlines()
+    for place, cut, line in edits:
+        lines[place : place + cut] = [] if line is None else [line]
+    path = tmp_path_factory.getbasetemp() / "c.yaml"
+    path.write_bytes((mark + "".join(line + end for line in lines)).encode())
+    assert outcome(load_cluster, str(path)) == outcome(load, str(path))
+
+
+def outcome(reader: Any, name: str) -> Any:
+    try:
+        return [(one.where, one.place("metadata.name"), meaning_of(one.object)) for one in reader([name])]
+    except UsageError as error:
+        return str(error)
+
+
 def meaning_of(raw: Any) -> Any:
-    match raw["kind"]:
-        case "Pod":
-            return meaning(raw)
-        case "Node":
-            return decode_node(filled(raw))
+    try:
+        match raw["kind"]:
+            case "Pod":
+                return decode_pod(filled(raw))
+            case "Node":
+                return decode_node(filled(raw))
+    except ObjectError as error:
+        return str(error)
     return raw
