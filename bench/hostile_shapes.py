@@ -74,6 +74,23 @@ def _preferences(kind: str, key: str, count: int) -> Object:
     return _peers(kind, PREFERRED, terms)
 
 
+def _beside(name: str) -> Object:
+    """Make a restartable init container with a resource of its own."""
+    amounts = {f"example.com/{name}": "1"}
+    return {"name": name, "image": "i", "restartPolicy": "Always", "resources": {"requests": amounts}}
+
+
+def _claiming(count: int, claim: str) -> Object:
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name in _numbered("v", count)]
+    return {"volumes": volumes}
+
+
+def _images(count: int) -> Object:
+    """Use images of Ceph's, each with a few monitors."""
+    images = [{"monitors": ["a", "b", "c"], "pool": "p", "image": image} for image in _numbered("i", count)]
+    return {"volumes": [{"name": image["image"], "rbd": image} for image in images]}
+
+
 SHAPES: Final[Mapping[str, Shape]] = {
     "nodeSelector keys": Shape(100_000, lambda n: {"nodeSelector": dict.fromkeys(_numbered("k", n), "v")}),
     "node affinity terms, unknown keys": Shape(
@@ -140,4 +157,16 @@ SHAPES: Final[Mapping[str, Shape]] = {
         },
     ),
     "volumes": Shape(10_000, lambda n: {"volumes": [{"name": name, "emptyDir": {}} for name in _numbered("v", n)]}),
+    "restartable init containers": Shape(10_000, lambda n: {"initContainers": [_beside(c) for c in _numbered("c", n)]}),
+    "init containers behind restartable ones": Shape(
+        10_000,
+        lambda n: {
+            "initContainers": [
+                *(_beside(c) for c in _numbered("b", n // 2)),
+                *({"name": c, "image": "i"} for c in _numbered("c", n - n // 2)),
+            ]
+        },
+    ),
+    "disks": Shape(10_000, _images),
+    "one claim": Shape(20_000, lambda n: _claiming(n, "c")),
 }

@@ -135,7 +135,8 @@ def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quant
     """Add up the containers of a pod.
 
     Restartable init containers run beside everything after them; another init container runs alone with the
-    restartable ones before it, so of those only the largest moment counts.
+    restartable ones before it, so of those only the largest moment counts. A moment is looked at only in the resources
+    that its container names: in the others it is one that counted already.
     """
     statuses = _statuses(pod) if use_status else {}
     total: Amounts = {}
@@ -149,10 +150,9 @@ def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quant
         if restarts:
             _add(total, own)
             _add(beside, own)
-            moment = beside
+            moment = {name: beside[name] for name in own}
         else:
-            moment = dict(own)
-            _add(moment, beside)
+            moment = {name: amount.plus(beside[name]) if name in beside else amount for name, amount in own.items()}
         _raise_to(peak, moment)
     _raise_to(total, peak)
     return total

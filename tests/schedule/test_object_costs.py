@@ -98,6 +98,7 @@ def taken(action: Callable[[], object]) -> tuple[int, int]:
 def held(made: Engine) -> Counter[str]:
     """What a cluster holds while no class is remembered."""
     made.use(made.profile)
+    made.cluster.attachments.refresh()
     gc.collect()
     return holdings([made.cluster])
 

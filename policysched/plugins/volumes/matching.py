@@ -1,6 +1,7 @@
 """Which existing volume a claim would take on each row: the smallest that fits, or the one that is meant for it.
 
-Knows one claim and the volumes of its class. These are tried from the smallest, until every row has one.
+Knows the claims of one pod and the volumes of their classes. These are tried from the smallest, until every row has
+one.
 
 Shapes: N rows in use; a choice is an index into the volumes that were chosen, −1 for none: (N,) int32.
 Source: component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), v0.36.
@@ -8,7 +9,7 @@ Source: component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), v0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,40 +23,39 @@ from policysched.plugins.volumes.reach import Reach
 from policysched.state.volume_pool import capacity
 
 Choice = NDArray[np.int32]
+Candidate = tuple[PersistentVolume, bytes]
+"""A volume, and what its node affinity says."""
 NONE = -1
 
 
 class Match:
-    """A claim, and the volume that it would take on each row."""
+    """A claim, and the volume that it would take on each row; without volumes it has no choice."""
 
-    __slots__ = ("choice", "claim", "volumes")
+    __slots__ = ("choice", "claim", "rows", "volumes")
 
     def __init__(self, claim: PersistentVolumeClaim, rows: int) -> None:
         self.claim = claim
+        self.rows = rows
         self.volumes: list[PersistentVolume] = []
-        self.choice: Choice = np.full(rows, NONE, np.int32)
+        self.choice: Choice | None = None
 
     @property
     def open(self) -> Mask:
-        """Which rows have no volume for it."""
-        mask: Mask = self.choice == NONE
+        """Which rows have no volume for it; a new array."""
+        mask: Mask = np.ones(self.rows, np.bool_) if self.choice is None else self.choice == NONE
         return mask
 
     def at(self, row: int) -> PersistentVolume | None:
         """Give the volume of a row."""
-        index = int(self.choice[row])
+        index = NONE if self.choice is None else int(self.choice[row])
         return None if index == NONE else self.volumes[index]
 
     def take(self, volume: PersistentVolume, rows: Mask) -> None:
         """Choose a volume on rows."""
-        if np.count_nonzero(rows):
-            np.putmask(self.choice, rows, len(self.volumes))
-            self.volumes.append(volume)
-
-    def taken(self, volume: PersistentVolume) -> Mask | None:
-        """Tell on which rows a volume is chosen, None where it is on none."""
-        names = [one.metadata.name for one in self.volumes]
-        return self.choice == names.index(volume.metadata.name) if volume.metadata.name in names else None
+        if self.choice is None:
+            self.choice = np.full(self.rows, NONE, np.int32)
+        np.putmask(self.choice, rows, len(self.volumes))
+        self.volumes.append(volume)
 
 
 def smallest_first(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
@@ -81,67 +81,107 @@ def selector_of(claim: PersistentVolumeClaim) -> LabelMatcher | str:
         return f"error creating internal label selector for claim: {claim.key}: {error}"
 
 
-def match(
-    claim: PersistentVolumeClaim, selector: LabelMatcher, others: Sequence[Match], cluster: Cluster, reach: Reach
-) -> Match:
-    """Choose a volume on each row.
+class Candidates:
+    """The free volumes that a claim may take, the smallest first; looked for as far as somebody asks.
 
     Args:
         claim: The claim.
         selector: Its selector.
-        others: What the pod's other claims have chosen.
+        cluster: Where the volumes are.
+    """
+
+    __slots__ = ("_found", "_more")
+
+    def __init__(self, claim: PersistentVolumeClaim, selector: LabelMatcher, cluster: Cluster) -> None:
+        self._found: list[Candidate] = []
+        self._more: Iterator[Candidate] = (
+            (volume, affinity)
+            for volume, affinity in cluster.storage.pool.free(class_of(claim), requested(claim))
+            if _may_take(claim, volume) and _fits(claim, volume, selector)
+        )
+
+    def without(self, names: Collection[str]) -> Iterator[Candidate]:
+        """Give the volumes but for some, which need not be asked about again."""
+        self._found = [one for one in self._found if one[0].metadata.name not in names]
+        yield from self._found
+        for one in self._more:
+            self._found.append(one)
+            yield one
+
+
+class Matcher:
+    """Chooses volumes for the claims of one pod, one claim after another: none takes what an earlier one has.
+
+    A pod may name very many claims, and one claim very often. So a volume that is chosen on every row that reaches it
+    is not looked at again, and what a claim may take is found out once.
+
+    Args:
         cluster: The rows.
         reach: What was found out about nodes that reach volumes.
     """
-    made = Match(claim, cluster.nodes.size)
-    undecided = _choose_meant(made, others, cluster, reach)
-    if np.count_nonzero(undecided):
-        _choose_free(made, undecided, selector, others, cluster, reach)
-    return made
 
+    __slots__ = ("_candidates", "_cluster", "_reach", "_taken", "_used_up")
 
-def _choose_meant(made: Match, others: Sequence[Match], cluster: Cluster, reach: Reach) -> Mask:
-    """Choose volumes that name the claim; give the rows for which any other will do.
+    def __init__(self, cluster: Cluster, reach: Reach) -> None:
+        self._cluster, self._reach = cluster, reach
+        self._candidates: dict[str, Candidates] = {}
+        self._taken: dict[str, Mask] = {}
+        """The rows on which volumes are chosen, by their names."""
+        self._used_up: set[str] = set()
 
-    A row that does not reach the first volume meant for the claim stays without.
-    """
-    claim, undecided = made.claim, made.open
-    for volume in cluster.storage.pool.meant_for(class_of(claim), claim.key):
-        if is_meant_for(volume, claim) and _may_take(claim, volume):
-            rows = undecided & _not_taken(volume, others)
-            made.take(volume, rows & reach.holds(volume.spec.node_affinity))
-            undecided &= ~rows
-    return undecided
+    def match(self, claim: PersistentVolumeClaim) -> Match | str:
+        """Choose a volume on each row, or say what is wrong with the claim's selector."""
+        found = self._candidates.get(claim.key)
+        if found is None:
+            selector = selector_of(claim)
+            if not isinstance(selector, LabelMatcher):
+                return selector
+            found = self._candidates[claim.key] = Candidates(claim, selector, self._cluster)
+        made = Match(claim, self._cluster.nodes.size)
+        undecided = self._choose_meant(made)
+        if np.count_nonzero(undecided):
+            self._choose_free(made, undecided, found)
+        return made
 
+    def _choose_meant(self, made: Match) -> Mask:
+        """Choose volumes that name the claim; give the rows for which any other will do.
 
-def _choose_free(
-    made: Match, undecided: Mask, selector: LabelMatcher, others: Sequence[Match], cluster: Cluster, reach: Reach
-) -> None:
-    """Choose the smallest volume that is free, on each of some rows; the mask is used up."""
-    claim = made.claim
-    reached: set[bytes] = set()
-    for volume, affinity in cluster.storage.pool.free(class_of(claim), requested(claim)):
-        if affinity in reached or not (_may_take(claim, volume) and _fits(claim, volume, selector)):
-            continue
-        rows = undecided & reach.holds(volume.spec.node_affinity, affinity)
-        if others:
-            rows &= _not_taken(volume, others)
-        made.take(volume, rows)
-        undecided &= ~rows
-        if not np.count_nonzero(undecided):
-            break
-        if not others:
-            # the nodes that reach it have a volume now, so another one that they reach as well cannot help
-            reached.add(affinity)
+        A row that does not reach the first volume meant for the claim stays without.
+        """
+        claim, undecided = made.claim, made.open
+        for volume in self._cluster.storage.pool.meant_for(class_of(claim), claim.key):
+            if is_meant_for(volume, claim) and _may_take(claim, volume):
+                taken = self._taken.get(volume.metadata.name)
+                rows = undecided if taken is None else undecided & ~taken
+                self._take(made, volume, rows, self._reach.holds(volume.spec.node_affinity))
+                undecided = undecided & ~rows
+        return undecided
 
+    def _choose_free(self, made: Match, undecided: Mask, found: Candidates) -> None:
+        """Choose the smallest volume that is free, on each of some rows; the mask is used up."""
+        reached: set[bytes] = set()
+        for volume, affinity in found.without(self._used_up):
+            if affinity in reached:
+                continue
+            taken = self._taken.get(volume.metadata.name)
+            rows = undecided if taken is None else undecided & ~taken
+            undecided &= ~self._take(made, volume, rows, self._reach.holds(volume.spec.node_affinity, affinity))
+            if not np.count_nonzero(undecided):
+                break
+            if taken is None:
+                # the nodes that reach it have a volume now, so another one that they reach as well cannot help
+                reached.add(affinity)
 
-def _not_taken(volume: PersistentVolume, others: Sequence[Match]) -> Mask | np.bool_:
-    """Tell on which rows no other claim of the pod has chosen a volume."""
-    mask: Mask | np.bool_ = np.True_
-    for taken in (one.taken(volume) for one in others):
-        if taken is not None:
-            mask = mask & ~taken
-    return mask
+    def _take(self, made: Match, volume: PersistentVolume, rows: Mask, reached: Mask) -> Mask:
+        """Choose a volume on those of some rows that reach it; give these."""
+        name, rows = volume.metadata.name, rows & reached
+        if np.count_nonzero(rows):
+            made.take(volume, rows)
+            taken = self._taken.get(name)
+            self._taken[name] = rows if taken is None else taken | rows
+            if not np.count_nonzero(reached & ~self._taken[name]):
+                self._used_up.add(name)
+        return rows
 
 
 def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

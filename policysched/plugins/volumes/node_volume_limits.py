@@ -133,8 +133,11 @@ def _exceeds(state: Load, brought: Collection[CSIVolumeName], rows: Rows) -> Mas
     """Tell on which rows some driver would have too many volumes; those that are there already are not new."""
     attachments = state.cluster.attachments
     exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
-    for driver in {one.driver for one in brought}:
-        new = _new([one for one in brought if one.driver == driver], state.cluster, rows)
+    by_driver: dict[str, list[CSIVolumeName]] = {}
+    for one in brought:
+        by_driver.setdefault(one.driver, []).append(one)
+    for driver, volumes in by_driver.items():
+        new = _new(volumes, state.cluster, rows)
         limits = attachments.limits(driver)[rows]
         exceeds |= (attachments.counts(driver)[rows] + new > limits) & (new > 0)
     return exceeds
@@ -142,10 +145,13 @@ def _exceeds(state: Load, brought: Collection[CSIVolumeName], rows: Rows) -> Mas
 
 def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | np.int64:
     """Count volumes that a row does not have yet; one number where that is the same everywhere."""
-    new: NDArray[np.int64] | np.int64 = np.int64(len(volumes))
-    for held in (cluster.attachments.rows_with(one) for one in volumes):
-        if held:
-            new = new - np.isin(np.arange(cluster.nodes.columns.capacity)[rows], list(held))
+    there = [held for held in map(cluster.attachments.rows_with, volumes) if held]
+    if not there:
+        return np.int64(len(volumes))
+    counts = np.zeros(cluster.nodes.columns.capacity, np.int64)
+    for held in there:
+        counts[list(held)] += 1
+    new: NDArray[np.int64] = len(volumes) - counts[rows]
     return new
 
 

@@ -15,9 +15,11 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 from cachetools import LRUCache
+from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Mask
 from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate, translate_affinity
+from policysched.model.int64 import MIN
 from policysched.model.objects import CSIStorageCapacity, PersistentVolume, Requirement, StorageClass
 from policysched.model.objects.storage import VolumeNodeAffinity, affinity_key
 from policysched.model.quantity import value
@@ -34,14 +36,20 @@ class Reach:
     """Which rows can reach volumes, found out once for each affinity as long as no node changes.
 
     Its masks are not to be changed.
+
+    Args:
+        cluster: The rows.
+        row: The only one that is asked about; None for all.
     """
 
-    __slots__ = ("_cluster", "_everywhere", "_masks", "_seen")
+    __slots__ = ("_cluster", "_everywhere", "_masks", "_row", "_rows", "_seen")
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, row: int | None = None) -> None:
         self._cluster = cluster
+        self._row = row
         self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
         self._seen = (-1, 0)
+        self._rows: slice
         self._everywhere: Mask
         self.refresh()
 
@@ -55,7 +63,8 @@ class Reach:
         if self._seen != now:
             self._seen = now
             self._masks.clear()
-            self._everywhere = np.ones(self._cluster.nodes.size, np.bool_)
+            self._rows = slice(0, now[1]) if self._row is None else slice(self._row, self._row + 1)
+            self._everywhere = np.ones(self._rows.stop - self._rows.start, np.bool_)
 
     def holds(self, affinity: VolumeNodeAffinity | None, key: bytes = b"") -> Mask:
         """Tell on which rows a volume's node affinity holds.
@@ -71,7 +80,7 @@ class Reach:
         if mask is None:
             terms = lenient_node_selector(affinity.required).terms or ()
             selector = NodeSelectorMatcher(terms=tuple(NodeTerm(labels=term.labels) for term in terms))
-            mask = self._masks[key] = _holds(selector, self._cluster)
+            mask = self._masks[key] = _holds(selector, self._cluster, self._rows)
         return mask
 
     def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
@@ -84,7 +93,7 @@ class Reach:
         migration = migration_of(volume)
         if migration is None:
             return plain, None, ""
-        moved = self._cluster.attachments.migrated(migration.in_tree)[: plain.size]
+        moved = self._cluster.attachments.migrated(migration.in_tree)[self._rows]
         if not moved.any():
             return plain, None, ""
         try:
@@ -108,7 +117,7 @@ class Reach:
         key = b"topologies" + _ENCODER.encode(of_class.allowed_topologies)
         mask = self._masks.get(key)
         if mask is None:
-            mask = self._masks[key] = _holds(_topologies(of_class), self._cluster)
+            mask = self._masks[key] = _holds(_topologies(of_class), self._cluster, self._rows)
         return mask
 
 
@@ -127,24 +136,26 @@ def _topologies(of_class: StorageClass) -> NodeSelectorMatcher:
     return NodeSelectorMatcher(terms=tuple(terms))
 
 
-def has_capacity(name: str, size: int, capacities: Iterable[CSIStorageCapacity], cluster: Cluster) -> Mask:
-    """Tell on which rows a driver says that it can provision so many bytes of a class.
+def largest_capacity(name: str, capacities: Iterable[CSIStorageCapacity], cluster: Cluster) -> NDArray[np.int64]:
+    """Tell how large a volume of a class a driver says that it can make on each row, MIN where it says nothing.
 
+    Shapes: (N,).
     Units: bytes.
     """
-    enough = np.zeros(cluster.nodes.size, np.bool_)
+    largest, everywhere = np.full(cluster.nodes.size, MIN, np.int64), slice(0, cluster.nodes.size)
     for one in capacities:
         limit = one.capacity if one.maximum_volume_size is None else one.maximum_volume_size
-        if one.storage_class_name != name or limit is None or value(limit) < size or one.node_topology is None:
+        if one.storage_class_name != name or limit is None or one.node_topology is None:
             continue
         try:
             selector = compile_selector(one.node_topology)
         except SelectorError:
             continue
         if selector.requirements is not None:
-            enough |= _holds(NodeSelectorMatcher(terms=(NodeTerm(selector.requirements),)), cluster)
-    return enough
+            rows = _holds(NodeSelectorMatcher(terms=(NodeTerm(selector.requirements),)), cluster, everywhere)
+            np.maximum(largest, value(limit), out=largest, where=rows)
+    return largest
 
 
-def _holds(selector: NodeSelectorMatcher, cluster: Cluster) -> Mask:
-    return selector_test(selector, cluster.nodes)(slice(0, cluster.nodes.size))
+def _holds(selector: NodeSelectorMatcher, cluster: Cluster, rows: slice) -> Mask:
+    return selector_test(selector, cluster.nodes)(rows)

@@ -82,15 +82,12 @@ class VolumeReservation:
         except ApiError as error:
             return error.message
         ends, poll = handle.clock.monotonic() + self._timeout, POLL
-        while not self._is_done():
-            problem = self._problem()
-            if problem:
-                return problem
+        while not (problem := self._problem()) and not self._is_done():
             if handle.clock.monotonic() >= ends:
                 return "binding volumes: context deadline exceeded"
             await handle.pause(min(poll, ends - handle.clock.monotonic()))
             poll = min(poll * 1.25, SLOWEST_POLL)
-        return ""
+        return problem
 
     async def _write(self, handle: BindingHandle) -> None:
         for volume, claim in self._bindings:
@@ -101,8 +98,6 @@ class VolumeReservation:
 
     def _is_done(self) -> bool:
         """Tell whether every claim is bound as far as the API server has told."""
-        if self._problem():
-            return False
         for volume, claim in self._bindings:
             stored = self._storage.claims.stored(claim.key)
             if self._is_older("volume", volume.metadata.name) or stored is None or not is_fully_bound(stored):
@@ -122,12 +117,14 @@ class VolumeReservation:
         row = self._cluster.nodes.row_of.get(self._node, -1)
         if row < 0 or not self._cluster.nodes.present.data[row]:
             return f'binding volumes: failed to get node "{self._node}": node "{self._node}" not found'
-        problems = [self._binding_problem(volume, claim, row) for volume, claim in self._bindings]
-        problems += [self._provision_problem(claim, row) for claim in self._provisions]
+        self._cluster.attachments.refresh()
+        reach = Reach(self._cluster, row)
+        problems = [self._binding_problem(volume, claim, reach) for volume, claim in self._bindings]
+        problems += [self._provision_problem(claim, reach) for claim in self._provisions]
         found = next((problem for problem in problems if problem), "")
         return found and f"binding volumes: {found}"
 
-    def _binding_problem(self, volume: PersistentVolume, claim: PersistentVolumeClaim, row: int) -> str:
+    def _binding_problem(self, volume: PersistentVolume, claim: PersistentVolumeClaim, reach: Reach) -> str:
         name = volume.metadata.name
         stored = self._storage.volumes.stored(name)
         if stored is None:
@@ -138,9 +135,9 @@ class VolumeReservation:
             return ""
         if stored.spec.claim_ref is None or not stored.spec.claim_ref.uid:
             return f'ClaimRef got reset for pv "{name}"'
-        return self._reach_problem(stored, row)
+        return self._reach_problem(stored, reach)
 
-    def _provision_problem(self, claim: PersistentVolumeClaim, row: int) -> str:
+    def _provision_problem(self, claim: PersistentVolumeClaim, reach: Reach) -> str:
         stored = self._storage.claims.stored(claim.key)
         if stored is None:
             return f'failed to check provisioning pvc: persistentvolumeclaims "{claim.key}" not found'
@@ -149,16 +146,15 @@ class VolumeReservation:
         if stored.metadata.annotations.get(SELECTED_NODE) != self._node:
             return f'provisioning failed for PVC "{stored.metadata.name}"'
         volume = self._storage.volumes.stored(stored.spec.volume_name) if stored.spec.volume_name else None
-        return "" if volume is None else self._reach_problem(volume, row)
+        return "" if volume is None else self._reach_problem(volume, reach)
 
-    def _reach_problem(self, volume: PersistentVolume, row: int) -> str:
-        self._cluster.attachments.refresh()
-        reached, unclear, why = Reach(self._cluster).of(volume)
-        if unclear is not None and unclear[row]:
+    def _reach_problem(self, volume: PersistentVolume, reach: Reach) -> str:
+        reached, unclear, why = reach.of(volume)
+        if unclear is not None and unclear[0]:
             return f"failed to translate pv to csi: {why}"
         name = volume.metadata.name
         mismatch = f'pv "{name}" node affinity doesn\'t match node "{self._node}": no matching NodeSelectorTerms'
-        return "" if reached[row] else mismatch
+        return "" if reached[0] else mismatch
 
     def _is_older(self, kind: str, key: str) -> bool:
         """Tell whether the state has not heard yet of what was written to an object."""

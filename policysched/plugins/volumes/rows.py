@@ -13,16 +13,16 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Codes, Mask
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from policysched.model.objects.storage import NO_PROVISIONER, SELECTED_NODE, class_of
 from policysched.model.quantity import value
-from policysched.model.selection.selectors import LabelMatcher
 from policysched.plugins.helper.bases import codes_where
 from policysched.plugins.volumes.claims import Claims
-from policysched.plugins.volumes.matching import Match, match, selector_of, smallest_first
-from policysched.plugins.volumes.reach import Reach, has_capacity
+from policysched.plugins.volumes.matching import Match, Matcher, smallest_first
+from policysched.plugins.volumes.reach import Reach, largest_capacity
 
 UNREACHABLE, UNBINDABLE, TOO_SMALL, GONE = 1, 2, 4, 8
 REASONS: Final = {
@@ -47,6 +47,9 @@ class VolumeRows:
         self.matches: list[Match] = []
         self.provisions: list[tuple[PersistentVolumeClaim, Mask]] = []
         """Claims with the rows where a volume would be made for them."""
+        self._everywhere: Mask = np.ones(cluster.nodes.size, np.bool_)
+        self._allowed_of: dict[str, Mask] = {}
+        self._largest: dict[str, NDArray[np.int64]] = {}
         self._check_bound(claims)
         if claims.waiting:
             self._check_waiting(claims)
@@ -62,9 +65,9 @@ class VolumeRows:
 
     def _check_bound(self, claims: Claims) -> None:
         """Look at bound volumes one after another; the first that stands against a row is its reason."""
-        asked = np.ones(self.codes.size, np.bool_)
-        for claim in claims.bound:
-            volume = self._storage.volumes.get(claim.spec.volume_name)
+        asked = self._everywhere
+        for name in dict.fromkeys(claim.spec.volume_name for claim in claims.bound):
+            volume = self._storage.volumes.get(name)
             if volume is None:
                 self._object(asked, GONE)
                 break
@@ -99,14 +102,15 @@ class VolumeRows:
     ) -> list[tuple[PersistentVolumeClaim, Mask]] | None:
         """Match claims with volumes that exist; give those left over with their rows, None where that failed."""
         unmatched = []
+        matcher = Matcher(self._cluster, self._reach)
         for claim in claims:
-            selector = selector_of(claim)
-            if not isinstance(selector, LabelMatcher):
-                self._fail(asked, selector)
+            one = matcher.match(claim)
+            if isinstance(one, str):
+                self._fail(asked, one)
                 return None
-            one = match(claim, selector, self.matches, self._cluster, self._reach)
-            self.matches.append(one)
-            left = one.open
+            if one.volumes:
+                self.matches.append(one)
+            left = one.open if one.volumes else self._everywhere
             if np.count_nonzero(left):
                 unmatched.append((claim, left))
         return unmatched
@@ -124,20 +128,33 @@ class VolumeRows:
         if of_class.provisioner in ("", NO_PROVISIONER):
             self._object(needed, UNBINDABLE)
             return asked & ~needed
-        allowed = self._reach.allowed(of_class)
-        enough = self._enough(claim, of_class)
-        self._object(needed & ~allowed, UNBINDABLE)
-        self._object(needed & allowed & ~enough, TOO_SMALL)
-        self.provisions.append((claim, needed & allowed & enough))
-        return asked & ~(needed & ~(allowed & enough))
+        allowed, enough = self._allowed(of_class), self._enough(claim, of_class)
+        short = needed & ~(allowed & enough)
+        if np.count_nonzero(short):
+            self._object(needed & ~allowed, UNBINDABLE)
+            self._object(short & allowed, TOO_SMALL)
+            needed, asked = needed & ~short, asked & ~short
+        self.provisions.append((claim, asked if np.array_equal(needed, asked) else needed))
+        return asked
+
+    def _allowed(self, of_class: StorageClass) -> Mask:
+        """Tell where a class may provision, looked up once for all claims of the pod."""
+        name = of_class.metadata.name
+        if name not in self._allowed_of:
+            self._allowed_of[name] = self._reach.allowed(of_class)
+        return self._allowed_of[name]
 
     def _enough(self, claim: PersistentVolumeClaim, of_class: StorageClass) -> Mask:
+        """Tell where the driver has room for a claim; how much it has is looked up once for all claims of the pod."""
         amount = claim.spec.resources.requests.get("storage")
         driver = self._storage.csi_drivers.get(of_class.provisioner)
         if amount is None or driver is None or not driver.spec.storage_capacity:
-            return np.ones(self.codes.size, np.bool_)
-        capacities = self._storage.capacities.values()
-        return has_capacity(of_class.metadata.name, value(amount), capacities, self._cluster)
+            return self._everywhere
+        name = of_class.metadata.name
+        if name not in self._largest:
+            self._largest[name] = largest_capacity(name, self._storage.capacities.values(), self._cluster)
+        enough: Mask = self._largest[name] >= value(amount)
+        return enough
 
     def _object(self, rows: Mask, reason: int) -> None:
         if np.count_nonzero(rows):

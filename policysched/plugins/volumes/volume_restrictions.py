@@ -7,7 +7,7 @@ Source: plugins/volumerestrictions/volume_restrictions.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,7 +59,7 @@ class VolumeRestrictions(OwnRowOnly):
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Find the rows that hold a pod with one of these disks, and claims in use.
 
-        Cost: O(disks of placed pods that belong to no claim).
+        Cost: O(volumes of placed pods, where the pod has disks of its own).
         """
         exclusive = []
         for name in stated_claims(pod):
@@ -68,12 +68,12 @@ class VolumeRestrictions(OwnRowOnly):
                 return unresolvable(claim_missing(name))
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 exclusive.append(name)
-        claimed = any(_is_in_use(cluster, pod, name) for name in exclusive)
-        disks = [volume for volume in pod.spec.volumes if is_restricted(volume)]
+        claimed = _is_any_in_use(cluster, pod, exclusive)
+        disks = Disks(pod)
         if not disks and not claimed:
             return SKIP
         placed = cluster.storage.pods.values() if disks else ()
-        rows = frozenset(one.row for one in placed if conflict(disks, one.pod))
+        rows = frozenset(one.row for one in placed if disks.conflict_with(one.pod))
         return Conflicts(cluster, rows, claimed)
 
     def filter(self, state: Conflicts, rows: Rows) -> Codes:
@@ -98,42 +98,57 @@ class VolumeRestrictions(OwnRowOnly):
         )
 
 
-def is_restricted(volume: Volume) -> bool:
-    """Tell whether a pod's own volume is a disk that others must not use at the same time."""
-    return bool(volume.gce_persistent_disk or volume.aws_elastic_block_store or volume.rbd or volume.iscsi)
+class Disks:
+    """A pod's own volumes that others must not use at the same time, found by those of another pod."""
+
+    __slots__ = ("_writable",)
+
+    def __init__(self, pod: Pod) -> None:
+        self._writable: dict[Hashable, bool] = {}
+        for volume in pod.spec.volumes:
+            for disk, read_only in _disks(volume):
+                self._writable[disk] = not read_only or self._writable.get(disk, False)
+
+    def conflict_with(self, other: Pod) -> bool:
+        """Tell whether another pod uses one of these disks in a way that excludes this one."""
+        if not self._writable:
+            return False
+        theirs = (disk for volume in other.spec.volumes for disk in _disks(volume))
+        return any(disk in self._writable and (self._writable[disk] or not read_only) for disk, read_only in theirs)
+
+    def __len__(self) -> int:
+        return len(self._writable)
 
 
-def conflict(disks: Iterable[Volume], other: Pod) -> bool:
-    """Tell whether another pod uses one of these disks in a way that excludes it."""
-    return any(_same_disk(disk, theirs) for disk in disks for theirs in other.spec.volumes)
+def _disks(volume: Volume) -> Iterator[tuple[Hashable, bool]]:
+    """Name the disks of a volume, an image once for each of its monitors; tell whether all may share it to read."""
+    if volume.gce_persistent_disk is not None:
+        yield ("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only
+    if volume.aws_elastic_block_store is not None:
+        yield ("aws", volume.aws_elastic_block_store.volume_id), False
+    if volume.iscsi is not None:
+        yield ("iscsi", volume.iscsi.iqn), volume.iscsi.read_only
+    if volume.rbd is not None:
+        for monitor in volume.rbd.monitors:
+            yield ("rbd", volume.rbd.pool, volume.rbd.image, monitor), volume.rbd.read_only
 
 
-def _same_disk(one: Volume, other: Volume) -> bool:
-    if one.gce_persistent_disk and other.gce_persistent_disk:
-        ours, theirs = one.gce_persistent_disk, other.gce_persistent_disk
-        if ours.pd_name == theirs.pd_name and not (ours.read_only and theirs.read_only):
-            return True
-    if one.aws_elastic_block_store and other.aws_elastic_block_store:
-        return one.aws_elastic_block_store.volume_id == other.aws_elastic_block_store.volume_id
-    if one.iscsi and other.iscsi:
-        return one.iscsi.iqn == other.iscsi.iqn and not (one.iscsi.read_only and other.iscsi.read_only)
-    if one.rbd and other.rbd:
-        same = (one.rbd.pool, one.rbd.image) == (other.rbd.pool, other.rbd.image)
-        shared = not set(one.rbd.monitors).isdisjoint(other.rbd.monitors)
-        return same and shared and not (one.rbd.read_only and other.rbd.read_only)
-    return False
-
-
-def _is_in_use(cluster: Cluster, pod: Pod, name: str) -> bool:
-    """Tell whether a pod on a node that is there states the claim."""
+def _is_any_in_use(cluster: Cluster, pod: Pod, names: Iterable[str]) -> bool:
+    """Tell whether a pod on a node that is there states one of the claims."""
     present = cluster.nodes.present.data
-    users = (cluster.storage.pods[identity] for identity in cluster.storage.users(f"{pod.metadata.namespace}/{name}"))
-    return any(present[one.row] and name in stated_claims(one.pod) for one in users)
+    stated: dict[str, frozenset[str]] = {}
+    for name in dict.fromkeys(names):
+        for identity in cluster.storage.users(f"{pod.metadata.namespace}/{name}"):
+            user = cluster.storage.pods[identity]
+            if identity not in stated:
+                stated[identity] = frozenset(stated_claims(user.pod) if present[user.row] else ())
+            if name in stated[identity]:
+                return True
+    return False
 
 
 def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
     gone = pods_of(change)[0]
     if gone is None or gone.metadata.namespace != pod.metadata.namespace:
         return False
-    disks = [volume for volume in pod.spec.volumes if is_restricted(volume)]
-    return conflict(disks, gone) or not set(stated_claims(pod)).isdisjoint(stated_claims(gone))
+    return Disks(pod).conflict_with(gone) or not set(stated_claims(pod)).isdisjoint(stated_claims(gone))

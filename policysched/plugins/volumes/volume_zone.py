@@ -80,7 +80,7 @@ class VolumeZone(OwnRowOnly):
                 return volume
             if volume is not None:
                 topologies += topologies_of(volume)
-        return Demand(cluster, tuple(topologies)) if topologies else SKIP
+        return Demand(cluster, tuple(dict.fromkeys(topologies))) if topologies else SKIP
 
     filter_alone = prepare_filter
 

@@ -1,0 +1,123 @@
+"""What pods cost that name very many volumes, among claims and volumes that are there: it grows with what they name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from bench.hostile_shapes import SHAPES, hostile
+from policysched.app.profiles import default_profile
+from policysched.framework import Cluster
+from policysched.model.objects import ClaimSource, Pod, Volume
+from policysched.model.objects.volumes import EphemeralSource
+from policysched.plugins.volumes.reservation import VolumeReservation, bound_to
+from policysched.schedule.engine import Engine
+from tests.build import node
+from tests.plugins.stored import (
+    claim,
+    claiming,
+    csi_capacity,
+    csi_driver,
+    owned,
+    storage_class,
+    volume,
+    with_storage,
+)
+from tests.schedule.test_object_costs import MANY, calls, taken
+
+HOSTS = tuple(f"n{number}" for number in range(20))
+NODES = tuple(node(name, labels={"host": name}) for name in HOSTS)
+ONE_POD = ["ReadWriteOncePod"]
+
+
+def decided(around: Cluster, one: Pod) -> int:
+    """How many functions a decision calls that is the first for the pod's class."""
+    engine = Engine(around, default_profile(), random.Random(0))
+    engine.decide(claiming("other"))
+    return calls(lambda: engine.decide(one))
+
+
+def naming(names: list[str]) -> Pod:
+    made = claiming("p")
+    sources = [ClaimSource(claim_name=name) for name in names]
+    volumes = [Volume(name=f"v{number}", persistent_volume_claim=one) for number, one in enumerate(sources)]
+    return replace(made, spec=replace(made.spec, volumes=volumes))
+
+
+def one_claim_and_free_volumes(count: int) -> tuple[Cluster, Pod]:
+    """One claim, named very often, and a free volume on each node."""
+    free = (volume(f"v-{host}", of="wait", nodes={"host": [host]}) for host in HOSTS)
+    return with_storage(*NODES, storage_class(), claim(), *free), naming(["c"] * count)
+
+
+def claims_and_free_volumes(count: int) -> tuple[Cluster, Pod]:
+    """Claims of different sizes, and free volumes that every node reaches."""
+    free = (volume(f"v{number}", of="wait", size="1Ti") for number in range(20))
+    claims = (claim(f"c{number}", size=str(number + 1)) for number in range(count))
+    return with_storage(*NODES, storage_class(), *claims, *free), naming([f"c{number}" for number in range(count)])
+
+
+def claims_and_capacities(count: int) -> tuple[Cluster, Pod]:
+    """Claims of different sizes, of a driver that says of as many topologies what it can make there."""
+    topologies = ({"matchLabels": {"host": f"n{number}"}} for number in range(count))
+    rooms = (
+        csi_capacity(f"r{number}", capacity="1Ti", nodeTopology=topology) for number, topology in enumerate(topologies)
+    )
+    claims = (claim(f"c{number}", size=str(number + 1)) for number in range(count))
+    around = with_storage(*NODES, storage_class(), csi_driver(), *rooms, *claims)
+    return around, naming([f"c{number}" for number in range(count)])
+
+
+def claims_of_one_pod_made_for_another(count: int) -> tuple[Cluster, Pod]:
+    """Claims for one pod at a time, made for a pod that does not state them."""
+    owner = claiming("o", on="n0")
+    sources = [Volume(name=f"c{number}", ephemeral=EphemeralSource()) for number in range(count)]
+    owner = replace(owner, spec=replace(owner.spec, volumes=sources))
+    names = [f"o-c{number}" for number in range(count)]
+    claims = (owned(claim(name, accessModes=ONE_POD), owner) for name in names)
+    return with_storage(*NODES, storage_class(), *claims, owner), naming(names)
+
+
+def disks_of_another(count: int) -> tuple[Cluster, Pod]:
+    """Disks, and another pod with as many others."""
+    one = hostile(SHAPES["disks"].spec(count))
+    others = [replace(disk, rbd=replace(disk.rbd, pool="other")) for disk in one.spec.volumes if disk.rbd is not None]
+    spec = replace(one.spec, volumes=others, node_name="n0")
+    return with_storage(*NODES, replace(one, metadata=replace(one.metadata, name="o", uid="o"), spec=spec)), one
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        one_claim_and_free_volumes,
+        claims_and_free_volumes,
+        claims_and_capacities,
+        claims_of_one_pod_made_for_another,
+        disks_of_another,
+    ],
+)
+def test_work_grows_no_faster_than_the_volumes_that_a_pod_names(scene: Callable[[int], tuple[Cluster, Pod]]) -> None:
+    less, more = (decided(*scene(count)) for count in (MANY, 4 * MANY))
+    assert less > 10 * MANY  # the volumes were looked at
+    assert more < 4.4 * less
+
+
+def test_a_look_for_many_volumes_that_are_still_to_come_does_not_grow_with_nodes() -> None:
+    many = tuple(node(f"n{number}", labels={"host": f"n{number}"}) for number in range(40 * len(NODES)))
+    counted = []
+    for nodes in (NODES, many):
+        free = [volume(f"v{number}", nodes={"host": [f"absent-{number}", "n0"]}) for number in range(MANY)]
+        claims = [claim(f"c{number}") for number in range(MANY)]
+        bound = [bound_to(one, of) for one, of in zip(free, claims, strict=True)]
+        around = with_storage(*nodes, *bound, *claims, claiming("p", on="n0"))
+        reservation = VolumeReservation(claiming("p"), "n0", around, 1.0)
+        reservation._bindings = list(zip(bound, claims, strict=True))
+        assert not reservation._problem()
+        counted.append((calls(reservation._problem), taken(reservation._problem)[0]))
+    (few_calls, few_bytes), (many_calls, many_bytes) = counted
+    assert few_calls > MANY
+    assert many_calls < 1.1 * few_calls
+    assert many_bytes < 1.1 * few_bytes
