@@ -99,7 +99,9 @@ class PrometheusServer:
         """Give the session; made at first use, because it belongs to the running loop."""
         if self._session is None:
             connector = aiohttp.TCPConnector(ssl=self._tls or True, keepalive_timeout=60)
-            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
+            self._session = aiohttp.ClientSession(
+                connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
+            )
         return self._session
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import aiohttp
+from yarl import URL
 
-from policysched.errors import ConnectionProblemError
+from policysched.errors import ConnectionProblemError, KubeconfigError
 from policysched.framework import Clock
 from policysched.kube.credentials import Credentials, find_credentials
 
@@ -55,7 +56,7 @@ class Connection:
         """
         credentials = await find_credentials(kubeconfig, context)
         configuration = credentials.configuration
-        connection = cls(configuration.host, clock, tls=_tls(configuration), routing=_routing(configuration))
+        connection = cls(_checked(configuration.host), clock, tls=_tls(configuration), routing=_routing(configuration))
         connection._credentials = credentials
         await connection._look_again()
         return connection
@@ -91,7 +92,10 @@ class Connection:
                 limit=CONNECTIONS, ssl=self._tls or True, keepalive_timeout=60, enable_cleanup_closed=False
             )
             self._session = aiohttp.ClientSession(
-                connector=connector, headers={"User-Agent": USER_AGENT, "Accept": "application/json"}
+                connector=connector,
+                headers={"User-Agent": USER_AGENT, "Accept": "application/json"},
+                # Cookies of a gateway would be sent with every request, and grow for ever.
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
 
@@ -106,6 +110,24 @@ class Connection:
         self._renew_at = self._clock.monotonic() + RENEWAL
         value = await self._credentials.authorization()
         self._headers = {"Authorization": value} if value else {}
+
+
+def _checked(host: object) -> str:
+    """Read the server's address.
+
+    Raises:
+        KubeconfigError: it is none that can be asked.
+    """
+    try:
+        url = URL(str(host))
+        (url.host or "").encode("idna")
+    except ValueError as error:
+        raise KubeconfigError(f"the kubeconfig's server is no URL: {error}") from error
+    if url.user is not None or url.password is not None:
+        raise KubeconfigError("the kubeconfig's server has a name or password in its URL: write them under users")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise KubeconfigError(f'the kubeconfig\'s server "{host}" is no http or https URL')
+    return str(host)
 
 
 def _tls(configuration: Any) -> ssl.SSLContext | None:

@@ -45,7 +45,10 @@ class Credentials:
             value = await self.configuration.get_api_key_with_prefix(TOKEN)
         except (ConfigException, OSError) as error:
             raise ConnectionProblemError(f"cannot read the service account's token: {error}") from error
-        return str(value).strip() if value else None
+        header = str(value).strip() if value else ""
+        if not header.isprintable():
+            raise ConnectionProblemError("the token has characters that no header may have")
+        return header or None
 
     async def renew(self) -> None:
         """Get new credentials where the kubeconfig says how, because the old ones were refused.

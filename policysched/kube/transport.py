@@ -110,12 +110,12 @@ class Transport:
         timeout = self._patience if method == "GET" else self._timeout
         try:
             async with self._connection.session.request(
-                method, url, data=body, headers=sent, timeout=timeout, **self._connection.routing
+                method, url, data=body, headers=sent, timeout=timeout, allow_redirects=False, **self._connection.routing
             ) as response:
                 answer = await response.read()
         except LOST as error:
             raise ApiError(0, *describe(error, self._connection.url)) from error
-        if response.status >= HTTPStatus.BAD_REQUEST:
+        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise refusal(response, answer)
         if response.content_type == HTML:
             # A gateway's page is no success, whatever its status says: a binding would be believed and its pod lost.
@@ -141,9 +141,9 @@ class Transport:
         limit = aiohttp.ClientTimeout(total=timeout, sock_connect=self._timeout.total, sock_read=silence)
         try:
             async with self._connection.session.get(
-                url, headers=headers, timeout=limit, **self._connection.routing
+                url, headers=headers, timeout=limit, allow_redirects=False, **self._connection.routing
             ) as response:
-                if response.status >= HTTPStatus.BAD_REQUEST:
+                if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                     raise await self._refused(response, headers)
                 _keep_alive(response)
                 try:
@@ -166,7 +166,7 @@ class Transport:
 
 
 async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncIterator[list[bytes]]:
-    rest, clock = b"", asyncio.get_running_loop().time
+    rest, clock = bytearray(), asyncio.get_running_loop().time
     spoke = clock()
     async for chunk in content.iter_any():
         if b"\n" not in chunk:
@@ -177,7 +177,8 @@ async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncI
                 raise aiohttp.ClientPayloadError("a line of the stream is too long")
             continue
         spoke = clock()
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, last = (bytes(rest) + chunk).split(b"\n")
+        rest = bytearray(last)
         yield lines
 
 
@@ -202,7 +203,10 @@ def _drop(response: aiohttp.ClientResponse) -> None:
 
 
 def refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
-    """Translate an answer of status 400 or more."""
+    """Translate an answer of status 300 or more: a redirect is none of an API server.
+
+    Following it could turn a binding into a question, whose answer would be believed.
+    """
     waits = response.headers.get("Retry-After", "")
     retry_after = float(waits) if waits.isdecimal() else None
     try:

@@ -115,9 +115,9 @@ class Binder:
             reason: Unschedulable or SchedulerError.
             message: The whole text; the event's is cut where it is too long.
         """
-        message = visible(message)
+        told, message = is_told(pod, reason, message), visible(message)
         self._record(pod, "Warning", "FailedScheduling", "Scheduling", _shortened(message))
-        if _has_condition(pod, reason, message):
+        if told:
             return
         condition: dict[str, Any] = {
             "type": "PodScheduled",
@@ -164,11 +164,7 @@ def _shortened(message: str) -> str:
     return encoded[: NOTE_LIMIT - len(CUT)].decode(errors="ignore") + CUT
 
 
-def _has_condition(pod: Pod, reason: str, message: str) -> bool:
-    return any(
-        condition.type == "PodScheduled"
-        and condition.status == "False"
-        and condition.reason == reason
-        and condition.message == message
-        for condition in pod.status.conditions
-    )
+def is_told(pod: Pod, reason: str, message: str) -> bool:
+    """Tell whether a pod's condition says already why it is not scheduled."""
+    told = ("PodScheduled", "False", reason, visible(message))
+    return any((one.type, one.status, one.reason, one.message) == told for one in pod.status.conditions)

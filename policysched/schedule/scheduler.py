@@ -20,7 +20,7 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
 from policysched.pausing import Pausing, finished
 from policysched.rules.policyset import PolicySet
-from policysched.schedule.binding import Binder, undo
+from policysched.schedule.binding import Binder, is_told, undo
 from policysched.schedule.decision import Decision
 from policysched.schedule.engine import Engine
 from policysched.schedule.hints import Interests
@@ -242,13 +242,15 @@ class Scheduler:
         pod = queued.pod
         message = self._message(decision, self._profiles[queued.profile])
         self.queue.reject(queued, decision.rejectors())
-        log.info("unschedulable pod=%s: %s", pod.key, message)
+        level = logging.DEBUG if is_told(pod, "Unschedulable", message) else logging.INFO
+        log.log(level, "unschedulable pod=%s: %s", pod.key, message)
         self._start(self._binder.report_failure(pod, "Unschedulable", message))
 
     def _fail(self, queued: QueuedPod, message: str) -> None:
         pod = queued.pod
         self.queue.fail(queued)
-        log.warning("error for pod=%s: %s", pod.key, message)
+        level = logging.DEBUG if is_told(pod, "SchedulerError", message) else logging.WARNING
+        log.log(level, "error for pod=%s: %s", pod.key, message)
         self._start(self._binder.report_failure(pod, "SchedulerError", message))
 
     def _message(self, decision: Decision, profile: Profile) -> str:

@@ -82,6 +82,12 @@ async def test_context_chooses_another_user(kube: Kube, home: Path) -> None:
         ({}, None, r"kubeconfig .*/config has no current-context: name one with --context \(none\)"),
         (kubeconfig("http://x"), "moon", r'kubeconfig .*/config has no context "moon": it has here, there'),
         (kubeconfig("http://x") | {"clusters": []}, None, r"kubeconfig .*/config cannot be used: .*name c.*"),
+        (kubeconfig("http://me:pass@x"), None, "^the kubeconfig's server has a name or password in its URL"),
+        (kubeconfig("https://[::1"), None, "^the kubeconfig's server is no URL: "),
+        (kubeconfig("http://x:99999"), None, "^the kubeconfig's server is no URL: "),
+        (kubeconfig(f"http://{'x' * 300}"), None, "^the kubeconfig's server is no URL: "),
+        (kubeconfig("file:///etc/passwd"), None, "is no http or https URL"),
+        (kubeconfig("http://x", {"token": "a\nX-Other: b"}), None, "the token has characters that no header may have"),
         (
             kubeconfig("https://x", **{"certificate-authority": "/nowhere/ca.crt"}),
             None,

@@ -123,6 +123,29 @@ async def test_page_with_a_good_status_is_no_success(kube: Kube, method: str) ->
     assert caught.value.status == 0
 
 
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+async def test_redirect_is_a_refusal_and_not_followed(kube: Kube, code: int) -> None:
+    for method in ("GET", "POST", "WATCH"):
+        kube.server.on(method, "/a", answer("moved", code, Location="/b"))
+        kube.server.on(method, "/b", answer({"believed": True}))
+    for method in ("GET", "POST"):
+        with pytest.raises(ApiError, match=f"answered {code} ") as caught:
+            await kube.transport.request(method, "/a")
+        assert caught.value.status == code
+    with pytest.raises(ApiError, match=f"answered {code} "):
+        await anext(kube.transport.lines("/a?watch=1", 5))
+    assert {one.path for one in kube.server.asked} == {"/a"}
+
+
+async def test_cookies_are_not_kept(kube: Kube) -> None:
+    connection = Connection(kube.server.url.replace("127.0.0.1", "localhost"), Ticking())
+    for _ in range(2):
+        kube.server.on("GET", "/a", answer({}, Set_Cookie="sticky=1; Path=/"))
+        await Transport(connection).request("GET", "/a")
+    assert not any("Cookie" in one.headers for one in kube.server.asked)
+    await connection.close()
+
+
 async def test_answer_that_is_read_may_take_as_long_as_it_keeps_coming(kube: Kube) -> None:
     connection = Connection(kube.server.url, Ticking())
     patient = Transport(connection, timeout=0.2)

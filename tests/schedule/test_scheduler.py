@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import Cluster, Code, Codes, Rows, Status
-from policysched.model.objects import Pod, PodStatus
+from policysched.framework import Cluster, Code, Codes, Rows, Status, unresolvable
+from policysched.model.objects import Pod, PodCondition, PodStatus
 from policysched.schedule import scheduler
 from tests.build import node, pod
 from tests.schedule.parts import FakeFilter, profile, refused
@@ -48,6 +48,26 @@ async def test_without_nodes_a_pod_is_tried_again_after_a_backoff() -> None:
         await stand.settled(pod())
         assert stand.notes == ["no nodes available to schedule pods"]
         assert stand.scheduler.queue.counts().backoff == 1
+
+
+@pytest.mark.parametrize("reason", ["short", "long" * 2000], ids=["short", "long"])
+async def test_a_reason_that_the_pods_condition_tells_already_is_not_logged_again(
+    reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    of = profile(filters=[FakeFilter("F", unresolvable(reason))])
+    async with running(node("n1"), of=of) as stand:
+        await stand.settled(pod())
+        [(_, told)] = stand.client.conditions
+        assert "unschedulable pod=default/p" in caplog.text
+        caplog.clear()
+        condition = PodCondition(type=told["type"], status="False", reason=told["reason"], message=told["message"])
+        stand.scheduler.set_pod(replace(pod(), status=PodStatus(conditions=[condition])))
+        stand.scheduler.set_node(node("n1", labels={"a": "b"}))
+        await stand.pass_time(20)
+        assert stand.attempts("p") == 2
+        assert len(stand.client.conditions) == 1
+        assert "unschedulable" not in caplog.text
 
 
 async def test_an_assumed_pod_is_not_tried_twice() -> None:
