@@ -5,13 +5,12 @@ here, and importing it imports no numpy; who evaluates over columns asks the mod
 folders in this order: `syntax`, `checking` with `functions`, `evaluation`; all use `ir` and `messages`.
 """
 
-from policysched.language.checking.compile import Compiled, Want, compile_cases, compile_expression, compiling_cases
+from policysched.language.checking.compile import Compiled, Want, compile_expression, compiling_cases
 from policysched.language.checking.costs import Cost
 from policysched.language.checking.policies import (
     CompiledLet,
     check_cost,
     check_name,
-    compile_lets,
     each_let,
     policy_cost,
     reserved_names,
@@ -60,9 +59,7 @@ __all__ = [
     "check_cost",
     "check_name",
     "code_table",
-    "compile_cases",
     "compile_expression",
-    "compile_lets",
     "compiling_cases",
     "diagnose",
     "each_let",

@@ -24,7 +24,6 @@ from policysched.language import (
     Unit,
     Want,
     code_table,
-    compile_cases,
     compile_expression,
     interpret,
 )
@@ -33,6 +32,7 @@ from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.types import FACTORS, SECONDS
 from policysched.language.syntax.grammar import TERMINALS
 from tests.language.frames import TableFrame, at_row
+from tests.language.programs import compile_cases
 
 FOLDER = Path(__file__).parent / "cases"
 PLACES: dict[str, tuple[Any, Want]] = {

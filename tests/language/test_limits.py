@@ -14,9 +14,7 @@ from policysched.language import (
     Unit,
     Want,
     check_cost,
-    compile_cases,
     compile_expression,
-    compile_lets,
     interpret,
     load_grammar,
     policy_cost,
@@ -24,6 +22,7 @@ from policysched.language import (
 from policysched.language.checking.policies import each_let
 from policysched.language.evaluation.columns import run_program
 from tests.language.frames import TableFrame, at_row
+from tests.language.programs import compile_cases, compile_lets
 
 load_grammar()
 pytestmark = pytest.mark.usefixtures("others_apart")

@@ -10,10 +10,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.language import Program, compile_cases, format_text, parse, weigh
+from policysched.language import Program, format_text, parse, weigh
 from policysched.language.evaluation.columns import missing_input, missing_inputs
 from policysched.language.evaluation.reductions import Depends, depends
 from tests.language.frames import RowFrame, TableFrame
+from tests.language.programs import compile_cases
 from tests.laws.evaluating import SCORE, all_rows, compiled, is_missing, one_row, shuffled, tallies_of
 from tests.laws.examples import examples
 from tests.strategies import anything, conditions, expressions, quantities, reducing

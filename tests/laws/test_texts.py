@@ -15,14 +15,13 @@ from policysched.language import (
     Want,
     check_name,
     code_table,
-    compile_cases,
     compile_expression,
-    compile_lets,
     format_text,
     load_grammar,
     render,
 )
 from policysched.language.syntax.errors import TERMINALS
+from tests.language.programs import compile_cases, compile_lets
 from tests.laws.evaluating import METRICS
 from tests.laws.examples import examples
 from tests.strategies import expressions
@@ -42,6 +41,7 @@ WORDS = (
     "node.pods.count(", "node.pods", "peer", "peer.name", "metrics.load", "metrics", "clock(", '"22:00"', "22:00",
     "version(", '"v1.2"', "normalize(", "node.zone", "by node.zone", "true", "hour()", "1e9", "9Ei", "\\", '"\\"',
 )  # fmt: skip
+
 PIECES = st.lists(st.sampled_from(WORDS), max_size=25)
 PHASES = st.sampled_from(("filter", "score", "pod", "let"))
 STARTS = st.sampled_from(("expr", "case"))

@@ -26,7 +26,7 @@ from policysched.language.messages import hints
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.syntax.formatting import format_tree
 from policysched.language.syntax.parser import parse
-from policysched.pausing import Pausing, finished
+from policysched.pausing import Pausing
 
 HIGHEST = 100
 """The highest score of a node."""
@@ -212,13 +212,8 @@ class _Line:
         return self.value is not None and (self.guard is not None or isinstance(self.case.guard, Keyword))
 
 
-def compile_cases(lines: Sequence[str], environment: Environment) -> Compiled:
-    """Compile the lines of a score's cases; a diagnostic's `case` is the index of its line."""
-    return finished(compiling_cases(lines, environment))
-
-
 def compiling_cases(lines: Sequence[str], environment: Environment) -> Pausing[Compiled]:
-    """Compile the lines of a score's cases, pausing after each; returns what `compile_cases` does."""
+    """Compile the lines of a score's cases, pausing after each; a diagnostic's `case` is the index of its line."""
     if not lines:
         return Compiled(None, (diagnose("E0100", "", Span(0, 0), "empty"),))
     parsed: list[_Line] = []

@@ -47,24 +47,12 @@ def check_name(name: str) -> Diagnostic | None:
     return None
 
 
-def compile_lets(
-    lets: Sequence[tuple[str, str]], environment: Environment
-) -> tuple[tuple[CompiledLet, ...], Environment]:
-    """Compile names and texts in their order.
-
-    Returns:
-        Each of them, and the environment for the texts below; a name with an error is known there, so that its
-        uses do not repeat the error, but for `node` and the like, which keep their meaning.
-    """
-    compiled = []
-    for one, known in each_let(lets, environment):
-        compiled.append(one)
-        environment = known
-    return tuple(compiled), environment
-
-
 def each_let(lets: Sequence[tuple[str, str]], environment: Environment) -> Iterator[tuple[CompiledLet, Environment]]:
-    """Compile names and texts one by one; each comes with the environment for the texts below it."""
+    """Compile names and texts in their order; each comes with the environment for the texts below it.
+
+    A name with an error is known there, so that its uses do not repeat the error, but for `node` and the like, which
+    keep their meaning.
+    """
     known: dict[str, Typed | None] = dict(environment.lets)
     for index, (name, text) in enumerate(lets):
         later = frozenset(other for other, _ in lets[index:]) - set(known) - ROOTS

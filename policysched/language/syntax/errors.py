@@ -37,23 +37,12 @@ from policysched.language.syntax.members import behind_value, names_of, wrong_fi
 _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
 _OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
 _QUOTES: Final = {
-    "'": "'",
-    "`": "`",
-    "\u201c": "\u201d",
-    "\u201d": "\u201d",
-    "\u201e": "\u201c",
-    "\u201f": "\u201d",
-    "\u2018": "\u2019",
-    "\u2019": "\u2019",
-    "\u201a": "\u2018",
-    "\u201b": "\u2019",
-    "\u00ab": "\u00bb",
-    "\u00bb": "\u00ab",
-    "\u2039": "\u203a",
-    "\u203a": "\u2039",
-    "\u300c": "\u300d",
+    "'": "'", "`": "`", "\u201c": "\u201d", "\u201d": "\u201d", "\u201e": "\u201c", "\u201f": "\u201d",
+    "\u2018": "\u2019", "\u2019": "\u2019", "\u201a": "\u2018", "\u201b": "\u2019", "\u00ab": "\u00bb",
+    "\u00bb": "\u00ab", "\u2039": "\u203a", "\u203a": "\u2039", "\u300c": "\u300d",
     **{quote: quote for quote in "\u00b4\u2032\u2033\u02ba\u301d\u301e\uff02\uff07"},
-}
+}  # fmt: skip
+"""What closes a string that one of these opens, for those who write such quotes."""
 _SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
 _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.language import Environment, Want, check_name, compile_expression, compile_lets, policy_cost
+from policysched.language import Environment, Want, check_name, compile_expression, policy_cost
 from policysched.language.evaluation.columns import run_program
 from tests.language.frames import TableFrame
+from tests.language.programs import compile_lets
 
 
 def codes(lets: list[tuple[str, str]]) -> list[list[str]]:

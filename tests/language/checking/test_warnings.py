@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from policysched.language import Compiled, Environment, Unit, Want, compile_cases, compile_expression
+from policysched.language import Compiled, Environment, Unit, Want, compile_expression
+from tests.language.programs import compile_cases
 
 
 def warnings_of(compiled: Compiled) -> list[str]:

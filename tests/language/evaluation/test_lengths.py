@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from policysched.language import Environment, compile_lets, interpret
+from policysched.language import Environment, interpret
 from policysched.language.evaluation.columns import run_program
 from policysched.language.evaluation.scalar import UNKNOWN
 from policysched.language.ir.graph import ANY_LENGTH, MAX_PARTS, MAX_TEXT, Length
 from tests.language.frames import TableFrame, at_row
-from tests.language.programs import program
+from tests.language.programs import compile_lets, program
 
 
 def lets(first: str, number: int, step: str) -> tuple[list[list[str]], Any]:

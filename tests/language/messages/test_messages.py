@@ -15,13 +15,12 @@ from policysched.language import (
     Want,
     check_cost,
     code_table,
-    compile_cases,
     compile_expression,
-    compile_lets,
     diagnose,
     render,
 )
 from policysched.language.checking.costs import Cost
+from tests.language.programs import compile_cases, compile_lets
 
 FOLDER = Path(__file__).parent / "snapshots"
 PHASES = {"appliesTo": "pod", "cases": "score"}
