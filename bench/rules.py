@@ -33,11 +33,11 @@ from policysched.model.decode import decode_node, decode_pod
 from policysched.model.metrics import MetricAnswer, MetricKey, Sample
 from policysched.model.objects import Pod
 from policysched.model.policy import Policy, decode_policy
-from policysched.rules.compile import compile_policy
-from policysched.rules.frame import RuleFrame
-from policysched.rules.policyset import PolicySet
-from policysched.rules.shared import Shared
-from policysched.rules.store import PolicyStore
+from policysched.rules.compile.compiler import compile_policy
+from policysched.rules.dependencies.aggregates import evaluation_context
+from policysched.rules.dependencies.context import RuleFrame
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.engine import Engine
 from policysched.state.cluster import Cluster
 
@@ -216,14 +216,17 @@ def _compile(number: int) -> None:
 
 
 def _equal(cluster: Cluster) -> float:
-    """Time the comparison of a label with a text as sheets and boards run it, nothing of it being remembered."""
-    program, shared = compile_expression('node.labels["pool"] == "spot"', Environment()).program, Shared(cluster)
+    """Time the comparison of a label with a text as policies run it, nothing of it being remembered."""
+    program, context = (
+        compile_expression('node.labels["pool"] == "spot"', Environment()).program,
+        evaluation_context(cluster),
+    )
     if program is None:
         raise SystemExit("a comparison of the benchmark does not compile")
-    rows, batch = shared.everything(), Batch([program.root])
+    rows, batch = context.everything(), Batch([program.root])
     taken = []
     for _ in range(20):
-        frames = [RuleFrame(cluster, shared.nobody, shared, rows) for _ in range(100)]
+        frames = [RuleFrame(context, context.no_pod, rows) for _ in range(100)]
         taken.append(_timed(lambda frames=frames: [batch.evaluate(frame) for frame in frames]) / len(frames))
     return statistics.median(taken)
 

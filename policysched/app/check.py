@@ -17,7 +17,7 @@ from policysched.errors import UsageError
 from policysched.language import Diagnostic
 from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND, decode_policy
-from policysched.rules.compile import compile_policy
+from policysched.rules.compile.compiler import compile_policy
 
 if TYPE_CHECKING:
     from policysched.framework import Cluster
@@ -106,7 +106,7 @@ def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic
     idle = WHOLE_POLICY if misshapen else frozenset[str]()
     yield from (one for one in result.diagnostics if one.code not in idle and not _is_inside(one.field, misshapen))
     if result.policy is not None and cluster is not None:
-        from policysched.rules.presence import absent  # noqa: PLC0415 - no columns are needed without nodes
+        from policysched.rules.status.coverage import absent  # noqa: PLC0415 - no columns are needed without nodes
 
         yield from (one for one in absent(result.policy, cluster) if not one.message.startswith(_METRIC))
 

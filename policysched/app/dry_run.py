@@ -37,9 +37,9 @@ from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, Policy, decode_policy
 from policysched.pausing import finished
-from policysched.rules.compiled import CompiledPolicy
-from policysched.rules.policyset import PolicySet
-from policysched.rules.store import PolicyStore
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.decision import Decision
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import Record, make_record

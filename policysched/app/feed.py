@@ -24,9 +24,9 @@ from policysched.framework import Clock, MetricAnswer, MetricKey, MetricSource, 
 from policysched.language.checking.compile import Want, compile_expression
 from policysched.language.ir.names import Environment
 from policysched.language.ir.types import DURATION
-from policysched.rules.compiled import CompiledPolicy
-from policysched.rules.metrics import MetricInput
-from policysched.rules.policyset import PolicySet
+from policysched.rules.compile.metrics import MetricInput
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.scheduler import Scheduler
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import msgspec
 
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LastGood, decode_last_good, decode_policy
-from policysched.rules.compile import compile_policy
+from policysched.rules.compile.compiler import compile_policy
 
 Object = dict[str, Any]
 

@@ -15,7 +15,7 @@ from policysched.feeds.problems import FeedCounters
 from policysched.feeds.prometheus import PrometheusSource
 from policysched.feeds.table import answers, as_table, load_table
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Wanted
-from policysched.rules.compiled import CompiledPolicy
+from policysched.rules.compile.policy import CompiledPolicy
 
 Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
 """Answers for metrics at a time. Units: seconds since 1970."""

@@ -8,8 +8,8 @@ from policysched.framework import Cluster
 from policysched.framework.profile import Profile
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.objects import Pod
-from policysched.rules.compiled import CompiledPolicy
-from policysched.rules.silence import why_silent
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.plugin.record import why_silent
 from policysched.visible import cut
 
 

@@ -218,10 +218,10 @@ class ReservePlugin(Plugin, Protocol):
 class Watching(Protocol):
     """A filter that remembers what it turned away, so that its hints can tell what a change gained."""
 
-    def turned_away(self, pod: Pod, cluster: Cluster) -> None:
+    def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
         """Take note that a pod goes to wait because of it, as the cluster is now."""
 
-    def looks_again(self, pod: Pod, cluster: Cluster) -> float | None:
+    def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:
         """Give the time at which time alone can change its answer, None where it cannot.
 
         A change of the resource TIME is judged then. Units: seconds since 1970, UTC.

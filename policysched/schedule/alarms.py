@@ -32,7 +32,7 @@ class Alarms:
     def set(self, pod: Pod, filters: Iterable[Watching]) -> None:
         """See to it that a pod is judged when one of the filters that turned it away can change its mind."""
         for plugin in filters:
-            moment = plugin.looks_again(pod, self._cluster)
+            moment = plugin.retry_at(pod, self._cluster)
             if moment is not None:
                 wait = min(max(moment - self._cluster.moment.seconds, 0.0) + MARGIN, LONGEST)
                 self.due = min(self.due, self._clock.monotonic() + wait)

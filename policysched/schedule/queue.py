@@ -125,7 +125,7 @@ class Queue:
         queued.queued_at, queued.flushed = self._clock.monotonic(), False
         _count_failure(queued)
         for plugin in self._watching(queued):
-            plugin.turned_away(queued.pod, self._cluster)
+            plugin.on_rejected(queued.pod, self._cluster)
         verdict = self._replay(flight)
         self._in_flight.end(queued.identity)
         self._places.requeue(queued, verdict, "ScheduleAttemptFailure")

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from policysched.framework import Mask, Status
-from policysched.rules.describe import describe
-from policysched.rules.plugin import PolicyPlugin
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.plugin.record import describe
 from policysched.schedule.decision import Decision
 from policysched.schedule.evaluation import FEASIBLE
 

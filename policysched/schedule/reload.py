@@ -15,10 +15,10 @@ from typing import TypeVar
 from policysched.framework import ApiError, Client, Clock
 from policysched.model.policy import LAST_GOOD, Policy, last_good_text
 from policysched.pausing import Pausing
-from policysched.rules.policyset import PolicySet
-from policysched.rules.status import differs, make_status
-from policysched.rules.store import Entry, PolicyStore, plugin_name
-from policysched.rules.surveys import Surveys
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.rules.policy_set.store import PolicyStore, StoredPolicy, plugin_name
+from policysched.rules.status.coverage import CoverageReports
+from policysched.rules.status.policy_status import differs, make_status
 from policysched.schedule.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ TURN = 0.002
 """How long work on policies may take before the loop gets its turn. Units: seconds."""
 RETRY_AFTER = 1.0
 MAX_RETRIES = 5
-SURVEY_EVERY = 60.0
+COUNT_EVERY = 60.0
 """How often is looked whether nodes have what policies read. Units: seconds."""
 SERVER_ERROR = 500
 NEWS_GATHER = 3.0
@@ -56,7 +56,7 @@ class Reloader:
         Installations may hear of edits in another order and differ on who has the room, but not for ever.
         """
         self._due = asyncio.Event()
-        self._surveys = Surveys(scheduler.cluster, instance)
+        self._coverage = CoverageReports(scheduler.cluster, instance)
         self._news: set[str] = set()
         """Policies of which there is news about nodes."""
         self._early = asyncio.Event()
@@ -92,7 +92,7 @@ class Reloader:
             await self._look(name)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_for_ever())
-            tasks.create_task(self._survey_for_ever())
+            tasks.create_task(self._count_for_ever())
             while True:
                 work = await self._work.get()
                 if isinstance(work, str):
@@ -122,7 +122,7 @@ class Reloader:
         if policy.name not in changed:
             await self._report(policy.name)
 
-    async def _put_in_force(self, changed: frozenset[str], before: Entry | None = None) -> None:
+    async def _put_in_force(self, changed: frozenset[str], before: StoredPolicy | None = None) -> None:
         """Put in force what the store says, where that is something else for some policies."""
         if not changed:
             return
@@ -153,18 +153,18 @@ class Reloader:
     async def _look(self, name: str) -> bool:
         """Tell whether there is news about nodes for a policy's status."""
         entry = self.store.get(name)
-        news = entry is not None and await self._work_through(self._surveys.taking(entry))
+        news = entry is not None and await self._work_through(self._coverage.taking(entry))
         if self.store.get(name) is None:
-            self._surveys.forget(name)
+            self._coverage.forget(name)
         elif news:
             self._news.add(name)
         return news
 
-    async def _survey_for_ever(self) -> None:
+    async def _count_for_ever(self) -> None:
         """Say in time what nodes have of what policies read, one policy at a time."""
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SURVEY_EVERY):
+                async with asyncio.timeout(COUNT_EVERY):
                     await self._early.wait()
                     await asyncio.sleep(NEWS_GATHER)
             self._early.clear()
@@ -204,13 +204,13 @@ class Reloader:
         self._crowded.pop(name, None)
         self._unkept.pop(name, None)
         self._news.discard(name)
-        self._surveys.forget(name)
+        self._coverage.forget(name)
         changed = self.store.remove(name)
         if name in changed:
             log.info("policy=%s is gone", name)
         await self._put_in_force(changed)
 
-    async def _swap(self, changed: frozenset[str], before: Entry | None = None) -> None:
+    async def _swap(self, changed: frozenset[str], before: StoredPolicy | None = None) -> None:
         """Put in force what the store says; a policy that cannot act gives way to what was in force before it."""
         try:
             policies = self.store.policy_set()
@@ -222,7 +222,7 @@ class Reloader:
             await self._work_through(self._scheduler.using_policies(policies, changed))
         self.on_swap(policies)
 
-    def _try_alone(self, name: str, before: Entry | None) -> None:
+    def _try_alone(self, name: str, before: StoredPolicy | None) -> None:
         entry = self.store.get(name)
         try:
             active = entry.active if entry is not None else None
@@ -251,7 +251,7 @@ class Reloader:
             if not settled and tries + 1 < MAX_RETRIES:
                 self._unwritten.setdefault(name, tries + 1)
 
-    async def _settle(self, entry: Entry) -> bool:
+    async def _settle(self, entry: StoredPolicy) -> bool:
         """Write what is in force of a policy, and its status, where they differ; tell whether that is done with."""
         policy = entry.policy
         if policy.metadata.resource_version == self._superseded.get(policy.name):
@@ -259,7 +259,7 @@ class Reloader:
         if self._was_told(entry) >= MAX_RETRIES:
             return True
         kept, version = await self._keep(entry)
-        status = make_status(entry, self._instance, self._clock.now(), self._surveys.of(policy.name))
+        status = make_status(entry, self._instance, self._clock.now(), self._coverage.of(policy.name))
         if not differs(policy, status, about_nodes=policy.name in self._news):
             self._news.discard(policy.name)
             return kept
@@ -271,7 +271,7 @@ class Reloader:
             self._superseded[policy.name] = version
         return kept and written
 
-    def _was_told(self, entry: Entry, *, once_more: bool = False) -> int:
+    def _was_told(self, entry: StoredPolicy, *, once_more: bool = False) -> int:
         """Count how often the same was said of a policy that waits for room."""
         policy, name = entry.policy, entry.policy.name
         said = (policy.metadata.uid, policy.metadata.generation, entry.active.generation if entry.active else 0)
@@ -283,7 +283,7 @@ class Reloader:
         self._crowded[name] = (said, times)
         return times
 
-    async def _keep(self, entry: Entry) -> tuple[bool, str]:
+    async def _keep(self, entry: StoredPolicy) -> tuple[bool, str]:
         """Keep the generation in force over a restart, in the policy's annotation.
 
         Returns:

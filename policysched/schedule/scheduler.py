@@ -19,7 +19,7 @@ from policysched.framework import Action, Change, Client, Clock, Event, MetricAn
 from policysched.framework.profile import Profile
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
 from policysched.pausing import Pausing, finished
-from policysched.rules.policyset import PolicySet
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.binding import Binder, is_told, undo
 from policysched.schedule.decision import Decision
 from policysched.schedule.engine import Engine

@@ -17,7 +17,7 @@ from policysched.feeds.nothing import NO_SOURCE, NoSource
 from policysched.feeds.problems import FeedCounters
 from policysched.feeds.prometheus import INTERVAL, PrometheusSource
 from policysched.framework import MetricAnswer, MetricKey, MetricSink, Sample, Wanted
-from policysched.rules.policyset import PolicySet
+from policysched.rules.policy_set.policy_set import PolicySet
 from tests.build import node
 from tests.feeds.following import running
 from tests.rules.build import compiled

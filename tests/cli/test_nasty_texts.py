@@ -20,8 +20,8 @@ from policysched.cli.output import say, say_error, say_json
 from policysched.framework import Event
 from policysched.kube.events.bodies import NOTE_LIMIT, About, create_body
 from policysched.model.policy import decode_policy
-from policysched.rules.status import make_status
-from policysched.rules.store import PolicyStore
+from policysched.rules.policy_set.store import PolicyStore
+from policysched.rules.status.policy_status import make_status
 from policysched.schedule.binding import Binder
 from policysched.visible import LIMIT, is_hidden
 from tests.build import pod as made_pod

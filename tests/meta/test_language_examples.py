@@ -5,22 +5,22 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
 from policysched.app.check import check
 from policysched.language import UNKNOWN, Environment, compile_expression, interpret
 from policysched.model.policy import API_VERSION, KIND, decode_policy
-from policysched.rules.compile import compile_policy
-from policysched.rules.plugin import PolicyPlugin
-from policysched.rules.status import differs, make_status
-from policysched.rules.store import Entry
+from policysched.rules.compile.compiler import compile_policy
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.policy_set.store import StoredPolicy
+from policysched.rules.status.policy_status import differs, make_status
 from tests.build import cluster, node, pod
 from tests.language.frames import TableFrame
 from tests.meta.markdown import DOCUMENTS, LANGUAGE, Block, blocks, codes, shown, table, tables
 from tests.pages.listings import class_of
 from tests.pages.making import WHOLE as WHOLE_PAGES
+from tests.plugins.ask import scored
 
 POLICIES = [block for block in blocks(LANGUAGE) if class_of(block) == "policy"]
 EXAMPLES = [text for rows in tables(LANGUAGE) for row in rows if "example" in row for text in codes(row["example"])]
@@ -79,7 +79,7 @@ def test_the_status_that_is_shown_is_the_one_that_is_written() -> None:
     policy = decode_policy(_policy(block))
     result = compile_policy(policy)
     status = make_status(
-        Entry(policy, result, result.policy), "kube-system/policysched", datetime(2025, 1, 1, tzinfo=UTC)
+        StoredPolicy(policy, result, result.policy), "kube-system/policysched", datetime(2025, 1, 1, tzinfo=UTC)
     )
     assert not differs(policy, status)
 
@@ -89,9 +89,10 @@ def test_the_score_that_is_worked_out_is_the_one_that_is_given() -> None:
     policy = compile_policy(decode_policy(_policy(block))).policy
     assert policy is not None
     nodes = cluster(node("piworknode001"), node("other"), pod("placed", on="piworknode001", requests={"cpu": "2"}))
-    plugin = PolicyPlugin(policy)
-    state = plugin.prepare_score(pod(scheduler_name="sample-scheduler"), nodes)
-    assert plugin.normalize(state, np.ones(2, np.int64), np.ones(2, np.bool_)).tolist() == [83, 17]
+    assert scored(PolicyPlugin(policy), pod(scheduler_name="sample-scheduler"), nodes) == {
+        "piworknode001": 83,
+        "other": 17,
+    }
 
 
 def test_reasons_of_rejections_are_those_that_are_shown() -> None:

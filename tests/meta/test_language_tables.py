@@ -20,10 +20,10 @@ from policysched.language.ir.types import FACTORS, SECONDS
 from policysched.language.syntax.errors import OPERATORS, TERMINALS
 from policysched.language.syntax.parser import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
 from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus
-from policysched.rules.budget import MAX_UNITS
-from policysched.rules.compile import MAX_CHARACTERS as MAX_TOGETHER
-from policysched.rules.compile import MAX_LETS, MAX_METRICS, MAX_RULES
-from policysched.rules.status import MAX_DIAGNOSTICS
+from policysched.rules.compile.compiler import MAX_CHARACTERS as MAX_TOGETHER
+from policysched.rules.compile.compiler import MAX_LETS, MAX_METRICS, MAX_RULES
+from policysched.rules.policy_set.budget import MAX_UNITS
+from policysched.rules.status.policy_status import MAX_DIAGNOSTICS
 from tests.meta.markdown import LANGUAGE, ROOT, codes, section, table
 
 LONGEST_EXAMPLE = 60

@@ -27,8 +27,8 @@ from policysched.model.policy import (
     PolicyStatus,
     ScoreRule,
 )
-from policysched.rules.compile import MAX_RULES
-from policysched.rules.status import MAX_DIAGNOSTICS
+from policysched.rules.compile.compiler import MAX_RULES
+from policysched.rules.status.policy_status import MAX_DIAGNOSTICS
 
 Schema = dict[str, Any]
 ROOT: Schema = policy_schema()["properties"]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from policysched.app.profiles import configured_profiles
 from policysched.model.decode import decode_namespace, decode_node, decode_pod, decode_workload
 from policysched.model.defaults import fill, priority_classes
-from policysched.rules.policyset import PolicySet
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import make_record
 from policysched.state.cluster import Cluster

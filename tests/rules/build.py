@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from policysched.model.policy import LAST_GOOD, Policy, decode_policy
-from policysched.rules.compile import compile_policy
-from policysched.rules.compiled import CompiledPolicy
-from policysched.rules.plugin import PolicyPlugin
-from policysched.rules.policyset import PolicySet
+from policysched.rules.compile.compiler import compile_policy
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.policy_set.policy_set import PolicySet
 
 Spec = dict[str, Any]
 

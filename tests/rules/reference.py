@@ -14,7 +14,7 @@ from policysched.model.objects import Node, OwnerReference, Pod
 from policysched.model.objects.meta import seconds_of
 from policysched.model.priority import pod_priority, qos_class
 from policysched.model.requests import allocatable, incoming_requests, placed_requests
-from policysched.rules.metrics import MetricInput
+from policysched.rules.compile.metrics import MetricInput
 
 LABELS = {
     "arch": "kubernetes.io/arch",

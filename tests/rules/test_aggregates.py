@@ -14,12 +14,13 @@ from policysched.language.evaluation.columns import run_program
 from policysched.language.evaluation.reductions import aggregate_over
 from policysched.language.ir.graph import Program, Typed
 from policysched.model.objects import Pod
-from policysched.rules import aggregates
-from policysched.rules.frame import RuleFrame, number
-from policysched.rules.node_inputs import aspects_read
-from policysched.rules.reach import Reach
-from policysched.rules.shared import Shared
-from policysched.rules.subject import Subject
+from policysched.rules.dependencies import aggregates
+from policysched.rules.dependencies.aggregates import evaluation_context, hold
+from policysched.rules.dependencies.context import EvaluationContext, RuleFrame, number
+from policysched.rules.dependencies.counters import tally_at
+from policysched.rules.dependencies.derived import AffectedRows, dependencies_of
+from policysched.rules.inputs.nodes import aspects_read
+from policysched.rules.inputs.pods import PodInputs
 from policysched.state import journal
 from tests.build import cluster, node, pod
 from tests.rules.build import compiled, scoring
@@ -85,55 +86,56 @@ def program(text: str) -> Program:
     return compiled(scores=scoring(text), let=lets, metrics=METRICS).scores[0].value
 
 
-class Anew(Shared):
-    """Keeps no aggregate."""
-
-    def aggregate(self, node: Typed, subject: Subject, rows: Rows) -> Any:
-        present = np.flatnonzero(self.cluster.nodes.present.data).astype(np.int32)
-        found = aggregate_over(node, RuleFrame(self.cluster, subject, self, present))
-        if not node.args:
-            return found
-        spread = np.full(self.cluster.nodes.columns.capacity, np.nan)
-        spread[present] = found
-        return spread[rows]
+def aggregate_anew(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Any:
+    """Give an aggregate without keeping it."""
+    present = np.flatnonzero(context.cluster.nodes.present.data).astype(np.int32)
+    found = aggregate_over(node, RuleFrame(context, pod, present))
+    if not node.args:
+        return found
+    spread = np.full(context.cluster.nodes.columns.capacity, np.nan)
+    spread[present] = found
+    return spread[rows]
 
 
 class Kept:
     """The values of a program for a pod, written again only where they have to be."""
 
-    def __init__(self, shared: Shared, made: Program, of: Pod) -> None:
-        self.shared, self.program = shared, made
-        self._subject = shared.subject(of)
+    def __init__(self, context: EvaluationContext, made: Program, of: Pod) -> None:
+        self.context, self.program = context, made
+        self._pod = context.inputs(of)
         roots = [made.root]
         self._reads = int(aspects_read(made.inputs) | Aspect.PRESENCE)
-        self._reach = Reach(shared.sources(roots, self._subject))
-        self._held = shared.hold(roots, self._subject)
+        self._affected = AffectedRows(dependencies_of(context, roots, self._pod))
+        self._held = hold(context, roots, self._pod)
         self._position = -1
         self._values = np.zeros(0)
 
     def written(self) -> Rows:
         """Write what has to be, and tell where that was."""
-        columns, changed = self.shared.cluster.nodes.columns, None
+        columns, changed = self.context.cluster.nodes.columns, None
         if self._values.size == columns.capacity:
-            changed, _ = self.shared.changed(self._position, self._reads)
+            changed, _ = self.context.changed(self._position, self._reads)
         else:
             self._values = np.zeros(columns.capacity)
-        rows = self._reach.extend(changed if changed is not None else slice(0, columns.capacity))
-        self._position = self.shared.cluster.journal.position
-        self._values[rows] = number(self.program, self.shared.frame(self._subject, rows))
+        rows = self._affected.extend(changed if changed is not None else slice(0, columns.capacity))
+        self._position = self.context.cluster.journal.position
+        self._values[rows] = number(self.program, self.context.frame(self._pod, rows))
         return rows
 
     def values(self) -> list[float]:
         """The values of all nodes."""
         self.written()
-        found: list[float] = self._values[self.shared.cluster.nodes.present.data].tolist()
+        found: list[float] = self._values[self.context.cluster.nodes.present.data].tolist()
         return found
 
     def anew(self) -> list[float]:
         """The same without anything that was known."""
-        fresh, present = Anew(self.shared.cluster), self.shared.cluster.nodes.present.data
+        fresh, present = (
+            EvaluationContext(self.context.cluster, aggregate_anew, tally_at),
+            self.context.cluster.nodes.present.data,
+        )
         rows = np.flatnonzero(present).astype(np.int32)
-        found = number(self.program, RuleFrame(fresh.cluster, self._subject, fresh, rows))
+        found = number(self.program, RuleFrame(fresh, self._pod, rows))
         return np.broadcast_to(found, rows.shape).tolist()
 
 
@@ -150,7 +152,7 @@ def test_what_is_kept_is_what_is_counted_anew(
     monkeypatch.setattr(journal, "RING", ring)
     monkeypatch.setattr(aggregates, "FEW", few)
     world, chance, programs = World(seed, most_nodes), random.Random(seed), [program(text) for text in TEXTS]
-    shared, kept, epoch = Shared(world.cluster), list[Kept](), -1
+    context, kept, epoch = evaluation_context(world.cluster), list[Kept](), -1
     for _ in range(200):
         for _ in range(chance.choice((1, 1, 2, 30))):
             world.step()
@@ -158,7 +160,7 @@ def test_what_is_kept_is_what_is_counted_anew(
             # Policies come and go, and some of what they read with them; namespaces start all anew.
             stay = world.cluster.namespaces_epoch == epoch
             kept = [one for one in kept if stay and chance.random() < 0.5]
-            kept += [Kept(shared, one, of) for one in chance.sample(programs, 12) for of in PODS]
+            kept += [Kept(context, one, of) for one in chance.sample(programs, 12) for of in PODS]
             epoch = world.cluster.namespaces_epoch
         for one in kept:
             np.testing.assert_array_equal(one.values(), one.anew(), err_msg=one.program.text)
@@ -171,7 +173,7 @@ def zones() -> Cluster:
 
 
 def kept(text: str, around: Cluster, of: Pod = PODS[0]) -> Kept:
-    return Kept(Shared(around), program(text), of)
+    return Kept(evaluation_context(around), program(text), of)
 
 
 PODS_BY_ZONE = 'sum(node.pods.count(true)) by node.labels["z"] ?? -1'
@@ -249,4 +251,4 @@ def test_an_empty_cluster_has_no_largest_domain() -> None:
     for name in "abcd":
         around.remove_node(name)
     assert one.values() == []
-    assert float(run_program(one.program, one.shared.frame(one.shared.subject(PODS[0]), np.zeros(0, np.int32)))) == 0  # type: ignore[arg-type]
+    assert float(run_program(one.program, one.context.frame(one.context.inputs(PODS[0]), np.zeros(0, np.int32)))) == 0  # type: ignore[arg-type]

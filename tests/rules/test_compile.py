@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from policysched.rules.compile import (
+from policysched.rules.compile.compiler import (
     MAX_CHARACTERS,
     MAX_LETS,
     MAX_METRICS,

@@ -9,9 +9,9 @@ import pytest
 
 from policysched.language import load_grammar
 from policysched.language.syntax.parser import MAX_CHARACTERS
-from policysched.rules.compile import MAX_CHARACTERS as MOST_TOGETHER
-from policysched.rules.compile import compiling
-from policysched.rules.status import MAX_DIAGNOSTICS
+from policysched.rules.compile.compiler import MAX_CHARACTERS as MOST_TOGETHER
+from policysched.rules.compile.compiler import compiling
+from policysched.rules.status.policy_status import MAX_DIAGNOSTICS
 from tests.rules.build import filtering, policy, scoring
 
 pytestmark = pytest.mark.usefixtures("others_apart")

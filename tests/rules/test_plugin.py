@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from policysched.framework import SKIP, Cluster, Code, Status
 from policysched.model.objects import Metadata, Namespace, Node, NodeCondition, Pod
-from policysched.rules.plugin import PolicyPlugin
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, rejected, scored
 from tests.rules.build import Spec, filtering, plugin, scoring

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from policysched.app.profiles import default_profile
 from policysched.framework import Mask
 from policysched.framework.profile import Profile
-from policysched.rules.describe import describe
-from policysched.rules.policyset import PolicySet
+from policysched.rules.plugin.record import describe
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.engine import Engine
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, compiled, filtering, plugin, policy_set, scoring
@@ -159,5 +159,5 @@ def test_what_edited_policies_were_made_of_is_forgotten() -> None:
         policies = PolicySet.of([compiled("p", filters=filtering(texts))], policies)
         engine = Engine(around, policies.join(default_profile()), random.Random(0))
         assert engine.decide(pod()).node == "a"
-        sizes.append(len(policies.plugins[0].shared(around).nobody.scalars))
+        sizes.append(len(policies.plugins[0].context(around).no_pod.scalars))
     assert sizes[-1] == sizes[0]

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from policysched.framework import SKIP, Status
 from policysched.language import UNKNOWN, interpret
 from policysched.model.objects import Pod
-from policysched.rules.compiled import CompiledPolicy
-from policysched.rules.policyset import PolicySet
-from policysched.rules.verdicts import kept
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.policy_set import PolicySet
 from tests.build import pod
 from tests.rules.build import compiled, filtering
 from tests.rules.reference import Around
@@ -125,11 +124,9 @@ def found(world: World, of: Pod, plugins: PolicySet) -> dict[str, dict[str, Any]
             answers[plugin.policy.name] = WAITS
             continue
         codes = plugin.filter(state, rows)
-        true, unknown = kept(plugin.shared(cluster).frame(state.subject, rows), plugin.policy.filters[0])
-        present = cluster.nodes.present.data[rows]
-        assert ((codes == 0) == true)[present].all()
+        [(rule, _)] = state.by_rule(rows)
         answers[plugin.policy.name] = {
-            name: UNKNOWN if unknown[row] else bool(true[row])
+            name: UNKNOWN if codes[row] and rule.is_unknown(int(codes[row])) else not codes[row]
             for name, row in cluster.nodes.row_of.items()
             if cluster.nodes.present.data[row]
         }

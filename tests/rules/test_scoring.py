@@ -7,8 +7,7 @@ import pytest
 
 from policysched.app.profiles import default_profile
 from policysched.framework import Cluster
-from policysched.rules.plugin import PolicyPlugin
-from policysched.rules.scoring import Finals
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.schedule.engine import Engine
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, plugin, policy_set, scoring
@@ -70,14 +69,14 @@ def test_normalizing_looks_at_feasible_nodes_alone(rules: list[Spec]) -> None:
 @pytest.mark.parametrize("rules", [scoring(V, normalize="Max"), scoring(f"normalize({V})")])
 def test_final_scores_move_with_values_and_with_feasible_nodes(rules: list[Spec]) -> None:
     around, both = numbered("10", "40"), np.array([True, True])
-    finals = Finals(plugin(scores=rules).prepare_score(pod(), around))
+    finals = plugin(scores=rules).prepare_score(pod(), around)
     finals.answers(slice(0, 2))
-    assert finals.of(both).tolist() == [25, 100]
-    assert finals.of(np.array([True, False]))[0] == 100
-    assert finals.of(both).tolist() == finals.of(both.copy()).tolist() == [25, 100]
+    assert finals.final(both).tolist() == [25, 100]
+    assert finals.final(np.array([True, False]))[0] == 100
+    assert finals.final(both).tolist() == finals.final(both.copy()).tolist() == [25, 100]
     around.set_node(node("n1", labels={"v": "20"}))
     finals.answers(np.array([1], np.int32))
-    assert finals.of(both).tolist() == [50, 100]
+    assert finals.final(both).tolist() == [50, 100]
 
 
 def test_a_rule_that_does_not_normalise_may_stand_alone_in_a_policy_that_does() -> None:

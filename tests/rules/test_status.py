@@ -11,21 +11,23 @@ from msgspec.structs import replace
 
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.policy import PolicyInput, PolicyInstance, decode_policy
-from policysched.rules.compile import compile_policy
-from policysched.rules.presence import Survey
-from policysched.rules.status import ABOUT_NODES, MOST_OF_OTHERS, differs, make_status
-from policysched.rules.store import Entry
+from policysched.rules.compile.compiler import compile_policy
+from policysched.rules.policy_set.store import StoredPolicy
+from policysched.rules.status.coverage import Coverage
+from policysched.rules.status.policy_status import ABOUT_NODES, MOST_OF_OTHERS, differs, make_status
 from tests.rules.build import filtering, policy
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ABSENT = Survey(warnings=(Diagnostic("warning", ABOUT_NODES, "on no node", 1, 1, 2, None, "spec.filters[0].require"),))
+ABSENT = Coverage(
+    warnings=(Diagnostic("warning", ABOUT_NODES, "on no node", 1, 1, 2, None, "spec.filters[0].require"),)
+)
 
 
-def _entry(generation: int = 1, broken: bool = False) -> Entry:
+def _entry(generation: int = 1, broken: bool = False) -> StoredPolicy:
     good = policy(filters=filtering("node.ready"), generation=generation)
     compiled = compile_policy(good)
     newest = policy(filters=filtering("nod.ready"), generation=2) if broken else good
-    return Entry(newest, compile_policy(newest) if broken else compiled, compiled.policy)
+    return StoredPolicy(newest, compile_policy(newest) if broken else compiled, compiled.policy)
 
 
 def _messages(status: dict[str, Any]) -> list[str]:
@@ -45,7 +47,7 @@ def test_a_count_of_warnings_about_nodes_alone_is_not_worth_writing() -> None:
         "spec": msgspec.to_builtins(entry.policy.spec),
         "status": written,
     }
-    again = Entry(decode_policy(raw), entry.result, entry.active)
+    again = StoredPolicy(decode_policy(raw), entry.result, entry.active)
     assert not differs(again.policy, make_status(again, "a", NOW))
     assert differs(again.policy, make_status(again, "a", NOW), about_nodes=True)
 
@@ -60,5 +62,5 @@ def test_entries_of_others_are_written_back_unless_they_are_long(length: int, ke
     entry = _entry()
     other = PolicyInstance(name="b", inputs=[PolicyInput(name="x" * length)])
     written = replace(entry.policy, status=replace(entry.policy.status, instances=[other]))
-    status = make_status(Entry(written, entry.result, entry.active), "a", NOW)
+    status = make_status(StoredPolicy(written, entry.result, entry.active), "a", NOW)
     assert [one["name"] for one in status["instances"]] == (["a", "b"] if kept else ["a"])

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from policysched.model.policy import Policy, decode_policy
-from policysched.rules.status import MAX_DIAGNOSTICS, differs, make_status
-from policysched.rules.store import PolicyStore
+from policysched.rules.policy_set.store import PolicyStore
+from policysched.rules.status.policy_status import MAX_DIAGNOSTICS, differs, make_status
 from tests.rules.build import Spec, filtering, policy, scoring
 
 GOOD, BETTER = {"filters": filtering("node.ready")}, {"filters": filtering("node.cordoned")}
@@ -109,7 +109,7 @@ def test_policy_at_which_the_compiler_fails_keeps_its_last_good_generation(monke
     failures: list[str] = []
     store = PolicyStore(lambda policy, error: failures.append(f"{policy.name} {error!r}"))
     apply(store, policy(**GOOD))
-    monkeypatch.setattr("policysched.rules.store.compiling", compiling)
+    monkeypatch.setattr("policysched.rules.policy_set.store.compiling", compiling)
     assert not apply(store, policy(generation=2, **BETTER))
     assert active(store) == 1
     assert failures == ["p RecursionError('deep')"]

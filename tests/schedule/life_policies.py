@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from policysched.rules.compiled import CompiledPolicy
+from policysched.rules.compile.policy import CompiledPolicy
 from tests.rules.build import compiled
 
 SPECS = Path(__file__).with_suffix(".yaml")

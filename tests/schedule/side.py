@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 from policysched.app.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
-from policysched.rules.compiled import CompiledPolicy
-from policysched.rules.policyset import PolicySet
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import Record, make_record
 

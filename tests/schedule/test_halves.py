@@ -25,7 +25,7 @@ from policysched.model.objects import (
     Taint,
     Volume,
 )
-from policysched.rules.policyset import PolicySet
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.decision import Decision
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import Record, make_record

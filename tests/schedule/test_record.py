@@ -17,7 +17,7 @@ from policysched.model.objects import (
     Requirement,
     Taint,
 )
-from policysched.rules.policyset import PolicySet
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import Record, make_record
 from tests.build import cluster, node, pod

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from policysched.app.profiles import default_profile
 from policysched.framework import ApiError
 from policysched.model.policy import LAST_GOOD, Policy
-from policysched.rules.policyset import PolicySet
-from policysched.rules.status import make_status
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.rules.status.policy_status import make_status
 from policysched.schedule import reload
 from policysched.schedule.reload import MAX_RETRIES, Reloader
 from policysched.schedule.scheduler import Scheduler
@@ -345,7 +345,7 @@ async def test_status_that_cannot_be_made_leaves_the_others(monkeypatch: pytest.
 async def test_what_waits_for_room_takes_force_and_says_so_when_another_policy_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("policysched.rules.budget.MAX_UNITS", 2)
+    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_UNITS", 2)
     async with running(policy("a", **OPEN), policy("b", **GOOD)) as stand:
         assert stand.in_force == {"a": 1}
         assert stand.written == [("a", 1, 1), ("b", 1, 0)]
@@ -360,7 +360,7 @@ async def test_what_waits_for_room_takes_force_and_says_so_when_another_policy_g
 async def test_installations_that_differ_on_who_has_the_room_do_not_write_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("policysched.rules.budget.MAX_UNITS", 2)
+    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_UNITS", 2)
     async with running(policy("a", **OPEN), policy("b", **GOOD)) as stand:
         said = {"observedGeneration": 1, "activeGeneration": 1}
         for number in range(3 * MAX_RETRIES):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policysched.framework import MetricAnswer, MetricKey
-from policysched.rules.policyset import PolicySet
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule import reload
 from tests.rules.build import filtering, policy
 from tests.schedule.test_reload import GOOD, Stand, running

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
-from policysched.rules.compiled import CompiledPolicy
+from policysched.rules.compile.policy import CompiledPolicy
 from tests.build import node, pod
 from tests.rules.build import filtering, policy_set, scoring
 from tests.schedule.life_pods import wanted

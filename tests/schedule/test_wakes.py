@@ -16,7 +16,7 @@ from policysched.model.objects import (
     PodStatus,
     Taint,
 )
-from policysched.rules.policyset import PolicySet
+from policysched.rules.policy_set.policy_set import PolicySet
 from tests.build import node, pod
 from tests.rules.build import filtering, policy_set
 from tests.schedule.stand import BIG, running

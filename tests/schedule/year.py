@@ -17,7 +17,7 @@ from policysched.app.profiles import default_profile
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample, Watching
 from policysched.framework.profile import Profile
 from policysched.model.objects import Metadata, Namespace, Node, Pod, PodStatus, Workload
-from policysched.rules.store import PolicyStore, plugin_name
+from policysched.rules.policy_set.store import PolicyStore, plugin_name
 from policysched.schedule.engine import Engine
 from policysched.schedule.hints import Interests
 from policysched.schedule.queue import Queue

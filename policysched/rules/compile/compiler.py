@@ -1,0 +1,246 @@
+"""From a SchedulingPolicy's texts to programs, one field at a time.
+
+`compiling` is a generator so that a large policy never holds up decisions: it pauses after each field, and after each
+case of a score. How much there is to compile is counted, and bounded, before any of it is. Either every
+field compiles and there is a policy, or there are diagnostics that name the fields; nothing in between.
+
+Source: docs/language.md#the-object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from policysched.language.checking.compile import Compiled, Want, compile_expression, compiling_cases
+from policysched.language.checking.costs import Cost
+from policysched.language.checking.policies import check_cost, each_let, policy_cost
+from policysched.language.ir.graph import Program
+from policysched.language.ir.names import Environment
+from policysched.language.ir.tree import Span
+from policysched.language.messages.diagnostics import Diagnostic, diagnose
+from policysched.model.objects import LabelSelector
+from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
+from policysched.model.selection.names import is_label_name
+from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.pausing import Pausing, finished
+from policysched.rules.compile.metrics import declare, finding
+from policysched.rules.compile.policy import CompiledFilter, CompiledPolicy, CompiledScore, compiled_filter, units_of
+
+MAX_RULES = 64
+MAX_LETS = 256
+MAX_METRICS = 64
+MAX_CHARACTERS = 65536
+"""How long all expressions of a policy may be together."""
+_OPERATORS = "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What compiling a policy gave: a policy, or errors; warnings come with either."""
+
+    policy: CompiledPolicy | None
+    diagnostics: tuple[Diagnostic, ...]
+    cost: Cost
+
+    @property
+    def errors(self) -> int:
+        """The number of errors."""
+        return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+
+
+def compile_policy(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> Result:
+    """Compile a policy in one go.
+
+    Args:
+        policy: The object.
+        spec: Another spec to compile under its name: the last good one.
+        generation: That spec's generation.
+    """
+    return finished(compiling(policy, spec, generation))
+
+
+def compiling(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> Pausing[Result]:
+    """Compile a policy, pausing after each field; returns the Result."""
+    return (yield from _Compilation(policy, spec, generation).run())
+
+
+class _Compilation:
+    """The compilation of one policy: what was found so far."""
+
+    def __init__(self, policy: Policy, spec: PolicySpec | None, generation: int | None) -> None:
+        self._policy = policy
+        self._spec = spec if spec is not None else policy.spec
+        self._generation = policy.metadata.generation if generation is None else generation
+        self._found: list[Diagnostic] = []
+        self._metrics = declare((), self._report)
+        self._lets = Environment()
+
+    def run(self) -> Pausing[Result]:
+        spec = self._spec
+        if self._is_too_large():
+            return Result(None, tuple(self._found), Cost())
+        self._metrics = declare(spec.metrics, lambda field, problem: self._report(f"spec.{field}", problem))
+        self._lets = Environment(metrics=self._metrics.units)
+        pods = self._selector("podSelector", spec.pod_selector)
+        namespaces = self._selector("namespaceSelector", spec.namespace_selector)
+        self._names()
+        yield from self._define_lets()
+        applies_to = self._condition(spec.applies_to, "appliesTo", "pod")
+        yield
+        filters = yield from self._each(spec.filters, self._filter)
+        scores = yield from self._each(spec.scores, self._score)
+        kept_filters = tuple(rule for rule in filters if rule is not None)
+        kept_scores = tuple(rule for rule in scores if rule is not None)
+        return self._finish(
+            CompiledPolicy(
+                self._policy.name, self._generation, spec, pods, namespaces, applies_to, kept_filters, kept_scores
+            )
+        )
+
+    def _finish(self, made: CompiledPolicy) -> Result:
+        self._warn_of_idleness()
+        cost = policy_cost(made.programs)
+        over = check_cost(cost)
+        if over is not None:
+            self._report("spec", over)
+        broken = any(one.severity == "error" for one in self._found)
+        return Result(None if broken else replace(made, units=units_of(made)), tuple(self._found), cost)
+
+    def _warn_of_idleness(self) -> None:
+        """Report what does nothing: names that no text uses, a policy without rules."""
+        if any(one.severity == "error" for one in self._found):
+            return
+        for index, let in enumerate(self._spec.let):
+            if let.name not in self._lets.used:
+                found = diagnose("W0709", let.name, Span(0, len(let.name)), name=let.name)
+                self._report(f"spec.let[{index}].name", found)
+        if not self._spec.filters and not self._spec.scores:
+            self._report("spec", diagnose("W0710", "", Span(0, 0)))
+        self._warn_of_weights()
+
+    def _warn_of_weights(self) -> None:
+        """Report scores that count nothing."""
+        spec = self._spec
+        if spec.scores and not spec.weight:
+            self._report("spec.weight", diagnose("W0711", "0", Span(0, 1), "policy"))
+        for index, score in enumerate(spec.scores):
+            if spec.weight and not score.weight:
+                self._report(f"spec.scores[{index}].weight", diagnose("W0711", "0", Span(0, 1)))
+
+    def _each(self, rules: Sequence[Any], compile_rule: Callable[[int, Any], Pausing[Any]]) -> Pausing[list[Any]]:
+        made = []
+        for index, rule in enumerate(rules):
+            made.append((yield from compile_rule(index, rule)))
+            yield
+        return made
+
+    def _is_too_large(self) -> bool:
+        """Report what there is too much of; nothing is compiled then."""
+        spec = self._spec
+        counts = (
+            ("rules", len(spec.filters) + len(spec.scores), MAX_RULES),
+            ("lines of `let`", len(spec.let), MAX_LETS),
+            ("metrics", len(spec.metrics), MAX_METRICS),
+            ("characters in its expressions", sum(map(len, _texts(spec))), MAX_CHARACTERS),
+        )
+        over = [one for one in counts if one[1] > one[2]]
+        for kind, number, limit in over:
+            self._report("spec", diagnose("E0601", "", Span(0, 0), "size", number=number, kind=kind, limit=limit))
+        return bool(over)
+
+    def _define_lets(self) -> Pausing[None]:
+        texts = [(let.name, str(let.value)) for let in self._spec.let]
+        for index, (let, known) in enumerate(each_let(texts, self._lets)):
+            self._report(f"spec.let[{index}].name", *let.name_diagnostics)
+            self._report(f"spec.let[{index}].value", *let.value.diagnostics)
+            self._lets = known
+            yield
+
+    def _names(self) -> None:
+        spec = self._spec
+        if self._policy.name and not is_label_name(self._policy.name):
+            self._report("metadata.name", _misnamed("policies", self._policy.name))
+        self._unique("filters", [rule.name for rule in spec.filters])
+        self._unique("scores", [rule.name for rule in spec.scores])
+
+    def _unique(self, kind: str, names: Sequence[str]) -> None:
+        for index, name in enumerate(names):
+            place = f"spec.{kind}[{index}].name"
+            if not is_label_name(name):
+                self._report(place, _misnamed("rules", name))
+            elif name in names[:index]:
+                self._report(place, finding("E0208", f'"{name}" names two {kind}', len(name)))
+
+    def _filter(self, index: int, rule: FilterRule) -> Pausing[CompiledFilter | None]:
+        field = f"filters[{index}]"
+        when = self._condition(rule.when, f"{field}.when", "pod")
+        yield
+        require = self._condition(rule.require, f"{field}.require", "filter")
+        return None if require is None else compiled_filter(rule.name, when, require, rule.message)
+
+    def _score(self, index: int, rule: ScoreRule) -> Pausing[CompiledScore | None]:
+        field = f"scores[{index}]"
+        when = self._condition(rule.when, f"{field}.when", "pod")
+        yield
+        takes_maximum = rule.normalize == "Max"
+        value = yield from self._value(rule, field, replace(self._lets, phase="score", normalized=takes_maximum))
+        if value is None:
+            return None
+        missing = 0.0 if value.missing_arm is None else value.missing_arm
+        return CompiledScore(rule.name, rule.weight, when, value, takes_maximum, missing, value.missing_arm is not None)
+
+    def _value(self, rule: ScoreRule, field: str, environment: Environment) -> Pausing[Program | None]:
+        if bool(rule.cases) == (rule.value is not None):
+            text = "a score needs either cases or a value" + (", not both" if rule.cases else "")
+            self._report(f"spec.{field}", finding("E0501", text))
+            return None
+        if rule.value is not None:
+            return self._take(f"spec.{field}.value", compile_expression(str(rule.value), environment, Want.NUMBER))
+        compiled = yield from compiling_cases(rule.cases, environment)
+        for one in compiled.diagnostics:
+            self._report(f"spec.{field}.cases" + (f"[{one.case}]" if one.case is not None else ""), one)
+        return self._bind(compiled.program)
+
+    def _condition(self, text: str | None, field: str, phase: Any) -> Program | None:
+        if text is None:
+            return None
+        environment = replace(self._lets, phase=phase)
+        return self._take(f"spec.{field}", compile_expression(text, environment, Want.CONDITION))
+
+    def _take(self, field: str, compiled: Compiled) -> Program | None:
+        self._report(field, *compiled.diagnostics)
+        return self._bind(compiled.program)
+
+    def _bind(self, program: Program | None) -> Program | None:
+        return None if program is None else self._metrics.bind(program)
+
+    def _selector(self, field: str, selector: LabelSelector | None) -> LabelMatcher | None:
+        if selector is None:
+            return None
+        try:
+            return compile_selector(selector)
+        except SelectorError as error:
+            hint = _OPERATORS if "operator" in str(error) else None
+            self._report(f"spec.{field}", finding("E0312", str(error), help_text=hint))
+            return None
+
+    def _report(self, field: str, *diagnostics: Diagnostic) -> None:
+        self._found += [replace(one, field=field) for one in diagnostics]
+
+
+def _texts(spec: PolicySpec) -> Iterator[str]:
+    """Give all expressions of a policy."""
+    yield spec.applies_to or ""
+    for let in spec.let:
+        yield str(let.value)
+    for rule in spec.filters:
+        yield from (rule.when or "", rule.require)
+    for score in spec.scores:
+        yield from (score.when or "", "" if score.value is None else str(score.value), *score.cases)
+
+
+def _misnamed(kind: str, name: str) -> Diagnostic:
+    rule = f"names of {kind} are at most 63 lower-case letters, digits and `-`, with a letter or digit at both ends"
+    return finding("E0208", f'"{name}" is no DNS label', len(name), rule)

@@ -1,0 +1,326 @@
+"""Aggregates over all nodes: `sum(x) by key` and the like, kept up to date.
+
+Counts, sums and means of whole numbers are adjusted by what changed: a placement moves one row of one domain. All else
+is computed anew where something that it reads changed, and on one row a domain where that is enough. What differs
+between domains alone (zones, racks, whatever string an aggregate goes `by`) is worked out for one node of each; there
+are few of them, and their members change only when labels or nodes do.
+
+Shapes: D domains (1 without a key), C the capacity of the columns, K what is added up of each row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import NO_ROWS, Aspect, Cluster, RowNumbers, Rows
+from policysched.language.evaluation.columns import evaluate_columns
+from policysched.language.evaluation.reductions import aggregate_over
+from policysched.language.ir.graph import AGGREGATES, TALLIES, TIME, Input, Op, Typed
+from policysched.rules.compile.graphs import key_of, row_independent, to_hold
+from policysched.rules.compile.metrics import MetricInput
+from policysched.rules.dependencies.changes import Version
+from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
+from policysched.rules.dependencies.counters import counter, generation, tally_at
+from policysched.rules.inputs.pods import PodInputs
+from policysched.state.interner import MISSING
+from policysched.state.memory import part_of
+
+EXACT: Final = float(2**52)
+"""Below this, what a row adds now less what it added before is exact, and so is every sum of such differences."""
+FEW: Final = 64
+"""How many changed rows are worth adjusting for."""
+BYTES_PER_AGGREGATE: Final = 4096
+"""What an aggregate takes beside its arrays. Units: bytes."""
+_ADDED: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES})
+_EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
+
+
+def evaluation_context(cluster: Cluster) -> EvaluationContext:
+    """Make the context in which graphs are evaluated on a cluster."""
+    return EvaluationContext(cluster, aggregate_at, tally_at)
+
+
+def aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats | float:
+    """Give an aggregate on rows.
+
+    Shapes: (R,) where it has a domain.
+    """
+    return _aggregate(context, node, pod).at(rows)
+
+
+def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> tuple[object, ...]:
+    """Give what has to be held so that graphs find it kept: counters, aggregates, ages and metrics."""
+    kept = [to_hold(root) for root in roots]
+    held: list[object] = [counter(context, node, pod) for nodes, _ in kept for node in nodes if node.op in TALLIES]
+    held += [_aggregate(context, node, pod) for nodes, _ in kept for node in nodes if node.op in AGGREGATES]
+    for item in {item for _, items in kept for item in items}:
+        if isinstance(item, MetricInput):
+            held.append(context.cluster.metrics.gauge(item.metric, item.max_age))
+        else:
+            held.append(context.cluster.ages.held())
+    return tuple(one for one in held if one is not None)
+
+
+def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> AggregateDomains:
+    """Give the domains of a key."""
+    about = pod if pod.key(key.inputs) else context.no_pod
+    place = ("domains", key, generation(context, key))
+    found: AggregateDomains | None = about.found.get(place)
+    if found is None:
+        found = about.found[place] = AggregateDomains(key, about, context)
+    return found
+
+
+def _aggregate(context: EvaluationContext, node: Typed, pod: PodInputs) -> Aggregate:
+    """Give an aggregate; asked again while somebody holds it, the same one for all pods that agree in what it reads."""
+    place = (node, generation(context, node))
+    found: Aggregate | None = pod.found.get(place)
+    if found is not None:
+        return found
+    own = pod.key(node.inputs)
+    if own and TIME in node.inputs:
+        # to a pod class it stays the time when its pod was looked at, which others' aggregates do not know
+        own = (own, pod)
+    key: Hashable = (*place, own)
+    found = context.aggregates.get(key)
+    if found is None:
+        about = pod if own else context.no_pod
+        held = hold(context, (*node.args, *node.inner), about)
+        found = context.aggregates[key] = Aggregate(node, about, context, held)
+    pod.found[place] = found
+    return found
+
+
+class AggregateDomains:
+    """The domains of one key. Nodes without the key are one more, in which aggregates are missing."""
+
+    __slots__ = ("__weakref__", "_context", "_key", "_pod", "_version", "heads", "ids", "none")
+
+    def __init__(self, key: Typed, pod: PodInputs, context: EvaluationContext) -> None:
+        self._key = key
+        self._pod = pod
+        self._context = context
+        self._version = Version(key, pod, context)
+        self.heads: RowNumbers = NO_ROWS
+        """A row of each domain; there is always one. Shapes: (D,)."""
+        self.ids: NDArray[np.int64] = np.zeros(0, np.int64)
+        """Each row's domain; rows without a node have any. It is another array when anything of this changed.
+
+        Shapes: (C,).
+        """
+        self.none: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Which domain is that of the nodes without the key. Shapes: (D,)."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take. Units: bytes."""
+        return self.heads.nbytes + self.ids.nbytes + self.none.nbytes
+
+    def refresh(self) -> None:
+        """Bring them up to date."""
+        capacity = self._context.cluster.nodes.columns.capacity
+        if not self._version.is_past() and self.ids.size == capacity:
+            return
+        rows = self._context.everything()
+        frame = self._context.frame(self._pod, rows)
+        codes = np.broadcast_to(_codes(evaluate_columns(self._key, frame)), (frame.rows,))
+        known, first, found = np.unique(codes, return_index=True, return_inverse=True)
+        ids = np.zeros(capacity, np.int64)
+        ids[rows] = found
+        if first.size:
+            self._take(ids, np.arange(capacity)[rows][first], known < 0)
+        else:
+            self._take(ids, np.zeros(1, np.intp), np.ones(1, np.bool_))
+
+    def _take(self, ids: NDArray[np.int64], heads: RowNumbers, none: NDArray[np.bool_]) -> None:
+        """Take what was found; what is the same stays the same arrays."""
+        same = np.array_equal(ids, self.ids) and np.array_equal(heads, self.heads) and np.array_equal(none, self.none)
+        if not same:
+            self.ids, self.heads, self.none = ids, heads, none
+
+
+class Aggregate:
+    """One aggregate, for the pods that agree in what it reads of them."""
+
+    __slots__ = ("__weakref__", "_adds", "_context", "_domains", "_found", "_held", "_ids", "_node", "_of", "_pod",
+                 "_sums", "_version")  # fmt: skip
+
+    def __init__(self, node: Typed, pod: PodInputs, context: EvaluationContext, held: Sequence[object]) -> None:
+        self._node = node
+        self._pod = pod
+        self._context = context
+        self._held = held
+        self._version = Version(node, pod, context)
+        self._domains = domains_of(context, node.args[0], pod) if node.args else None
+        self._of = _one_of_each(node, pod, context)
+        self._adds = _is_added(node)
+        self._ids: NDArray[np.int64] | None = None
+        self._found: Floats = np.full(1, math.nan)
+        self._sums: Sums | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with what it holds. Units: bytes."""
+        sums = self._sums.nbytes if self._sums is not None else 0
+        domains = part_of(self._domains) if self._domains is not None else 0
+        return BYTES_PER_AGGREGATE + self._found.nbytes + sums + domains + sum(map(part_of, self._held))
+
+    def at(self, rows: Rows) -> Floats | float:
+        """Give its value on rows.
+
+        Shapes: (R,) where it has a domain.
+        """
+        self._refresh()
+        return float(self._found[0]) if self._domains is None else self._found[self._domains.ids[rows]]
+
+    def _refresh(self) -> None:
+        if self._domains is not None:
+            self._domains.refresh()
+        ids = self._domains.ids if self._domains is not None else None
+        if self._version.is_past() or ids is not self._ids:
+            if ids is not self._ids or not self._adjust():
+                self._compute()
+            self._ids = ids
+
+    def _adjust(self) -> bool:
+        """Take the changed rows into account; tell whether that was possible."""
+        rows, sums = self._version.rows, self._sums
+        if sums is None or rows is None or rows.size > FEW or self._version.touched & Aspect.PRESENCE:
+            return False
+        present = self._context.cluster.nodes.present.data[rows]
+        if not present.all():
+            rows = rows[present]
+        if not sums.fill(rows, self._context.frame(self._pod, rows)):
+            return False
+        self._show(sums)
+        return True
+
+    def _compute(self) -> None:
+        rows = self._rows()
+        frame = self._context.frame(self._pod, rows)
+        self._sums = self._begin(rows, frame)
+        if self._sums is not None:
+            self._show(self._sums)
+            return
+        found = aggregate_over(self._node, frame)
+        if self._domains is None:
+            self._found = np.array([found], np.float64)
+            return
+        by_row = np.full(self._context.cluster.nodes.columns.capacity, math.nan)
+        by_row[rows] = found
+        self._found = by_row[self._domains.heads]
+
+    def _rows(self) -> Rows:
+        """Give the rows that have to be looked at."""
+        if self._of is None or not self._context.cluster.nodes.count:
+            return self._context.everything()
+        self._of.refresh()
+        return self._of.heads
+
+    def _begin(self, rows: Rows, frame: RuleFrame) -> Sums | None:
+        """Give the sums to adjust from now on, None where the aggregate is no sum of whole numbers of each row."""
+        if not self._adds:
+            return None
+        capacity = self._context.cluster.nodes.columns.capacity
+        ids, domains = np.zeros(capacity, np.int64), 1
+        if self._domains is not None:
+            ids, domains = self._domains.ids, self._domains.heads.size
+        sums = Sums(self._node, ids, domains)
+        return sums if sums.fill(rows, frame) else None
+
+    def _show(self, sums: Sums) -> None:
+        self._found = sums.results()
+        if self._domains is not None:
+            self._found[self._domains.none] = math.nan
+
+
+class Sums:
+    """Sums of whole numbers by domain, and counts for their mean, with what each row adds to them."""
+
+    __slots__ = ("_added", "_ids", "_node", "_size", "_totals")
+
+    def __init__(self, node: Typed, ids: NDArray[np.int64], domains: int) -> None:
+        self._node = node
+        self._ids = ids
+        kinds = 2 if node.op is Op.AVG_NODES else 1
+        self._added: Floats = np.zeros((kinds, ids.size))
+        self._size = 0.0
+        """The sum of all magnitudes."""
+        self._totals: Floats = np.zeros((kinds, domains))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take. Units: bytes."""
+        return self._added.nbytes + self._totals.nbytes
+
+    def fill(self, rows: Rows, frame: RuleFrame) -> bool:
+        """Take what rows add now, each named once; tell whether all of it is whole and small enough to stay exact."""
+        now = self._adding(frame)
+        before = self._added[:, rows]
+        more = now - before
+        self._size += float(np.abs(now[0]).sum() - np.abs(before[0]).sum())
+        if np.count_nonzero(now != np.rint(now)) or not self._size < EXACT:
+            return False
+        self._added[:, rows] = now
+        for totals, added in zip(self._totals, more, strict=True):
+            np.add.at(totals, self._ids[rows], added)
+        return True
+
+    def results(self) -> Floats:
+        """Give the aggregate of each domain; the array is the caller's.
+
+        Shapes: (D,). Missing: NaN, a mean of nothing.
+        """
+        found: Floats = self._totals[0].copy()
+        if self._node.op is Op.AVG_NODES:
+            with np.errstate(all="ignore"):
+                found /= self._totals[1]
+        return found
+
+    def _adding(self, frame: RuleFrame) -> Floats:
+        """Give what rows add. Shapes: (K, R)."""
+        value: Any = evaluate_columns(self._node.inner[0], frame)
+        if self._node.op is Op.COUNT_NODES:
+            true: Floats = spread(np.asarray(value[0], np.float64), frame.rows)[None]
+            return true
+        values: Floats = spread(np.asarray(value, np.float64), frame.rows)[None]
+        there = ~np.isnan(values)
+        summed: Floats = np.where(there, values, 0.0)
+        return np.concatenate((summed, there)) if self._node.op is Op.AVG_NODES else summed
+
+
+def _is_added(node: Typed) -> bool:
+    """Tell whether an aggregate is a sum of what each row decides by itself."""
+    [inner] = node.inner
+    return node.op in _ADDED and inner.local and not any(_is_elsewhere(item) for item in inner.inputs)
+
+
+def _is_elsewhere(item: Input) -> bool:
+    """Tell whether another row may change an input: how many nodes or pods there are, how large an image is."""
+    return item.root == "cluster" or item.path[0] == "image_bytes"
+
+
+def _one_of_each(node: Typed, pod: PodInputs, context: EvaluationContext) -> AggregateDomains | None:
+    """Give the domains of which one row each is enough: for the largest of values that are the same in a domain."""
+    [inner] = node.inner
+    if node.op not in _EXTREMES or node.args or not row_independent(inner)[inner]:
+        return None
+    key = key_of(inner)
+    return domains_of(context, key, pod) if key is not None else None
+
+
+def spread(value: NDArray[Any], rows: int) -> NDArray[Any]:
+    """Give a column or one value for all rows as a column. Shapes: (R,) or () -> (R,)."""
+    return value if value.shape == (rows,) else np.broadcast_to(value, (rows,))
+
+
+def _codes(value: object) -> NDArray[np.integer]:
+    """Give codes; for a key that is one text for all rows any code will do."""
+    if isinstance(value, np.ndarray):
+        return value
+    return np.asarray(MISSING if value is None else 0)

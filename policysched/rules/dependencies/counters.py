@@ -1,0 +1,182 @@
+"""Pod counters: counts and sums over the placed pods of each row, `node.pods.*`.
+
+Most depend on the placed pod alone, or on it and the pod that is decided about: those are counters of the state, which
+a placement moves in one element. What else is asked (the pod's node, its name, the time) is counted over the pods when
+it is read; a few changed rows cost a few pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import RowNumbers, Rows
+from policysched.language.evaluation.frames import FrameStrings
+from policysched.language.evaluation.reductions import Depends, depends, tally_over
+from policysched.language.evaluation.scalar import weigh
+from policysched.language.ir.graph import Input, Op, Typed, steps
+from policysched.language.ir.types import Kind
+from policysched.rules.compile.graphs import reads_namespaces
+from policysched.rules.dependencies.context import EvaluationContext, Floats
+from policysched.rules.inputs.nodes import node_column
+from policysched.rules.inputs.pods import BEYOND_KIND, PodInputs, Scalar, peer_value
+from policysched.state.cluster import Cluster
+from policysched.state.interner import MISSING
+from policysched.state.pods import PlacedPod
+from policysched.state.tallies import Tally
+
+NUMBERS = frozenset(("priority", "requests", "image_bytes"))
+_WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.ROUND, Op.NEGATE, Op.DEFAULT,
+                    Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
+
+
+def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> Tally | None:
+    """Give the counter that keeps a tally; asked again while somebody holds it, the same one.
+
+    Args:
+        context: What it is evaluated in.
+        node: A tally of a program's graph.
+        pod: The pod that is decided about.
+
+    Missing: None where pods of one kind count differently: it has to be counted when it is read.
+    """
+    key = (node, generation(context, node))
+    found: Tally | None = pod.found.get(key)
+    if found is None:
+        found = _make_counter(node, pod, context.cluster)
+        if found is not None:
+            pod.found[key] = found
+    return found
+
+
+def tally_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats:
+    """Give what rows' pods count or sum up to.
+
+    Shapes: (R,).
+    Cost: O(rows), or O(pods on the rows) where there is no counter.
+    """
+    kept = counter(context, node, pod)
+    return _count(node, pod, context, rows) if kept is None else np.asarray(kept.counts[rows], np.float64)
+
+
+def generation(context: EvaluationContext, node: Typed) -> int:
+    """Give what moves when a graph means something else: labels of namespaces, if it reads any."""
+    return context.cluster.namespaces_epoch if reads_namespaces(node) else 0
+
+
+def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> Tally | None:
+    if depends(node) is Depends.ROW or any(item.path[0] in BEYOND_KIND for item in _peers(node)):
+        return None
+    epoch = cluster.namespaces_epoch if any(item.path[0] == "namespace_labels" for item in _peers(node)) else 0
+    key: Hashable = (node, pod.key(node.inputs), epoch)
+    return cluster.tallies.of(
+        key, lambda placed: weigh(node, Peer(placed, pod, cluster)), fractions=not _is_whole(node)
+    )
+
+
+def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) -> Floats:
+    """Count over the pods of rows, whatever the tally reads."""
+    cluster = context.cluster
+    places = np.arange(cluster.nodes.columns.capacity)[rows]
+    if places.size > cluster.nodes.size // 2:
+        slots = np.flatnonzero(cluster.pods.rows >= 0)
+    else:
+        slots = np.array([one.slot for row in np.unique(places) for one in cluster.pods.on_row(int(row))], np.int64)
+    frame = PeerFrame(slots, pod, context)
+    return tally_over(node, frame, frame.places, cluster.nodes.columns.capacity)[places]
+
+
+class Peer:
+    """A placed pod for the interpreter: what pods of its kind have in common."""
+
+    __slots__ = ("_cluster", "_placed", "_pod")
+
+    def __init__(self, placed: PlacedPod, pod: PodInputs, cluster: Cluster) -> None:
+        self._placed = placed
+        self._pod = pod
+        self._cluster = cluster
+
+    def value(self, item: Input) -> Scalar:
+        """Give an input of the placed pod, or of the pod that is decided about."""
+        return peer_value(self._placed, item, self._cluster) if item.root == "peer" else self._pod.value(item)
+
+    def _unasked(self) -> Any:
+        """Fail: a counter reads neither the time nor other rows."""
+        raise AssertionError
+
+    now: Any = property(_unasked)
+    feasible: Any = property(_unasked)
+    nodes: Any = property(_unasked)
+    pods: Any = property(_unasked)
+
+
+class PeerFrame:
+    """What `language.Frame` asks for, over placed pods."""
+
+    def __init__(self, slots: NDArray[np.int64], pod: PodInputs, context: EvaluationContext) -> None:
+        cluster = context.cluster
+        self._slots = slots
+        self._pod = pod
+        self._cluster = cluster
+        self._context = context
+        self.strings = FrameStrings(cluster.strings)
+        self.places: RowNumbers = cluster.pods.rows[slots].astype(np.intp)
+        self.rows = slots.size
+        self.feasible = None
+        self.memo: dict[Any, Any] = dict(pod.scalars)
+
+    @property
+    def now(self) -> float:
+        """The present."""
+        return self._cluster.moment.seconds
+
+    def column(self, item: Input, /) -> NDArray[Any]:
+        """Give a peer's values, or those of each pod's node."""
+        if item.root != "peer":
+            return node_column(self._cluster, self._pod.given, item, self.places)
+        if item.path[0] in BEYOND_KIND:
+            by_slot = {one.slot: one for one in self._cluster.pods.by_id.values()}
+            return self._values(item, [by_slot[slot] for slot in self._slots.tolist()])
+        kinds, places = np.unique(self._cluster.pods.kinds[self._slots], return_inverse=True)
+        present = self._cluster.kinds.present
+        return self._values(item, [present[kind] for kind in kinds.tolist()])[places]
+
+    def _values(self, item: Input, placed: Sequence[PlacedPod | None]) -> NDArray[Any]:
+        values = [peer_value(one, item, self._cluster) for one in placed if one is not None]
+        if item.path[0] in NUMBERS:
+            return np.array(values, np.float64)
+        return np.array([MISSING if value is None else self.strings.code(str(value)) for value in values], np.int32)
+
+    def scalar(self, item: Input, /) -> Scalar:
+        """Give an input of the pod that is decided about, or of the cluster."""
+        return self._pod.value(item)
+
+    def aggregate(self, node: Typed, /) -> Floats | float:
+        """Give an aggregate at each pod's node."""
+        return self._context.aggregate(self._context, node, self._pod, self.places)
+
+    def tally(self, node: Typed, /) -> Floats:
+        """Never asked for: tallies do not stand in each other."""
+        raise AssertionError(node)
+
+
+def _peers(node: Typed) -> list[Input]:
+    return [item for item in node.inner[0].inputs if item.root == "peer"]
+
+
+def _is_whole(node: Typed) -> bool:
+    """Tell whether a tally can only have whole numbers as weights."""
+    if node.op is Op.COUNT_PODS:
+        return True
+    for step in steps(node.inner[0]):
+        if step.type.kind is not Kind.QUANTITY:
+            continue
+        if step.op is Op.CONSTANT:
+            if not isinstance(step.data, float) or not step.data.is_integer():
+                return False
+        elif step.op not in _WHOLE:
+            return False
+    return True

@@ -1,0 +1,252 @@
+"""A compiled policy as one filter and one score plugin, `SchedulingPolicy/<name>`.
+
+A policy says whom it selects, which rules speak for a pod (`when`), why it rejects and when a pod that it rejected is
+worth another attempt. What rules say of nodes it reads from the matrix of its group: the policies of a profile are
+evaluated together, and one by itself is a group of one.
+
+Source: docs/language.md#the-object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from copy import copy
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from policysched.framework import (
+    PREFIX,
+    SKIP,
+    Action,
+    Change,
+    Cluster,
+    Codes,
+    Hint,
+    Mask,
+    Resource,
+    RowNumbers,
+    Rows,
+    Scores,
+    Status,
+)
+from policysched.model.objects import Pod
+from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.dependencies.aggregates import evaluation_context
+from policysched.rules.dependencies.context import EvaluationContext
+from policysched.rules.inputs.nodes import aspects_read
+from policysched.rules.plugin.hints import RejectedPods, Rejections, hints, next_time
+from policysched.rules.plugin.selection import Selection
+from policysched.rules.results.independent import PodIndependentResults
+from policysched.rules.results.matrix import FilterMatrix, PolicySlice, ScoreMatrix
+from policysched.rules.results.normalized import NormalizedScores
+from policysched.rules.results.rule_rows import FilterRow, Lack, ScoreRow, reason
+from policysched.state.interner import Interner
+
+Contexts = WeakKeyDictionary[Cluster, EvaluationContext]
+Slice = PolicySlice[Any] | NormalizedScores
+
+
+class PolicyPlugin:
+    """One policy at the points Filter and Score."""
+
+    def __init__(self, policy: CompiledPolicy, contexts: Contexts | None = None) -> None:
+        self.policy = policy
+        self.selection = Selection(policy)
+        self.name = PREFIX + policy.name
+        self.filter_reads = aspects_read(item for rule in policy.filters for item in rule.require.inputs)
+        self.score_reads = aspects_read(item for rule in policy.scores for item in rule.value.inputs)
+        self.normalizes = any(rule.normalizes for rule in policy.scores)
+        missing: Interner[Lack] = Interner()
+        self.filter_rows = tuple(FilterRow(place, rule, missing) for place, rule in enumerate(policy.filters))
+        self.score_rows = tuple(ScoreRow(rule) for rule in policy.scores)
+        self._group = PolicyGroup((self,), (self,))
+        self._contexts: Contexts = WeakKeyDictionary() if contexts is None else contexts
+        self._reads_namespaces = policy.namespaces is not None or any(
+            item.path[0] == "namespace_labels" for item in policy.inputs
+        )
+        roots = [program.root for program in policy.filter_programs]
+        self._timed = [root for root in roots if reads_time(root)]
+        self._time_keys = time_keys(roots)
+        self._next: WeakKeyDictionary[Cluster, tuple[float, float | None]] = WeakKeyDictionary()
+        self._rejections: WeakKeyDictionary[Cluster, Rejections] = WeakKeyDictionary()
+        self._depends_on_images = any(
+            item.path[0] == "image_bytes" for program in policy.conditions for item in program.inputs
+        )
+
+    def joined(self, group: PolicyGroup) -> PolicyPlugin:
+        """Give this policy as one of a group; what it remembers is the same."""
+        made = copy(self)
+        made._group = group
+        return made
+
+    def context(self, cluster: Cluster) -> EvaluationContext:
+        """Give what the policies of a set share on a cluster."""
+        found = self._contexts.get(cluster)
+        if found is None:
+            found = self._contexts[cluster] = evaluation_context(cluster)
+        return found
+
+    def filters_for(self, pod: Pod, context: EvaluationContext) -> tuple[FilterRow, ...]:
+        """Give the filter rules that speak for a pod."""
+        if self.selection.spares(pod):
+            return ()
+        return self.selection.speaking(self.filter_rows, pod, context, unknown=True)
+
+    def scores_for(self, pod: Pod, context: EvaluationContext) -> tuple[ScoreRow, ...]:
+        """Give the score rules that speak for a pod."""
+        return self.selection.speaking(self.score_rows, pod, context, unknown=False)
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Keep the filter rules that speak for the pod; reject it while a namespace that they need is not known."""
+        context = self.context(cluster)
+        waiting = self.selection.awaits(pod, context)
+        if waiting is not None:
+            return waiting
+        found = self._group.on(context).filters(pod, self.name)
+        return SKIP if found is None else found
+
+    def filter_reach(self, state: PolicySlice[FilterRow], rows: RowNumbers) -> Rows:
+        """Add the rows that see another aggregate, or another value for all rows."""
+        return state.affected_rows(rows)
+
+    def filter(self, state: PolicySlice[FilterRow], rows: Rows) -> Codes:
+        """Reject rows where a rule's condition is not true; the first such rule gives the code."""
+        return state.answers(rows)
+
+    def reason(self, state: object, code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
+        """Name the policy, the rule and what it says."""
+        return reason(self.policy.name, self.filter_rows, code)
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Keep the score rules that speak for the pod."""
+        if self.normalizes:
+            found: Slice | None = self.normalized_scores(pod, cluster)
+        else:
+            found = self._group.on(self.context(cluster)).scores(pod, self.name)
+        return SKIP if found is None else found
+
+    def normalized_scores(self, pod: Pod, cluster: Cluster) -> NormalizedScores | None:
+        """Give the scores that speak for the pod with each rule's values; None where there are none."""
+        context = self.context(cluster)
+        rules = self.scores_for(pod, context)
+        independent = self._group.on(context).independent
+        return NormalizedScores(independent, context.inputs(pod), rules) if rules else None
+
+    def score_reach(self, state: Slice, rows: RowNumbers) -> Rows:
+        """Add the rows that see another aggregate, or another value for all rows."""
+        return state.affected_rows(rows)
+
+    def score(self, state: Slice, rows: Rows) -> Scores:
+        """Score rows; where a rule normalises, the final scores come with `normalize` alone."""
+        return state.answers(rows)
+
+    def stays_in_range(self, state: Slice) -> bool:  # noqa: ARG002 - scores are clipped
+        """Give True."""
+        return True
+
+    def normalize(self, state: Slice, scores: Scores, feasible: Mask) -> Scores:
+        """Normalise each rule's values over the feasible rows and combine them."""
+        return state.final(feasible) if isinstance(state, NormalizedScores) else scores
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the epoch is always the same."""
+        return not (self._reads_namespaces or self._depends_on_images)
+
+    def epoch(self, cluster: Cluster) -> Hashable:
+        """Move with what decides whether rules speak: labels of namespaces, sizes of images."""
+        return (
+            cluster.namespaces_epoch if self._reads_namespaces else 0,
+            cluster.images.epoch if self._depends_on_images else 0,
+        )
+
+    def events(self) -> Sequence[Hint]:
+        """Name the changes of what the filters read."""
+        found = hints(self.policy.filters, self.policy.inputs, bool(self._timed), self._helps)
+        if self._reads_namespaces:
+            found.append(Hint(Resource.NAMESPACE, Action.ALL))
+        return found
+
+    def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
+        """Remember where the rules hold now for a pod that is turned away."""
+        self._rejected(pod, cluster).note()
+
+    def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:
+        """Give the time at which time alone can change what the filters say of a pod."""
+        if not self._timed:
+            return None
+        by_pod = any(POD_AGE in root.inputs for root in self._timed)
+        known = self._next.get(cluster)
+        if by_pod or known is None or known[0] != cluster.moment.seconds:
+            known = self._next[cluster] = (cluster.moment.seconds, next_time(self._timed, pod, cluster))
+        return known[1]
+
+    def _helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - the journal says more
+        return self._rejected(pod, cluster).look()
+
+    def _rejected(self, pod: Pod, cluster: Cluster) -> RejectedPods:
+        """Give what is remembered of a pod and those that are alike to the policy."""
+        context = self.context(cluster)
+        version = (self.epoch(cluster), context.values(pod, self._time_keys) if self._time_keys else ())
+
+        def prepare() -> tuple[Hashable, Callable[[], RejectedPods]]:
+            waiting, make = self.selection.awaits(pod, context), partial(RejectedPods, context, self.filter_reads)
+            rules = self.filters_for(pod, context) if waiting is None else ()
+            if not rules:
+                return waiting, partial(make, waiting)
+            inputs = context.inputs(pod)
+            own = inputs.key(dict.fromkeys(item for row in rules for item in row.rule.require.inputs))
+            key = (tuple(row.place for row in rules), own, version)
+            independent = PodIndependentResults(context)
+            return key, lambda: make(FilterMatrix(independent, inputs, {self.name: rules}))
+
+        return self._rejections.setdefault(cluster, Rejections()).of(pod, version, prepare)
+
+
+class PolicyGroup:
+    """The policies that decide together in a profile: those that filter and those that score, in their order."""
+
+    def __init__(self, filters: Sequence[PolicyPlugin], scores: Sequence[PolicyPlugin]) -> None:
+        self.filters, self.scores = filters, scores
+        self._results: WeakKeyDictionary[EvaluationContext, GroupResults] = WeakKeyDictionary()
+
+    def on(self, context: EvaluationContext) -> GroupResults:
+        """Give the results on a cluster."""
+        found = self._results.get(context)
+        if found is None:
+            found = self._results[context] = GroupResults(self, context)
+        return found
+
+
+class GroupResults:
+    """The results of a group's policies on one cluster, with the matrices of the pod that was asked about last."""
+
+    def __init__(self, group: PolicyGroup, context: EvaluationContext) -> None:
+        self._group = group
+        self._context = context
+        self.independent = PodIndependentResults(
+            context,
+            (row for plugin in group.filters for row in plugin.filter_rows),
+            (row for plugin in group.scores for row in plugin.score_rows),
+        )
+        self._filters: FilterMatrix | None = None
+        self._scores: ScoreMatrix | None = None
+
+    def filters(self, pod: Pod, name: str) -> PolicySlice[FilterRow] | None:
+        """Give what a policy says of nodes at Filter, None where it has nothing to say about the pod."""
+        context, inputs = self._context, self._context.inputs(pod)
+        if self._filters is None or self._filters.pod is not inputs:
+            speaking = {plugin.name: plugin.filters_for(pod, context) for plugin in self._group.filters}
+            self._filters = FilterMatrix(self.independent, inputs, speaking)
+        return self._filters.slice_of(name)
+
+    def scores(self, pod: Pod, name: str) -> PolicySlice[ScoreRow] | None:
+        """Give what a policy that does not normalise says of nodes at Score, None where it has nothing to say."""
+        context, inputs = self._context, self._context.inputs(pod)
+        if self._scores is None or self._scores.pod is not inputs:
+            plugins = (plugin for plugin in self._group.scores if not plugin.normalizes)
+            speaking = {plugin.name: plugin.scores_for(pod, context) for plugin in plugins}
+            self._scores = ScoreMatrix(self.independent, inputs, speaking)
+        return self._scores.slice_of(name)

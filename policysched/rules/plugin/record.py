@@ -1,0 +1,102 @@
+"""What is told of a policy and a pod: its part of the decision record, or in words why it has no say."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from policysched.framework import SKIP, Cluster, Mask, Rows, Status
+from policysched.language.evaluation.columns import evaluate_columns
+from policysched.model.objects import Pod
+from policysched.rules.compile.policy import CompiledPolicy, CompiledScore
+from policysched.rules.dependencies.context import EvaluationContext
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.results.normalized import NormalizedScores
+from policysched.rules.results.rule_rows import FINE, FilterRow, Values
+
+LONGEST: Final = 80
+"""How much of an expression is shown. Units: characters."""
+_SYSTEM: Final = "leave pods of priority 2000000000 and above alone: includeSystemPods is not set"
+
+
+def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -> dict[str, Any] | None:
+    """Describe what a policy does to a pod, rule by rule and node by node; None where it does not apply.
+
+    Filters are told for all nodes whatever rejected them before, scores for the feasible ones: a rule's own number
+    after normalising and clipping, None where it is missing and no arm spoke.
+    Shapes: feasible (N,).
+    """
+    filters = plugin.prepare_filter(pod, cluster)
+    scores = plugin.normalized_scores(pod, cluster)
+    if filters is SKIP and scores is None:
+        return None
+    said: dict[str, Any] = {"activeGeneration": plugin.policy.generation, "mode": plugin.policy.spec.mode}
+    rows = slice(0, cluster.nodes.size)
+    if isinstance(filters, Status):
+        said["waits"] = filters.message
+    elif filters is not SKIP:
+        rejected = {rule.rule.name: _rejected(rule, codes, cluster) for rule, codes in filters.by_rule(rows)}
+        said["filters"] = {name: nodes for name, nodes in rejected.items() if nodes}
+    if scores is not None and feasible.any():
+        said["scores"] = _scores(scores, rows, cluster, feasible)
+    return {key: value for key, value in said.items() if value not in ({}, None)}
+
+
+def why_silent(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
+    """Say why a policy, or all of its filters, say nothing about a pod; empty where they do.
+
+    Args:
+        policy: What is in force of the policy.
+        pod: The pod, with the scheduler name of its profile.
+        cluster: The cluster that the rules see.
+    """
+    if policy.spec.mode == "Disabled":
+        return "mode is Disabled"
+    plugin = PolicyPlugin(policy)
+    if not policy.filters and not policy.scores:
+        return "it has no filters and no scores"
+    if plugin.prepare_filter(pod, cluster) is not SKIP:
+        return ""
+    if plugin.prepare_score(pod, cluster) is not SKIP:
+        return f"its filters {_SYSTEM}" if policy.filters and plugin.selection.spares(pod) else ""
+    return plugin.selection.unselected(pod, cluster) or _not_meant(plugin, pod, plugin.context(cluster))
+
+
+def _rejected(rule: FilterRow, codes: Any, cluster: Cluster) -> dict[str, str]:
+    nodes = cluster.nodes
+    rows = np.flatnonzero((codes != FINE) & nodes.present.data[: nodes.size]).tolist()
+    return {nodes.names[row]: "missing" if rule.is_unknown(int(codes[row])) else "false" for row in rows}
+
+
+def _scores(scores: NormalizedScores, rows: Rows, cluster: Cluster, feasible: Mask) -> dict[str, Any]:
+    scores.answers(rows)
+    names, chosen = cluster.nodes.names, np.flatnonzero(feasible).tolist()
+    return {
+        row.rule.name: {names[place]: _number(row.rule, values, place) for place in chosen}
+        for row, values in scores.by_rule(feasible)
+    }
+
+
+def _number(rule: CompiledScore, values: Values, row: int) -> float | None:
+    value = float(values[row])
+    if math.isnan(value):
+        if not rule.has_missing_arm:
+            return None
+        value = rule.missing
+    clipped = min(max(value, 0.0), 100.0)
+    return int(clipped) if clipped.is_integer() else clipped
+
+
+def _not_meant(plugin: PolicyPlugin, pod: Pod, context: EvaluationContext) -> str:
+    policy = plugin.policy
+    if policy.applies_to is not None:
+        true, lacking = evaluate_columns(policy.applies_to.root, context.plain(context.inputs(pod)))
+        if not true:
+            text = " ".join((policy.spec.applies_to or "").split())
+            shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+            return f"appliesTo {'has no value' if lacking else 'is false'}: {shown}"
+    if plugin.selection.spares(pod) and not policy.scores:
+        return f"its filters {_SYSTEM}"
+    return "no rule's `when` holds"

@@ -1,0 +1,90 @@
+"""The policies in force: one immutable value, swapped between two cycles.
+
+Of several policies that reject a node the one with the highest priority reports, then the first by name: that is
+their order as filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
+
+from policysched.framework import Cluster
+from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
+from policysched.rules.compile.graphs import time_keys
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.dependencies.context import EvaluationContext
+from policysched.rules.inputs.pods import class_values
+from policysched.rules.plugin.policy_plugin import Contexts, PolicyGroup, PolicyPlugin
+
+
+@dataclass(frozen=True)
+class PolicySet:
+    """Compiled policies as plugins, in order."""
+
+    plugins: tuple[PolicyPlugin, ...] = ()
+    """All policies that are not disabled, Shadow ones too."""
+    contexts: Contexts = field(default_factory=WeakKeyDictionary, compare=False, repr=False)
+    """What they share, by cluster."""
+
+    @classmethod
+    def of(cls, policies: Iterable[CompiledPolicy], before: PolicySet | None = None) -> PolicySet:
+        """Put policies in order.
+
+        Args:
+            policies: The policies in force.
+            before: The set that this one follows: policies that are the same keep what they found out.
+        """
+        ordered = sorted(policies, key=lambda policy: (-policy.spec.priority, policy.name))
+        contexts: Contexts = WeakKeyDictionary() if before is None else before.contexts
+        for context in contexts.values():
+            context.begin_anew()
+        known = {} if before is None else {id(plugin.policy): plugin for plugin in before.plugins}
+        plugins = (
+            known.get(id(policy)) or PolicyPlugin(policy, contexts)
+            for policy in ordered
+            if policy.spec.mode != "Disabled"
+        )
+        return cls(tuple(plugins), contexts)
+
+    def join(self, profile: Profile) -> Profile:
+        """Give a profile with the enforced policies behind its own plugins."""
+        enforced = [plugin for plugin in self.plugins if plugin.policy.spec.mode == "Enforce"]
+        filters = tuple(plugin for plugin in enforced if plugin.policy.filters and profile.policies_filter)
+        scores = tuple(plugin for plugin in enforced if plugin.policy.scores and profile.policies_score)
+        group = PolicyGroup(filters, scores)
+        joined = {plugin: plugin.joined(group) for plugin in (*filters, *scores)}
+        return profile.with_policies(
+            tuple(joined[plugin] for plugin in filters),
+            tuple((joined[plugin], plugin.policy.spec.weight) for plugin in scores),
+            _extra_key([*filters, *(one for one in scores if one not in filters)]),
+        )
+
+    def acting(self, profile: Profile) -> tuple[PolicyPlugin, ...]:
+        """Give the policies that decision records of a profile tell about, without what it takes away."""
+        if profile.policies_filter and profile.policies_score:
+            return self.plugins
+        if not (profile.policies_filter or profile.policies_score):
+            return ()
+        policies = (plugin.policy for plugin in self.plugins)
+        if profile.policies_filter:
+            return tuple(PolicyPlugin(replace(policy, scores=()), self.contexts) for policy in policies)
+        return tuple(PolicyPlugin(replace(policy, filters=()), self.contexts) for policy in policies)
+
+
+def _extra_key(plugins: list[PolicyPlugin]) -> Callable[[Pod, Cluster], Hashable] | None:
+    """Give what tells pods of a class apart, or the moments at which they are looked at."""
+    values = class_values(item for plugin in plugins for item in plugin.policy.inputs)
+    roots = [program.root for plugin in plugins for program in plugin.policy.programs]
+    times = time_keys(roots)
+    if values is None and not times:
+        return None
+    context: Callable[[Cluster], EvaluationContext] = plugins[0].context
+
+    def extra(pod: Pod, cluster: Cluster) -> Hashable:
+        own = values(pod) if values is not None else ()
+        return (own, context(cluster).values(pod, times)) if times else own
+
+    return extra

@@ -1,0 +1,187 @@
+"""The policies as the API server has them, each with the generation that is in force.
+
+A policy whose spec does not compile keeps its last good generation: the one in memory, or after a restart the one its
+annotation keeps; what its status says counts for nothing, because others may write that. So it is with one that
+compiles and for which the others leave no room (`policysched.rules.budget`), until there is. An object deleted and made
+again under its name starts anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from policysched.framework import PREFIX
+from policysched.language.checking.costs import Cost
+from policysched.model.decode import ObjectError
+from policysched.model.policy import LAST_GOOD, Policy, decode_last_good
+from policysched.pausing import Pausing
+from policysched.rules.compile.compiler import Result, compiling
+from policysched.rules.compile.metrics import finding
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.budget import Budget, age, crowded_out
+from policysched.rules.policy_set.policy_set import PolicySet
+
+NO_ROOM = f"the annotation {LAST_GOOD} is not used: there is no room for it beside the policies in force"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPolicy:
+    """One policy: the newest object, what compiling it gave, and what is in force."""
+
+    policy: Policy
+    result: Result
+    active: CompiledPolicy | None
+    refused: str = ""
+    """Why what the object says of a last good generation is not in force."""
+    waiting: Result | None = None
+    """What compiling the newest object gave, where it compiles and there is no room for it yet."""
+
+
+class PolicyStore:
+    """Policies by name."""
+
+    def __init__(self, on_failure: Callable[[Policy, Exception], None] | None = None) -> None:
+        self._on_failure = on_failure or _nobody
+        self._entries: dict[str, StoredPolicy] = {}
+        self._last: PolicySet | None = None
+
+    def get(self, name: str) -> StoredPolicy | None:
+        """Find a policy's entry."""
+        return self._entries.get(name)
+
+    def names(self) -> frozenset[str]:
+        """Name all policies."""
+        return frozenset(self._entries)
+
+    def policy_set(self) -> PolicySet:
+        """Make the set of what is in force."""
+        active = [entry.active for entry in self._entries.values() if entry.active is not None]
+        self._last = PolicySet.of(active, self._last)
+        return self._last
+
+    def applying(self, policy: Policy) -> Pausing[frozenset[str]]:
+        """Take a policy as it is now, pausing after each compiled field; returns the policies that changed in force."""
+        before = self._active()
+        yield from self._taking(policy)
+        return self._settle(before)
+
+    def starting(self, policies: Iterable[Policy]) -> Pausing[None]:
+        """Take the policies that there are at the start: what was in force before goes first."""
+        for policy in policies:
+            yield from self._taking(policy)
+        self._settle({})
+
+    def _taking(self, policy: Policy) -> Pausing[None]:
+        """Take a policy as it is now. A generation that compiles waits until it is settled whether there is room."""
+        known = self._entries.get(policy.name)
+        if known is not None and known.policy.metadata.uid != policy.metadata.uid:
+            known = None
+        if known is not None and known.policy.spec == policy.spec:
+            self._entries[policy.name] = _same_spec(known, policy)
+            return
+        result = yield from self._compiling(policy)
+        if known is not None:
+            active, refused = known.active, known.refused
+        else:
+            active, refused = yield from _remembered(policy, result.policy)
+        waiting = result if result.policy is not None else None
+        self._entries[policy.name] = StoredPolicy(policy, result, active, refused, waiting)
+
+    def _settle(self, before: dict[str, CompiledPolicy]) -> frozenset[str]:
+        """Put in force what there is room for; tell which policies are in force otherwise than before."""
+        names = sorted(self._entries, key=lambda name: age(self._entries[name].policy))
+        budget = Budget()
+        for name in names:
+            entry = self._entries[name]
+            if entry.active is not None and not budget.takes(entry.active):
+                self._entries[name] = replace(entry, active=None, refused=NO_ROOM)
+        for name in sorted(names, key=lambda name: _grows(self._entries[name])):
+            entry = self._entries[name]
+            if entry.waiting is not None and entry.waiting.policy is not None:
+                fits = budget.takes(entry.waiting.policy, entry.active)
+                self._entries[name] = _admitted(entry) if fits else replace(entry, result=crowded_out(entry.waiting))
+        after = self._active()
+        return frozenset(name for name in before.keys() | after.keys() if before.get(name) is not after.get(name))
+
+    def _active(self) -> dict[str, CompiledPolicy]:
+        return {name: entry.active for name, entry in self._entries.items() if entry.active is not None}
+
+    def refuse(self, name: str, error: Exception, before: StoredPolicy | None) -> None:
+        """Take a policy out of force that compiles and cannot act all the same; what was in force before stays."""
+        policy = self._entries[name].policy
+        self._on_failure(policy, error)
+        self._entries[name] = StoredPolicy(policy, failed(error), before.active if before is not None else None)
+
+    def _compiling(self, policy: Policy) -> Pausing[Result]:
+        """Compile a policy; one at which the compiler itself fails is a policy with an error."""
+        try:
+            return (yield from compiling(policy))
+        except Exception as error:
+            self._on_failure(policy, error)
+            return failed(error)
+
+    def remove(self, name: str) -> frozenset[str]:
+        """Forget a policy; tell which policies changed in force, those among them for which there is room now."""
+        before = self._active()
+        self._entries.pop(name, None)
+        return self._settle(before)
+
+
+def plugin_name(policy: str) -> str:
+    """Give the plugin name of a policy."""
+    return PREFIX + policy
+
+
+def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
+    """Take an object whose spec means the same, perhaps as another generation."""
+    newest, generation = known.waiting or known.result, policy.metadata.generation
+    if newest.policy is None or newest.policy.generation == generation:
+        return replace(known, policy=policy)
+    result = replace(newest, policy=replace(newest.policy, generation=generation))
+    return replace(known, policy=policy, result=result, waiting=result)
+
+
+def _grows(entry: StoredPolicy) -> bool:
+    """Tell whether what waits takes more than what is in force; what takes less makes room for the others."""
+    newest = entry.waiting.policy if entry.waiting is not None else None
+    return newest is not None and newest.units > (0 if entry.active is None else entry.active.units)
+
+
+def _admitted(entry: StoredPolicy) -> StoredPolicy:
+    """Put in force what waits."""
+    result = entry.waiting or entry.result
+    return StoredPolicy(entry.policy, result, result.policy)
+
+
+def failed(error: Exception) -> Result:
+    """Give what compiling a policy gave that ended in an exception."""
+    said = f"it cannot be compiled: {type(error).__name__}; the scheduler's log says more"
+    return Result(None, (replace(finding("E0601", said), field="spec"),), Cost())
+
+
+def _nobody(_: Policy, error: Exception) -> None:
+    raise error
+
+
+def _remembered(policy: Policy, newest: CompiledPolicy | None) -> Pausing[tuple[CompiledPolicy | None, str]]:
+    """Give the last good generation that the annotation keeps; else say why what is told of one is not used.
+
+    Args:
+        policy: The object.
+        newest: Its own spec, where that compiles.
+    """
+    status = policy.status
+    try:
+        kept = decode_last_good(policy)
+    except ObjectError as error:
+        return None, f"the annotation {LAST_GOOD} is not used: {error.reason}"
+    if kept is not None:
+        if newest is not None and kept.spec == newest.spec:
+            return newest, ""
+        result = yield from compiling(policy, kept.spec, kept.generation)
+        return result.policy, "" if result.policy else f"the annotation {LAST_GOOD} is not used: it does not compile"
+    if status.active_spec is None and not status.active_generation:
+        return None, ""
+    told = f"generation {status.active_generation} that the status tells of"
+    return None, f"{told} is not used: it counts only where the annotation {LAST_GOOD} keeps it"

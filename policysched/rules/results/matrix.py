@@ -1,0 +1,276 @@
+"""What all policies of a profile say of a pod class: one matrix of rules × rows, of which each policy reads its slice.
+
+Rules that read the pod are evaluated in one go, those that do not are pod-independent results; then the first failing
+rule of every policy is one minimum over all rules, and every policy's score one weighted sum, however many policies
+there are.
+
+Shapes: P policies, R rows asked for, N rows in use, C the capacity of the columns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Codes, Mask, Rows, Scores
+from policysched.language.evaluation.columns import Batch
+from policysched.language.ir.graph import Typed
+from policysched.rules.dependencies.aggregates import hold
+from policysched.rules.dependencies.context import RuleFrame
+from policysched.rules.dependencies.derived import AffectedRows, Dependency, dependencies_of
+from policysched.rules.inputs.pods import PodInputs
+from policysched.rules.results.independent import PodIndependentResults
+from policysched.rules.results.rule_rows import FINE, FilterRow, ScoreRow, done
+from policysched.state.memory import part_of
+
+FEW = 256
+"""Of how many rows results are combined all at once: for more, the copies that this takes cost more than it saves."""
+BYTES_PER_RULE = 256
+"""What a rule takes of a matrix. Units: bytes."""
+BYTES_PER_SLICE = 512
+"""What a policy takes beside its part of the matrix. Units: bytes."""
+RowT = TypeVar("RowT", FilterRow, ScoreRow)
+Array = NDArray[Any]
+
+
+@lru_cache(maxsize=256)
+def batch_of(roots: tuple[Typed, ...]) -> Batch:
+    """Give what evaluates some graphs together; pod classes for which the same rules speak have the same."""
+    return Batch(roots)
+
+
+class PolicyMatrix(ABC, Generic[RowT]):
+    """The results of policies for a pod class at one point: filters or scores.
+
+    Args:
+        independent: The results that are the same for all pod classes.
+        pod: The pod.
+        speaking: The rules of each policy that speak for the pod, in their order.
+    """
+
+    def __init__(
+        self, independent: PodIndependentResults, pod: PodInputs, speaking: Mapping[str, Sequence[RowT]]
+    ) -> None:
+        self._independent, self.pod = independent, pod
+        self._context = context = independent.context
+        longest_first = sorted(speaking.items(), key=lambda one: len(one[1]), reverse=True)
+        self._places = {name: place for place, (name, rows) in enumerate(longest_first) if rows}
+        self._speaking: list[Sequence[RowT]] = [rows for _, rows in longest_first if rows]
+        rules = [(policy, rule, rule in independent.index) for policy, own in enumerate(self._speaking) for rule in own]
+        self._policy_of: list[int] = [policy for policy, _, _ in rules]
+        """The policy of each rule."""
+        self._is_kept: Mask = np.array([kept for _, _, kept in rules], np.bool_)
+        """Whether a rule is one of the pod-independent ones."""
+        stacked, self._steps = _stacked([len(own) for own in self._speaking])
+        self._kept_at, self._own_at = stacked[self._is_kept], stacked[~self._is_kept]
+        self._own: list[RowT] = [rule for _, rule, kept in rules if not kept]
+        self._kept: NDArray[np.int64] = np.array([independent.index[rule] for _, rule, kept in rules if kept], np.int64)
+        roots = [rule.root for rule in self._own]
+        context.seed(pod, roots)
+        self._held = hold(context, roots, pod)
+        self._batch: Batch = batch_of(tuple(roots))
+        self._dependencies: list[Dependency] = list(
+            dict.fromkeys(one for policy in range(len(self._speaking)) for one in self.affected(policy).dependencies)
+        )
+        self._stamps: list[int] = []
+        self._moves = 0
+        self._version: object = None
+        self._known: tuple[object, Rows, Array] | None = None
+        """What was last worked out for few rows, and when."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with its parts of what is context. Units: bytes."""
+        return BYTES_PER_RULE * len(self._policy_of) + sum(map(part_of, (*self._held, *self._dependencies)))
+
+    def slice_of(self, name: str) -> PolicySlice[RowT] | None:
+        """Give the part of a policy, None where no rule of it speaks for the pod."""
+        place = self._places.get(name)
+        return None if place is None else PolicySlice(self, place)
+
+    def alone(self, policy: int) -> PolicyMatrix[RowT]:
+        """Give the matrix of one policy, for rows that no other one is asked about."""
+        return type(self)(self._independent, self.pod, {"": self._speaking[policy]})
+
+    def moves(self) -> int:
+        """Count how often something moved that a policy depends on beyond its rows."""
+        version = self._context.version
+        if version != self._version:
+            self._version = version
+            for one in self._dependencies:
+                one.refresh()
+            stamps = [one.stamp for one in self._dependencies]
+            self._moves += stamps != self._stamps
+            self._stamps = stamps
+        return self._moves
+
+    def affected(self, policy: int) -> AffectedRows:
+        """Give what a policy depends on beyond its rows."""
+        rules: Sequence[RowT] = self._speaking[policy]
+        kept = self._independent.index
+        found: list[Dependency] = self._independent.dependencies([rule for rule in rules if rule in kept])
+        found += dependencies_of(self._context, [rule.root for rule in rules if rule not in kept], self.pod)
+        return AffectedRows(found)
+
+    def answers(self, rows: Rows) -> Array:
+        """Give what all policies say of rows; asked again before anything changed, without working it out again.
+
+        Shapes: (P, R).
+        """
+        version, last = self._context.version, self._known
+        if last is not None and last[1] is rows and last[0] == version:
+            return last[2]
+        frame = self._context.frame(self.pod, rows)
+        known: Array | None = frame.memo.get(self)
+        if known is None:
+            self._independent.refresh()
+            if frame.has_room(len(self._batch)):
+                self._batch.evaluate(frame)
+            known = frame.memo[self] = self._work_out(rows, frame)
+        if isinstance(rows, np.ndarray) and rows.size <= FEW:
+            self._known = (version, rows, known)
+        return known
+
+    @abstractmethod
+    def _work_out(self, rows: Rows, frame: RuleFrame) -> Array:
+        """Make the answers, the pod's own rules having been evaluated unless that would be too much at once."""
+
+    def by_rule(self, policy: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
+        """Give the result of each rule of a policy on rows, whatever the others say.
+
+        Shapes: (R,) each.
+        """
+        self._independent.refresh()
+        frame = self._context.frame(self.pod, rows)
+        for rule in self._speaking[policy]:
+            frame.make_room()
+            index = self._independent.index.get(rule)
+            yield rule, rule.result(frame) if index is None else self._independent_results[index, rows]
+
+    def _combine(self, combine: np.ufunc, into: Array, rows: Rows, frame: RuleFrame) -> Array:
+        """Combine the results of each policy's rules, in the order of rules.
+
+        Args:
+            combine: What makes one value of two.
+            into: What every policy begins with. Shapes: (P, R).
+            rows: The rows.
+            frame: Their inputs.
+        """
+        own = []
+        for rule in self._own:
+            frame.make_room()
+            own.append(rule.result(frame))
+        frame.make_room()
+        matrix = self._independent_results
+        if isinstance(rows, np.ndarray) and rows.size <= FEW:
+            results = np.empty((self._is_kept.size, rows.size), into.dtype)
+            results[self._kept_at] = matrix[self._kept[:, None], rows]
+            if own:
+                results[self._own_at] = own
+            for step in self._steps:
+                longer = into[: step.stop - step.start]
+                combine(longer, results[step], out=longer)
+            return into
+        kept, rest = iter(self._kept), iter(own)
+        for policy, is_kept in zip(self._policy_of, self._is_kept, strict=True):
+            combine(into[policy], matrix[next(kept), rows] if is_kept else next(rest), out=into[policy])
+        return into
+
+    @property
+    @abstractmethod
+    def _independent_results(self) -> Array:
+        """The pod-independent results. Shapes: (K, C)."""
+
+
+def _stacked(sizes: Sequence[int]) -> tuple[NDArray[np.int64], list[slice]]:
+    """Put the first rules of all policies side by side, then the second ones of all that have one, and so on.
+
+    Args:
+        sizes: How many rules each policy has, the largest first.
+
+    Returns:
+        Where each rule stands then, policy by policy; and where each of these steps does.
+    """
+    counts = [sum(size > place for size in sizes) for place in range(max(sizes, default=0))]
+    begins = [sum(counts[:place]) for place in range(len(counts))]
+    found = [begins[place] + policy for policy, size in enumerate(sizes) for place in range(size)]
+    steps = [slice(begin, begin + count) for begin, count in zip(begins, counts, strict=True)]
+    return np.array(found, np.int64), steps
+
+
+class FilterMatrix(PolicyMatrix[FilterRow]):
+    """The filter rules of all policies: the code of each one's first rule that does not hold."""
+
+    @property
+    def _independent_results(self) -> Codes:
+        return self._independent.codes
+
+    def _work_out(self, rows: Rows, frame: RuleFrame) -> Codes:
+        codes = np.full((len(self._speaking), frame.rows), FINE, np.int32)
+        return done(self._combine(np.minimum, codes, rows, frame))
+
+
+class ScoreMatrix(PolicyMatrix[ScoreRow]):
+    """The score rules of all policies that do not normalise: the weighted mean of each one's."""
+
+    @property
+    def _independent_results(self) -> Array:
+        return self._independent.parts
+
+    def _work_out(self, rows: Rows, frame: RuleFrame) -> Scores:
+        total = self._combine(np.add, np.zeros((len(self._speaking), frame.rows)), rows, frame)
+        weights = [sum(rule.rule.weight for rule in rules) for rules in self._speaking]
+        total /= np.maximum(np.array(weights, np.float64), 1.0)[:, None]
+        total += 0.5
+        return np.floor(total, out=total).astype(np.int64)
+
+
+class PolicySlice(Generic[RowT]):
+    """One policy's part of a matrix. Each who asks has one of its own: it knows what was asked of it last."""
+
+    __slots__ = ("_alone", "_alone_rows", "_matrix", "_moves", "_place", "affected")
+
+    def __init__(self, matrix: PolicyMatrix[RowT], place: int) -> None:
+        self._matrix: PolicyMatrix[RowT] = matrix
+        self._place = place
+        self.affected = matrix.affected(place)
+        self._alone: PolicyMatrix[RowT] | None = None
+        self._alone_rows: Rows | None = None
+        """The rows that this policy was last found to be asked about by itself."""
+        self._moves = -1
+        """How often something had moved when this was last asked what it reaches."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes; the first one's is that of the matrix as well. Units: bytes."""
+        alone = self._alone.nbytes if self._alone is not None else 0
+        return BYTES_PER_SLICE + alone + (0 if self._place else self._matrix.nbytes)
+
+    def affected_rows(self, rows: Rows) -> Rows:
+        """Add the rows that see something else of what many rows look at together."""
+        moves, self._alone_rows = self._matrix.moves(), None
+        if moves == self._moves:
+            return rows
+        self._moves = moves
+        found = self.affected.extend(rows)
+        self._alone_rows = None if found is rows else found
+        return found
+
+    def answers(self, rows: Rows) -> Array:
+        """Give what the policy says of rows. Shapes: (R,)."""
+        matrix, place = self._matrix, self._place
+        if rows is self._alone_rows:
+            if self._alone is None:
+                self._alone = matrix.alone(place)
+            matrix, place = self._alone, 0
+        answers: Array = matrix.answers(rows)[place]
+        return answers
+
+    def by_rule(self, rows: Rows) -> Iterator[tuple[RowT, Array]]:
+        """Give the result of each of its rules on rows. Shapes: (R,) each."""
+        return self._matrix.by_rule(self._place, rows)

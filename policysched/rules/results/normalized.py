@@ -1,0 +1,169 @@
+"""The scores of a policy for one pod class where a rule normalises: values by row, combined over the feasible nodes.
+
+Order of steps: a rule's value, its normalising over the feasible rows that have one, the `missing` arm or 0 where there
+is none, clipping to 0..100, the mean weighted in rule order in float64, rounding half up.
+
+Shapes: R rows asked for, N rows in use, C the capacity of the columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from policysched.framework import Mask, Rows, Scores
+from policysched.rules.dependencies.aggregates import hold
+from policysched.rules.dependencies.context import RuleFrame
+from policysched.rules.dependencies.derived import AffectedRows, dependencies_of
+from policysched.rules.inputs.pods import PodInputs
+from policysched.rules.results.independent import PodIndependentResults
+from policysched.rules.results.rule_rows import ScoreRow, Values
+from policysched.state.memory import part_of
+
+PART_BYTES = 8
+"""What a rule's part of the final scores takes a row."""
+BYTES_PER_SCORE = 512
+"""What a rule takes beside its arrays. Units: bytes."""
+LAST_BYTES = 9
+"""What the final scores take a row, with the feasible rows that they were made for."""
+
+
+@dataclass(slots=True)
+class ScorePart:
+    """What one rule adds to the scores, and what it was made of."""
+
+    made_of: tuple[int | None, float, int]
+    """The stamp of the values, the largest of them, and how many rows there were."""
+    values: Values
+    """Clipped and weighted. Shapes: (N,)."""
+
+
+class NormalizedScores:
+    """The values of the rules that speak for a pod class, and the final scores made of them."""
+
+    __slots__ = ("_context", "_held", "_independent", "_last", "_own", "_parts", "_pod", "_rules", "_stamps",
+                 "affected")  # fmt: skip
+
+    def __init__(self, independent: PodIndependentResults, pod: PodInputs, rules: Sequence[ScoreRow]) -> None:
+        self._independent, self._pod, self._rules = independent, pod, rules
+        self._context = context = independent.context
+        kept = [rule for rule in rules if rule in independent.index]
+        roots = [rule.root for rule in rules if rule not in independent.index]
+        context.seed(pod, roots)
+        self.affected = AffectedRows([*independent.dependencies(kept), *dependencies_of(context, roots, pod)])
+        self._held = hold(context, roots, pod)
+        self._own: dict[ScoreRow, Values] = {}
+        """Values of rules that are not pod-independent. Shapes: (C,)."""
+        self._stamps: Counter[ScoreRow] = Counter()
+        """How often those were written."""
+        self._parts: dict[ScoreRow, ScorePart] = {}
+        self._last: tuple[list[int | None], Mask, Scores] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of what belongs to this pod class alone, once it has been asked for. Units: bytes."""
+        own = sum(values.nbytes for values in self._own.values())
+        per_row = PART_BYTES * len(self._rules) + LAST_BYTES
+        held = sum(map(part_of, (*self._held, *self.affected.dependencies)))
+        return BYTES_PER_SCORE * len(self._rules) + own + held + per_row * self._capacity
+
+    def affected_rows(self, rows: Rows) -> Rows:
+        """Add the rows that see something else of what many rows look at together."""
+        return self.affected.extend(rows)
+
+    def answers(self, rows: Rows) -> Scores:
+        """Have the values of rows kept. Shapes: (R,)."""
+        frame = self._context.frame(self._pod, rows)
+        for rule in self._rules:
+            if rule not in self._independent.index and not rule.root.normalizes:
+                if rule not in self._own:
+                    self._own[rule] = np.zeros(self._capacity)
+                self._own[rule][rows] = rule.values(frame)
+                self._stamps[rule] += 1
+        return np.ones(frame.rows, np.int64)
+
+    def final(self, feasible: Mask) -> Scores:
+        """Normalise over the feasible rows; the answer is not to be changed, it may be given again.
+
+        Shapes: (N,) -> (N,).
+        """
+        stamps, last = [self._stamp(rule) for rule in self._rules], self._last
+        if last is not None and last[0] == stamps and np.array_equal(last[1], feasible):
+            return last[2]
+        scores = self._combined(feasible)
+        self._last = (stamps, feasible, scores) if None not in stamps else None
+        return scores
+
+    def by_rule(self, feasible: Mask) -> list[tuple[ScoreRow, Values]]:
+        """Give each rule's values on all rows after its normalising over the feasible ones; `answers` was asked before.
+
+        Shapes: (N,) each, NaN where a rule has no value.
+        """
+        values = ((rule, self._raw(rule, feasible)) for rule in self._rules)
+        return [
+            (rule, by_maximum(value, highest(value, feasible)) if rule.rule.takes_maximum else value)
+            for rule, value in values
+        ]
+
+    @property
+    def _capacity(self) -> int:
+        return self._context.cluster.nodes.columns.capacity
+
+    def _stamp(self, rule: ScoreRow) -> int | None:
+        """Give a number that grows whenever a value of the rule changes, None where they are not kept."""
+        index = self._independent.index.get(rule)
+        if index is None:
+            return self._stamps.get(rule)
+        self._independent.refresh()
+        return self._independent.stamps[index]
+
+    def _raw(self, rule: ScoreRow, feasible: Mask) -> Values:
+        """Give a rule's values on all rows before its own normalising. Shapes: (N,)."""
+        index, own = self._independent.index.get(rule), self._own.get(rule)
+        if index is not None:
+            self._independent.refresh()
+            kept: Values = self._independent.values[index, : feasible.size]
+            return kept
+        if own is not None:
+            return own[: feasible.size]
+        rows = slice(0, feasible.size)
+        return rule.values(RuleFrame(self._context, self._pod, rows, feasible))
+
+    def _combined(self, feasible: Mask) -> Scores:
+        total: Values | None = None
+        for rule in self._rules:
+            part = self._part(rule, feasible).values
+            total = part if total is None else total + part
+        weights = sum(rule.rule.weight for rule in self._rules)
+        if total is None or not weights:
+            return np.zeros(feasible.size, np.int64)
+        return np.floor(total / weights + 0.5).astype(np.int64)
+
+    def _part(self, rule: ScoreRow, feasible: Mask) -> ScorePart:
+        stamp, takes_maximum = self._stamp(rule), rule.rule.takes_maximum
+        values = self._raw(rule, feasible)
+        top = highest(values, feasible) if takes_maximum else 0.0
+        known = self._parts.get(rule)
+        if known is not None and stamp is not None and known.made_of == (stamp, top, feasible.size):
+            return known
+        part = ScorePart((stamp, top, feasible.size), rule.part(by_maximum(values, top) if takes_maximum else values))
+        self._parts[rule] = part
+        return part
+
+
+def highest(values: Values, feasible: Mask) -> float:
+    """Give the largest value of the feasible rows, minus infinity where none has one."""
+    chosen = values[feasible]
+    largest = float(np.fmax.reduce(chosen, initial=-np.inf))
+    return -np.inf if np.isnan(largest) else largest
+
+
+def by_maximum(values: Values, top: float) -> Values:
+    """Scale values to 100 for the largest. Shapes: (N,) -> (N,)."""
+    if top > 0:
+        scaled: Values = 100.0 * values / top
+        return scaled
+    return np.where(np.isnan(values), np.nan, np.float64(0))

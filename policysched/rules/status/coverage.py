@@ -1,0 +1,312 @@
+"""On how many nodes a policy's inputs are present, and warnings about what is on none.
+
+A label that no node has is most often a misspelt one, so the warning names the nearest that some node has. It never
+keeps a policy from compiling: the nodes may come later. Counts change with every node; they are told anew only where
+one leaves or reaches 0, where the trouble with a metric changes, or where the policy does. So what was told is kept,
+and a restart takes it over from the status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+import numpy as np
+
+from policysched.framework import Cluster, Mask
+from policysched.language.evaluation.scalar import STRICT
+from policysched.language.ir.graph import ANY_KEY, Input, Op
+from policysched.language.messages.diagnostics import Diagnostic, diagnose
+from policysched.language.messages.suggestions import did_you_mean, shown
+from policysched.model.objects import Node
+from policysched.model.policy import Policy
+from policysched.model.requests import allocatable
+from policysched.pausing import Pausing, finished
+from policysched.rules.compile.metrics import MetricInput
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.inputs.nodes import RESOURCE_NAMES, WELL_KNOWN_LABELS
+from policysched.rules.policy_set.store import StoredPolicy
+from policysched.rules.status.references import KEYED, Reference, references_by_text
+
+MOST_INPUTS = 100
+"""How many inputs of a policy a status tells."""
+MOST_COMPARED = 300
+_LOOKS_LIKE = str.maketrans("OolIS", "00115")
+"""Characters that are read as others: H1OO for H100."""
+_ALWAYS = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
+
+
+@dataclass(frozen=True, slots=True)
+class InputCoverage:
+    """On how many of all nodes an input is present."""
+
+    name: str
+    present: int
+    total: int
+    problem: str = ""
+    """What the source of a metric says is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a cluster has of what a policy reads."""
+
+    inputs: tuple[InputCoverage, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def gist(self) -> object:
+        """What is worth telling anew: which inputs are on no node, and the trouble with metrics."""
+        return {(one.name, one.present == 0, one.problem) for one in self.inputs}, self.warnings
+
+
+def coverage(policy: CompiledPolicy, cluster: Cluster) -> Coverage:
+    """Count a policy's inputs on a cluster.
+
+    Cost: O(nodes) for each input and for each place in a text that names one.
+    """
+    return finished(covering(policy, cluster))
+
+
+def covering(policy: CompiledPolicy, cluster: Cluster) -> Pausing[Coverage]:
+    """Count a policy's inputs on a cluster, pausing after each of them and after each text; returns the Coverage."""
+    counted: list[InputCoverage] = []
+    for item in policy.inputs:
+        if len(counted) < MOST_INPUTS and _may_be_absent(item):
+            counted.append(_count(item, cluster))
+            yield
+    return Coverage(tuple(counted), (yield from _absences(policy, cluster)))
+
+
+def absent(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
+    """Warn of inputs and values that no node has (W0705); a cluster without nodes says nothing of them."""
+    return finished(_absences(policy, cluster))
+
+
+def _absences(policy: CompiledPolicy, cluster: Cluster) -> Pausing[tuple[Diagnostic, ...]]:
+    if not cluster.nodes.count:
+        return ()
+    bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
+    found: dict[Diagnostic, None] = {}
+    keys: KeysOf = lru_cache(maxsize=None)(partial(_keys, cluster))
+    for in_text in references_by_text(policy.spec):
+        yield
+        for reference in in_text:
+            found.update(
+                dict.fromkeys(_warnings(reference, bound.get(reference.item.path, reference.item), cluster, keys))
+            )
+            yield
+    return tuple(found)
+
+
+def _warnings(reference: Reference, item: Input, cluster: Cluster, keys: KeysOf) -> Iterator[Diagnostic]:
+    present = _present(item, cluster).any()
+    if present and reference.values:
+        yield from _unknown_values(reference, item, cluster)
+    elif present and reference.converted:
+        yield from _no_numbers(reference, item, cluster)
+    elif not present and not reference.values and not reference.converted:
+        yield _absent(reference, item, keys)
+
+
+def _absent(reference: Reference, item: Input, keys: KeysOf) -> Diagnostic:
+    hint = _nearest(item.key, keys(item.path[0])) if item.key is not None else ""
+    return replace(diagnose("W0705", reference.text, reference.span, input=item.text, help=hint), field=reference.field)
+
+
+def _unknown_values(reference: Reference, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
+    """Warn of values that no node has: once where that is all of them, else of each that looks misspelt.
+
+    Of some values of a list the nodes may come later; one that looks like what the list has beside it was meant so.
+    """
+    known = _values(item, cluster)
+    if known is None:
+        return
+    unknown = [(value, span) for value, span in reference.values if value not in known]
+    if len(unknown) == len(reference.values):
+        hint = next(filter(None, (_nearest(value, known) for value, _ in unknown)), "")
+        unknown = [(hint, reference.span)]
+    else:
+        listed = {value for value, _ in reference.values}
+        unknown = [(_nearest(value, _others(value, known, listed)), span) for value, span in unknown]
+        unknown = [(hint, span) for hint, span in unknown if hint]
+    for hint, span in unknown:
+        found = diagnose("W0705", reference.text, span, "value", input=item.text, help=hint)
+        yield replace(found, field=reference.field)
+
+
+def _others(value: str, known: set[str], listed: set[str]) -> set[str]:
+    """Give the values that one may be a misspelling of: those that a list does not have, or that read the same."""
+    return {one for one in known if one not in listed or _folded(one) == _folded(value)}
+
+
+def _no_numbers(reference: Reference, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
+    """Warn of a value that is to be a number and is none; of several the first by node name."""
+    known = _values(item, cluster) or set()
+    wrong = {value for value in known if STRICT[Op.NUMBER](value) is None}
+    if not wrong:
+        return
+    texts = _TEXTS[item.path[0] if item.path[0] in _TEXTS else "labels"]
+    key = item.key if item.key is not None else WELL_KNOWN_LABELS.get(item.path[0], "")
+    having = [node for node in _nodes(cluster) if texts(node).get(key) in wrong]
+    node = min(having, key=lambda one: one.metadata.name, default=None)
+    if node is not None:
+        value = shown(texts(node)[key])
+        found = diagnose(
+            "W0705", reference.text, reference.span, "number", input=item.text, value=value, node=node.metadata.name
+        )
+        yield replace(found, field=reference.field)
+
+
+def _count(item: Input, cluster: Cluster) -> InputCoverage:
+    problem = cluster.metrics.problems.get(item.metric, "") if isinstance(item, MetricInput) else ""
+    return InputCoverage(item.text, int(np.count_nonzero(_present(item, cluster))), cluster.nodes.count, problem)
+
+
+def _may_be_absent(item: Input) -> bool:
+    if item.root == "metrics":
+        return True
+    if item.root != "node" or item.key == ANY_KEY:
+        return False
+    return item.path[0] in WELL_KNOWN_LABELS or (item.path[0] in KEYED and item.key is not None)
+
+
+def _present(item: Input, cluster: Cluster) -> Mask:
+    """Tell on which rows an input is there. Shapes: (N,)."""
+    rows = slice(0, cluster.nodes.size)
+    has: Mask = _CHECKS[item.path[0] if item.root == "node" else item.root](item, cluster)[rows]
+    found: Mask = has & cluster.nodes.present.data[rows]
+    return found
+
+
+def _everywhere(_: Input, cluster: Cluster) -> Mask:
+    present: Mask = cluster.nodes.present.data
+    return present
+
+
+def _has_label(item: Input, cluster: Cluster) -> Mask:
+    key = item.key if item.key is not None else WELL_KNOWN_LABELS[item.path[0]]
+    found: Mask = cluster.nodes.labels(key) >= 0
+    return found
+
+
+def _has_resource(item: Input, cluster: Cluster) -> Mask:
+    name = RESOURCE_NAMES.get(item.key or "", item.key or "")
+    if name in _ALWAYS:
+        return _everywhere(item, cluster)
+    found: Mask = cluster.nodes.allocatable(name) > 0
+    return found
+
+
+def _has_value(item: Input, cluster: Cluster) -> Mask:
+    if not isinstance(item, MetricInput):
+        return _everywhere(item, cluster)
+    values = cluster.metrics.gauge(item.metric, item.max_age).data
+    has: Mask = ~np.isnan(values)
+    return has
+
+
+_CHECKS: Mapping[str, Callable[[Input, Cluster], Mask]] = {
+    "name": _everywhere,
+    "labels": _has_label,
+    "annotations": lambda item, cluster: cluster.nodes.annotations(item.key or "") >= 0,
+    "metrics": _has_value,
+    **dict.fromkeys(("allocatable", "requested", "free"), _has_resource),
+    **dict.fromkeys(WELL_KNOWN_LABELS, _has_label),
+}
+
+
+_TEXTS: Mapping[str, Callable[[Node], Mapping[str, str]]] = {
+    "labels": lambda node: node.metadata.labels,
+    "annotations": lambda node: node.metadata.annotations,
+}
+
+
+NO_COVERAGE = Coverage()
+KeysOf = Callable[[str], frozenset[str]]
+"""Gives the keys that some node has of labels, annotations or resources: looked for once for all of a policy."""
+
+
+def _keys(cluster: Cluster, kind: str) -> frozenset[str]:
+    keys: Callable[[Node], Iterable[str]] = _TEXTS.get(kind, _resources)
+    return frozenset(key for node in _nodes(cluster) for key in keys(node))
+
+
+def _resources(node: Node) -> Iterable[str]:
+    return (name for name, _ in allocatable(node).scalars)
+
+
+def _values(item: Input, cluster: Cluster) -> set[str] | None:
+    """Give the values that nodes have of an input, None where it is not about texts."""
+    name, nodes = item.path[0], cluster.nodes
+    if name == "name":
+        codes = nodes.name.data
+    elif name == "annotations":
+        codes = nodes.annotations(item.key or "")
+    elif name == "labels" or name in WELL_KNOWN_LABELS:
+        codes = nodes.labels(item.key if item.key is not None else WELL_KNOWN_LABELS[name])
+    else:
+        return None
+    shown = np.unique(codes[nodes.present.data & (codes >= 0)])
+    return {cluster.strings.value(code) for code in shown.tolist()}
+
+
+def _nearest(name: str, known: AbstractSet[str]) -> str:
+    """Suggest what is near, or ends so behind a `/`; among very many only what begins or ends alike, which is fast."""
+    if len(known) > MOST_COMPARED:
+        alike = (one for one in known if one[:2] == name[:2] or one[-2:] == name[-2:])
+        known = set(sorted(alike)[:MOST_COMPARED])
+    same = sorted(one for one in known if _folded(one) == _folded(name))
+    same = same or sorted(one for one in known if one.endswith(f"/{name}"))
+    return f"did you mean `{same[0]}`?" if same else did_you_mean(name, known)
+
+
+def _folded(name: str) -> str:
+    return name.translate(_LOOKS_LIKE).casefold()
+
+
+def _nodes(cluster: Cluster) -> Iterable[Node]:
+    return (node for node in cluster.nodes.nodes if node is not None)
+
+
+class CoverageReports:
+    """CoverageReports by policy, as they were told."""
+
+    def __init__(self, cluster: Cluster, instance: str) -> None:
+        self._cluster = cluster
+        self._instance = instance
+        self._told: dict[str, Coverage] = {}
+
+    def of(self, name: str) -> Coverage:
+        """Give what is told of a policy."""
+        return self._told.get(name, NO_COVERAGE)
+
+    def take(self, entry: StoredPolicy) -> bool:
+        """Look at the cluster again; tell whether a status has to say something else now."""
+        return finished(self.taking(entry))
+
+    def taking(self, entry: StoredPolicy) -> Pausing[bool]:
+        """Do what `take` does, pausing now and then."""
+        name = entry.policy.name
+        if entry.active is None:
+            return self._told.pop(name, None) is not None
+        found = yield from covering(entry.active, self._cluster)
+        before = self._told.get(name)
+        if before is None:
+            before = Coverage(_written(entry.policy, self._instance), found.warnings)
+        if [one.name for one in before.inputs] == [one.name for one in found.inputs] and before.gist == found.gist:
+            self._told[name] = before
+            return False
+        self._told[name] = found
+        return True
+
+    def forget(self, name: str) -> None:
+        """Forget a policy that is gone."""
+        self._told.pop(name, None)
+
+
+def _written(policy: Policy, instance: str) -> tuple[InputCoverage, ...]:
+    own = (one.inputs for one in policy.status.instances if one.name == instance)
+    return tuple(InputCoverage(one.name, one.present, one.total, one.problem) for one in next(own, []))

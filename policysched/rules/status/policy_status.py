@@ -1,0 +1,169 @@
+"""What a policy's status says: which generation is in force, and what is wrong with the newest one.
+
+Each installation writes only its own entry under `instances`; all else follows from the object, so that several
+installations of one version write the same. Times move only where a condition's status does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from policysched.language.messages.diagnostics import Diagnostic
+from policysched.model.policy import Policy, PolicyCondition
+from policysched.rules.policy_set.store import StoredPolicy
+from policysched.rules.status.coverage import NO_COVERAGE, Coverage, InputCoverage
+from policysched.visible import visible
+
+MAX_DIAGNOSTICS = 50
+MOST_OF_OTHERS = 64 * 1024
+"""How long the entries of other installations may be that are written back. Units: bytes of JSON."""
+DEEPEST = 16
+"""How deep a status of ours is nested at most, its spec included."""
+_REASONS = {"E01": "SyntaxError", "E02": "NameError", "E03": "TypeError", "E04": "ScopeError", "E05": "RuleError"}
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+ABOUT_NODES = "W0705"
+"""The code of what is said of the cluster and not of the policy."""
+
+Status = dict[str, Any]
+
+
+def make_status(entry: StoredPolicy, instance: str, now: datetime, found: Coverage = NO_COVERAGE) -> Status:
+    """Make the whole status of a policy.
+
+    Args:
+        entry: The policy and what is in force.
+        instance: The installation that says so.
+        now: The time for conditions that change.
+        found: What the cluster has of what the policy reads.
+    """
+    policy, active, result = entry.policy, entry.active, entry.result
+    generation = policy.metadata.generation
+    warnings = found.warnings if active is not None and active is result.policy else ()
+    status: Status = {
+        "observedGeneration": generation,
+        "rules": 0 if active is None else len(active.filters) + len(active.scores),
+        "conditions": [
+            _condition(policy, "Compiled", *_compiled(entry, len(warnings)), now=now),
+            _condition(policy, "Active", *_active(entry), now=now),
+        ],
+        "diagnostics": [_diagnostic(one) for one in (*result.diagnostics, *warnings)[:MAX_DIAGNOSTICS]],
+        "cost": {"scalar": result.cost.scalar, "nodes": result.cost.nodes, "pods": result.cost.pods},
+        "instances": _instances(policy, instance, active.generation if active else 0, found.inputs),
+    }
+    if active is not None:
+        status["activeGeneration"] = active.generation
+        status["activeSpec"] = msgspec.to_builtins(active.spec)
+    return status
+
+
+def differs(policy: Policy, status: Status, *, about_nodes: bool = False) -> bool:
+    """Tell whether a status says anything that the object's does not say already.
+
+    Args:
+        policy: The object.
+        status: The status that it should have.
+        about_nodes: Whether warnings about nodes count too. Not as a rule: installations see the same nodes at
+            different times, and would write them back and forth.
+    """
+    written = msgspec.to_builtins(policy.status)
+    return _comparable(written, about_nodes) != _comparable(status, about_nodes)
+
+
+def _comparable(status: Status, about_nodes: bool) -> Status:
+    told: Status = _without_empty(status)
+    for condition in told.get("conditions", ()):
+        condition.pop("lastTransitionTime", None)
+        condition.pop("observedGeneration", None)
+        if not about_nodes and condition.get("type") == "Compiled":
+            # warnings about nodes are counted there
+            condition["message"] = condition.get("message", "").partition(",")[0]
+    said = [one for one in told.pop("diagnostics", ()) if about_nodes or one.get("code") != ABOUT_NODES]
+    return told | {"diagnostics": said}
+
+
+def _without_empty(value: Any, depth: int = DEEPEST) -> Any:
+    """Leave out what a struct leaves out, as deep as statuses go, so that absent and empty are the same."""
+    if not depth:
+        return value
+    if isinstance(value, dict):
+        items = {key: _without_empty(item, depth - 1) for key, item in value.items()}
+        return {key: item for key, item in items.items() if item not in (None, "", 0, [], {})}
+    return [_without_empty(item, depth - 1) for item in value] if isinstance(value, list) else value
+
+
+def _compiled(entry: StoredPolicy, about_nodes: int) -> tuple[bool, str, str]:
+    errors = entry.result.errors
+    warnings = len(entry.result.diagnostics) - errors + about_nodes
+    message = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
+    if not errors:
+        return True, "Compiled", message
+    first = next(one for one in entry.result.diagnostics if one.severity == "error")
+    return False, _REASONS.get(first.code[:3], "CostError"), message
+
+
+def _active(entry: StoredPolicy) -> tuple[bool, str, str]:
+    active = entry.active
+    if active is None and entry.waiting is not None:
+        return False, "TooCostly", "the policies in force leave no room for this one"
+    if active is None and entry.refused:
+        return False, "NotTrusted", entry.refused
+    if active is None:
+        return False, "NeverCompiled", "no generation of this policy has compiled"
+    if active.spec.mode == "Disabled":
+        return False, "Disabled", "mode is Disabled"
+    if entry.result.policy is None:
+        which = f"generation {active.generation}" if active.generation else "an earlier generation"
+        return True, "LastGoodGeneration", f"{which} stays in force"
+    return True, active.spec.mode, f"generation {active.generation} is in force"
+
+
+def _condition(policy: Policy, kind: str, holds: bool, reason: str, message: str, *, now: datetime) -> Status:
+    value = "True" if holds else "False"
+    return {
+        "type": kind,
+        "status": value,
+        "reason": reason,
+        "message": visible(message),
+        "observedGeneration": policy.metadata.generation,
+        "lastTransitionTime": _since(policy.status.conditions, kind, value) or now.strftime(_TIME),
+    }
+
+
+def _since(conditions: Iterable[PolicyCondition], kind: str, value: str) -> str | None:
+    return next((one.last_transition_time for one in conditions if one.type == kind and one.status == value), None)
+
+
+def _instances(policy: Policy, instance: str, generation: int, inputs: Iterable[InputCoverage]) -> list[Status]:
+    written = [one for one in policy.status.instances if one.name != instance]
+    others = msgspec.to_builtins(written) if len(msgspec.json.encode(written)) <= MOST_OF_OTHERS else []
+    own: Status = {"name": instance, "activeGeneration": generation, "inputs": [_input(one) for one in inputs]}
+    own = {key: value for key, value in own.items() if value != []}
+    return sorted([*others, own], key=lambda one: str(one["name"]))
+
+
+def _input(one: InputCoverage) -> Status:
+    said: Status = {"name": visible(one.name), "present": one.present, "total": one.total}
+    return said | {"problem": visible(one.problem)} if one.problem else said
+
+
+def _diagnostic(one: Diagnostic) -> Status:
+    said = {
+        "severity": one.severity,
+        "code": one.code,
+        "field": one.field,
+        "line": one.line,
+        "column": one.column,
+        "endColumn": one.end_column,
+        "message": visible(one.message),
+        "help": one.help and visible(one.help),
+    }
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
