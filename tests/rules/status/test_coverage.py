@@ -12,7 +12,7 @@ from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.status.coverage import MOST_COMPARED, CoverageReports, InputCoverage, absent, coverage
 from tests.build import cluster, node
 from tests.rules.build import Spec, compiled, filtering, policy, scoring
-from tests.rules.test_store import apply
+from tests.rules.policy_set.test_store import apply
 
 GPU = "nvidia.com/gpu"
 LOAD = {"name": "load", "query": "up"}
