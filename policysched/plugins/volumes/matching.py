@@ -82,7 +82,7 @@ def selector_of(claim: PersistentVolumeClaim) -> LabelMatcher | str:
 
 
 class Candidates:
-    """The free volumes that a claim may take, the smallest first; looked for as far as somebody asks.
+    """The free volumes of a claim's class that are large enough, the smallest first; looked for as somebody asks.
 
     Args:
         claim: The claim.
@@ -90,23 +90,39 @@ class Candidates:
         cluster: Where the volumes are.
     """
 
-    __slots__ = ("_found", "_more")
+    __slots__ = ("_claim", "_found", "_more", "_selector", "_suits")
 
     def __init__(self, claim: PersistentVolumeClaim, selector: LabelMatcher, cluster: Cluster) -> None:
+        self._claim, self._selector = claim, selector
         self._found: list[Candidate] = []
-        self._more: Iterator[Candidate] = (
-            (volume, affinity)
-            for volume, affinity in cluster.storage.pool.free(class_of(claim), requested(claim))
-            if _may_take(claim, volume) and _fits(claim, volume, selector)
-        )
+        self._more = cluster.storage.pool.free(class_of(claim), requested(claim))
+        self._suits: dict[str, bool] = {}
 
-    def without(self, names: Collection[str]) -> Iterator[Candidate]:
-        """Give the volumes but for some, which need not be asked about again."""
-        self._found = [one for one in self._found if one[0].metadata.name not in names]
-        yield from self._found
+    def usable(self, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[Candidate]:
+        """Give the volumes that the claim may take.
+
+        Args:
+            used_up: The names of those that need not be asked about again.
+            reached: What the node affinity of others says; it may grow meanwhile.
+        """
+        suits = self._suits.get
+        self._found = [
+            one for one in self._found if one[0].metadata.name not in used_up and suits(one[0].metadata.name, True)
+        ]
+        for one in self._found:
+            if one[1] not in reached and self._is_suited(one[0]):
+                yield one
         for one in self._more:
             self._found.append(one)
-            yield one
+            if one[1] not in reached and self._is_suited(one[0]):
+                yield one
+
+    def _is_suited(self, volume: PersistentVolume) -> bool:
+        suits = self._suits.get(volume.metadata.name)
+        if suits is None:
+            suits = _may_take(self._claim, volume) and _fits(self._claim, volume, self._selector)
+            self._suits[volume.metadata.name] = suits
+        return suits
 
 
 class Matcher:
@@ -118,12 +134,13 @@ class Matcher:
     Args:
         cluster: The rows.
         reach: What was found out about nodes that reach volumes.
+        several: Whether there are several claims, so that it counts what each takes.
     """
 
-    __slots__ = ("_candidates", "_cluster", "_reach", "_taken", "_used_up")
+    __slots__ = ("_candidates", "_cluster", "_reach", "_several", "_taken", "_used_up")
 
-    def __init__(self, cluster: Cluster, reach: Reach) -> None:
-        self._cluster, self._reach = cluster, reach
+    def __init__(self, cluster: Cluster, reach: Reach, *, several: bool) -> None:
+        self._cluster, self._reach, self._several = cluster, reach, several
         self._candidates: dict[str, Candidates] = {}
         self._taken: dict[str, Mask] = {}
         """The rows on which volumes are chosen, by their names."""
@@ -160,9 +177,7 @@ class Matcher:
     def _choose_free(self, made: Match, undecided: Mask, found: Candidates) -> None:
         """Choose the smallest volume that is free, on each of some rows; the mask is used up."""
         reached: set[bytes] = set()
-        for volume, affinity in found.without(self._used_up):
-            if affinity in reached:
-                continue
+        for volume, affinity in found.usable(self._used_up, reached):
             taken = self._taken.get(volume.metadata.name)
             rows = undecided if taken is None else undecided & ~taken
             undecided &= ~self._take(made, volume, rows, self._reach.holds(volume.spec.node_affinity, affinity))
@@ -174,14 +189,19 @@ class Matcher:
 
     def _take(self, made: Match, volume: PersistentVolume, rows: Mask, reached: Mask) -> Mask:
         """Choose a volume on those of some rows that reach it; give these."""
-        name, rows = volume.metadata.name, rows & reached
+        rows = rows & reached
         if np.count_nonzero(rows):
             made.take(volume, rows)
-            taken = self._taken.get(name)
-            self._taken[name] = rows if taken is None else taken | rows
-            if not np.count_nonzero(reached & ~self._taken[name]):
-                self._used_up.add(name)
+            if self._several:
+                self._note(volume.metadata.name, rows, reached)
         return rows
+
+    def _note(self, name: str, rows: Mask, reached: Mask) -> None:
+        """Take note of the rows on which a volume was chosen, and whether it is used up."""
+        taken = self._taken.get(name)
+        self._taken[name] = rows if taken is None else taken | rows
+        if not np.count_nonzero(reached & ~self._taken[name]):
+            self._used_up.add(name)
 
 
 def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

@@ -42,7 +42,7 @@ class Reach:
         row: The only one that is asked about; None for all.
     """
 
-    __slots__ = ("_cluster", "_everywhere", "_masks", "_row", "_rows", "_seen")
+    __slots__ = ("_cluster", "_masks", "_row", "_rows", "_seen", "everywhere")
 
     def __init__(self, cluster: Cluster, row: int | None = None) -> None:
         self._cluster = cluster
@@ -50,7 +50,8 @@ class Reach:
         self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
         self._seen = (-1, 0)
         self._rows: slice
-        self._everywhere: Mask
+        self.everywhere: Mask
+        """All rows."""
         self.refresh()
 
     def is_in(self, cluster: Cluster) -> bool:
@@ -64,7 +65,7 @@ class Reach:
             self._seen = now
             self._masks.clear()
             self._rows = slice(0, now[1]) if self._row is None else slice(self._row, self._row + 1)
-            self._everywhere = np.ones(self._rows.stop - self._rows.start, np.bool_)
+            self.everywhere = np.ones(self._rows.stop - self._rows.start, np.bool_)
 
     def holds(self, affinity: VolumeNodeAffinity | None, key: bytes = b"") -> Mask:
         """Tell on which rows a volume's node affinity holds.
@@ -74,7 +75,7 @@ class Reach:
             key: Its key, where that is known.
         """
         if affinity is None or affinity.required is None:
-            return self._everywhere
+            return self.everywhere
         key = key or affinity_key(affinity)
         mask = self._masks.get(key)
         if mask is None:
@@ -113,7 +114,7 @@ class Reach:
     def allowed(self, of_class: StorageClass) -> Mask:
         """Tell on which rows a class may provision: everywhere, or where one of its terms holds."""
         if not of_class.allowed_topologies:
-            return self._everywhere
+            return self.everywhere
         key = b"topologies" + _ENCODER.encode(of_class.allowed_topologies)
         mask = self._masks.get(key)
         if mask is None:
@@ -142,7 +143,7 @@ def largest_capacity(name: str, capacities: Iterable[CSIStorageCapacity], cluste
     Shapes: (N,).
     Units: bytes.
     """
-    largest, everywhere = np.full(cluster.nodes.size, MIN, np.int64), slice(0, cluster.nodes.size)
+    largest, rows_in_use = np.full(cluster.nodes.size, MIN, np.int64), slice(0, cluster.nodes.size)
     for one in capacities:
         limit = one.capacity if one.maximum_volume_size is None else one.maximum_volume_size
         if one.storage_class_name != name or limit is None or one.node_topology is None:
@@ -152,7 +153,7 @@ def largest_capacity(name: str, capacities: Iterable[CSIStorageCapacity], cluste
         except SelectorError:
             continue
         if selector.requirements is not None:
-            rows = _holds(NodeSelectorMatcher(terms=(NodeTerm(selector.requirements),)), cluster, everywhere)
+            rows = _holds(NodeSelectorMatcher(terms=(NodeTerm(selector.requirements),)), cluster, rows_in_use)
             np.maximum(largest, value(limit), out=largest, where=rows)
     return largest
 

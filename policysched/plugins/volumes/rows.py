@@ -47,7 +47,7 @@ class VolumeRows:
         self.matches: list[Match] = []
         self.provisions: list[tuple[PersistentVolumeClaim, Mask]] = []
         """Claims with the rows where a volume would be made for them."""
-        self._everywhere: Mask = np.ones(cluster.nodes.size, np.bool_)
+        self._everywhere = reach.everywhere
         self._allowed_of: dict[str, Mask] = {}
         self._largest: dict[str, NDArray[np.int64]] = {}
         self._check_bound(claims)
@@ -102,7 +102,7 @@ class VolumeRows:
     ) -> list[tuple[PersistentVolumeClaim, Mask]] | None:
         """Match claims with volumes that exist; give those left over with their rows, None where that failed."""
         unmatched = []
-        matcher = Matcher(self._cluster, self._reach)
+        matcher = Matcher(self._cluster, self._reach, several=len(claims) > 1)
         for claim in claims:
             one = matcher.match(claim)
             if isinstance(one, str):
