@@ -61,7 +61,7 @@ class FileSource:
     async def run(self, sink: MetricSink) -> None:
         """Look at the file again and again until cancelled."""
         while True:
-            changed = self._read()
+            changed = await self._read()
             due = self._clock.monotonic() - self._told_at >= self._interval
             if changed or due or self._followed.is_set():
                 self._followed.clear()
@@ -71,25 +71,25 @@ class FileSource:
                 async with asyncio.timeout(self._poll):
                     await self._followed.wait()
 
-    def _read(self) -> bool:
-        """Look at the file; tell whether there is news."""
+    async def _read(self) -> bool:
+        """Look at the file, in a thread of its own because files may be slow and large; tell whether there is news."""
         before = self._data, self._problem
         try:
-            data = read_bytes(self._path)
+            data = await asyncio.to_thread(read_bytes, self._path)
         except UsageError as error:
             self._data, self._problem = None, str(error)
         else:
-            self._take(data)
+            await self._take(data)
         self._troubles.tell("metrics file", self._problem)
         return (self._data, self._problem) != before
 
-    def _take(self, data: bytes) -> None:
+    async def _take(self, data: bytes) -> None:
         """Take what the file says now; where that is not of the right shape, the old numbers remain and age."""
         if data == self._data:
             return
         self._data = data
         try:
-            self._table, self._problem = decode_table(data, self._path), ""
+            self._table, self._problem = await asyncio.to_thread(decode_table, data, self._path), ""
         except UsageError as error:
             self._problem = str(error)
 

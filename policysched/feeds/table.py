@@ -20,6 +20,8 @@ from policysched.model.metrics import MetricAnswer, MetricKey, Sample
 
 Table: TypeAlias = Mapping[str, Mapping[str, float]]
 """Numbers by metric and node."""
+LARGEST: Final = 32 << 20
+"""The largest file that is read. Units: bytes."""
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOTHING: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _SHAPE: Final = "write NAME: {NODE: NUMBER, …}"
@@ -40,7 +42,13 @@ def read_table(text: str, file: str) -> Table:
         raise UsageError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from error
     if root is None:
         return {}
-    return {metric: dict(_numbers(nodes, metric, file)) for metric, nodes in _entries(root, "the file", file)}
+    table: dict[str, Mapping[str, float]] = {}
+    known: dict[int, Mapping[str, float]] = {}
+    for metric, nodes in _entries(root, "the file", file):
+        if id(nodes) not in known:  # an alias stands for the same node, and shares its numbers
+            known[id(nodes)] = dict(_numbers(nodes, metric, file))
+        table[metric] = known[id(nodes)]
+    return table
 
 
 def load_table(path: Path) -> Table:
@@ -56,12 +64,16 @@ def read_bytes(path: Path) -> bytes:
     """Read a file.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: it cannot be read, or is too large.
     """
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
+    if len(data) > LARGEST:
+        raise UsageError(f"{path} is larger than {LARGEST >> 20} MiB")
+    return data
 
 
 def decode_table(data: bytes, path: Path) -> Table:

@@ -66,7 +66,11 @@ def is_older(version: str, than: str) -> bool:
 
     Source: KEP-5504: versions of one resource can be compared as integers.
     """
-    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
+    if not (version.isdecimal() and than.isdecimal()):
+        return False
+    # Not as numbers: Python refuses to read those of thousands of digits.
+    ours, theirs = version.lstrip("0"), than.lstrip("0")
+    return (len(ours), ours) < (len(theirs), theirs)
 
 
 async def _read(transport: Transport, path: str, kind: str, limit: int) -> Listed:

@@ -96,6 +96,17 @@ def test_a_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path, data: bytes
         load_table(path)
 
 
+def test_metrics_that_are_one_by_an_alias_share_their_numbers() -> None:
+    read = read_table("a: &a {n: 1, m: 2}\nb: *a\nc: {n: 1, m: 2}\n", "f")
+    assert read["a"] == read["b"] == read["c"] == {"n": 1.0, "m": 2.0}
+    assert read["a"] is read["b"]
+
+
+def test_a_file_without_an_end_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="/dev/zero is larger than 32 MiB"):
+        load_table(Path("/dev/zero"))
+
+
 def test_a_caller_gives_the_same_shape() -> None:
     given: Any = {"load": {"n1": 1, "n2": 0.5, "n3": None, "n4": math.nan}, "none": {}}
     table = as_table(given)

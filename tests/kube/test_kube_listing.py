@@ -64,7 +64,16 @@ async def test_list_may_have_null_for_no_items(kube: Kube) -> None:
 
 @pytest.mark.parametrize(
     ("version", "than", "older"),
-    [("9", "10", True), ("10", "9", False), ("9", "9", False), ("a", "9", False), ("9", "", False)],
+    [
+        ("9", "10", True),
+        ("10", "9", False),
+        ("9", "9", False),
+        ("09", "9", False),
+        ("a", "9", False),
+        ("9", "", False),
+        ("9", "9" * 5000, True),
+        ("9" * 5000, "9", False),
+    ],
 )
 def test_versions_are_compared_as_numbers(version: str, than: str, older: bool) -> None:
     assert is_older(version, than) is older
