@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.feed import NO_METRICS, MetricFeed, MetricOptions, make_source
+from policysched.app.garbage import short_looks
 from policysched.app.handlers import (
     MalformedPods,
     PolicyHandler,
@@ -110,6 +111,10 @@ class Process:
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""
         self.events.start()
+        with short_looks():
+            await self._work()
+
+    async def _work(self) -> None:
         try:
             await self._find_server()
             async with asyncio.TaskGroup() as tasks:

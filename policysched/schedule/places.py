@@ -109,11 +109,15 @@ class Places:
         elif queued.place is Place.BACKOFF:
             self._push_backoff(queued)
 
-    def end_backoffs(self, now: float) -> None:
-        """Make the pods ready whose backoff is over."""
+    def end_backoffs(self, now: float, most: int) -> bool:
+        """Make pods ready whose backoff is over, so many at most; tell whether these were all."""
         for heap in (self._backing_off, self._failed):
             while (head := heap.head()) is not None and not self.backoff.holds(head[1], now):
+                if most <= 0:
+                    return False
                 self.enter_active(head[1], "BackoffComplete")
+                most -= 1
+        return True
 
     @property
     def poppable(self) -> bool:

@@ -12,8 +12,9 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go, KEP-5142.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, Resource, Watching
 from policysched.model.objects import Pod
@@ -21,7 +22,7 @@ from policysched.pausing import Pausing, finished
 from policysched.schedule.alarms import Alarms
 from policysched.schedule.asking import Asking
 from policysched.schedule.backoff import WINDOW, Backoff
-from policysched.schedule.hints import NO_INTERESTS, Interests, Matching, Verdict, judge, label
+from policysched.schedule.hints import NO_INTERESTS, Interests, Verdict, judge, label
 from policysched.schedule.inflight import Flight, InFlight, Occurrence
 from policysched.schedule.places import Counts, Places
 from policysched.schedule.queued import NO_PLUGINS, Place, QueuedPod
@@ -30,6 +31,9 @@ from policysched.state.pods import pod_id
 
 PORTION = 100
 """How many pods are moved before others get their turn."""
+MOST_MOVES = 16
+"""How many moves may be under way; of more the first one is ended at once."""
+_ENDED = object()
 SWEEP = 30.0
 """How often pods that have waited too long are looked for. Units: seconds."""
 
@@ -54,6 +58,8 @@ class Queue:
         self._in_flight = InFlight()
         self._alarms = Alarms(clock, cluster)
         self._asking = Asking(clock)
+        self._moves: deque[Pausing[None]] = deque()
+        """What is still to be done with pods that wait, where there are many: a portion for each pod that is popped."""
         now = clock.monotonic()
         self._next_window, self._next_sweep = math.floor(now) + WINDOW, now + SWEEP
 
@@ -101,6 +107,8 @@ class Queue:
         """Take the next pod to be tried, or None; one of `reject`, `fail` and `done` must follow."""
         if self._clock.monotonic() >= min(self._next_window, self._next_sweep, self._alarms.due):
             self.flush()
+        if self._moves and next(self._moves[0], _ENDED) is _ENDED:
+            self._moves.popleft()
         queued = self._places.take_first()
         if queued is not None:
             queued.place = Place.IN_FLIGHT
@@ -157,23 +165,21 @@ class Queue:
     def flush(self) -> None:
         """Make pods ready whose backoff is over, and try those again that time helps or that have waited too long."""
         now = self._clock.monotonic()
-        self._next_window = math.floor(now) + WINDOW
-        self._places.end_backoffs(now)
+        if self._places.end_backoffs(now, PORTION):
+            self._next_window = math.floor(now) + WINDOW
         if self._alarms.ring():
             self.move(Change(Resource.TIME, Action.UPDATE_OTHER))
-            for queued in self._places.waiting:
-                self._alarms.set(queued.pod, self._watching(queued))
+            self._in_portions(list(self._places.waiting), self._set_alarms)
         if now < self._next_sweep:
             return
         self._next_sweep = now + SWEEP
-        for queued in self._places.waiting:
-            if not queued.gated_by and now - queued.queued_at > self._max_unschedulable:
-                queued.flushed = True
-                self._places.requeue(queued, Verdict.BACKOFF, "UnschedulableTimeout")
+        waiting = (queued for queued in self._places.waiting if not queued.gated_by)
+        late = [queued for queued in waiting if now - queued.queued_at > self._max_unschedulable]
+        self._in_portions(late, self._try_again)
 
     def next_wake(self) -> float | None:
         """Give the monotonic time at which a pod may become poppable by the passing of time, or None."""
-        if self._places.poppable:
+        if self._places.poppable or self._moves:
             return self._clock.monotonic()
         waiting = self._places.waiting
         sweep = min(self._next_sweep, self._alarms.due) if len(waiting) > waiting.gated else math.inf
@@ -181,20 +187,22 @@ class Queue:
         return None if earliest == math.inf else earliest
 
     def move(self, change: Change) -> int:
-        """Requeue the pods that a change may help, and keep it for those in flight; count the former."""
+        """Requeue the pods that a change may help, and keep it for those in flight; count the former.
+
+        Of many pods the first are judged now, and the others while pods are popped.
+        """
         if change.nothing:
             return 0
-        concerned: dict[str, tuple[QueuedPod, Matching]] = {}
+        concerned: dict[str, QueuedPod] = {}
         interesting = False
         for profile, interests in self.profiles.items():
             matching = interests.matching(change)
             interesting = interesting or bool(matching)
             for plugin in matching:
-                held = self._places.waiting.held_by(profile, plugin)
-                concerned.update((queued.identity, (queued, matching)) for queued in held)
+                concerned.update(self._places.waiting.held_by(profile, plugin))
         if interesting:
             self._in_flight.record(Occurrence(change))
-        return self._judge_all(change, concerned.values()) if concerned else 0
+        return self._in_portions(list(concerned.values()), partial(self._judge_all, change))
 
     def move_rejected_by(self, plugins: frozenset[str]) -> int:
         """Requeue the pods that these plugins had rejected, because the plugins changed; count them."""
@@ -204,10 +212,10 @@ class Queue:
         """Do what `move_rejected_by` does, pausing now and then: pods that are elsewhere by then stay there."""
         self._in_flight.record(Occurrence(plugins=plugins))
         concerned = {
-            queued.identity: queued
+            identity: queued
             for profile in self.profiles
             for plugin in plugins
-            for queued in self._places.waiting.held_by(profile, plugin)
+            for identity, queued in self._places.waiting.held_by(profile, plugin).items()
         }
         moved = 0
         for number, queued in enumerate(concerned.values(), 1):
@@ -261,13 +269,42 @@ class Queue:
 
     def _reconsider(self, queued: QueuedPod, change: Change) -> None:
         if not change.nothing:
-            self._judge_all(change, [(queued, self._interests(queued).matching(change))])
+            self._judge_all(change, [queued])
 
-    def _judge_all(self, change: Change, concerned: Iterable[tuple[QueuedPod, Matching]]) -> int:
+    def _in_portions(self, pods: Sequence[QueuedPod], act: Callable[[Sequence[QueuedPod]], int]) -> int:
+        """Do something with pods that wait: now with the first of them, and with the others while pods are popped."""
+        if len(pods) > PORTION:
+            self._moves.append(self._acting(pods, act, self._clock.monotonic()))
+            while len(self._moves) > MOST_MOVES:
+                finished(self._moves.popleft())
+        return act(pods[:PORTION]) if pods else 0
+
+    @staticmethod
+    def _acting(pods: Sequence[QueuedPod], act: Callable[[Sequence[QueuedPod]], int], since: float) -> Pausing[None]:
+        """Do it with the others, but for those that were tried meanwhile."""
+        for start in range(PORTION, len(pods), PORTION):
+            some = pods[start : start + PORTION]
+            act([queued for queued in some if queued.place is Place.WAITING and queued.queued_at <= since])
+            yield
+
+    def _try_again(self, pods: Sequence[QueuedPod]) -> int:
+        """Requeue pods that have waited too long."""
+        for queued in pods:
+            queued.flushed = True
+            self._places.requeue(queued, Verdict.BACKOFF, "UnschedulableTimeout")
+        return len(pods)
+
+    def _set_alarms(self, pods: Sequence[QueuedPod]) -> int:
+        for queued in pods:
+            self._alarms.set(queued.pod, self._watching(queued))
+        return len(pods)
+
+    def _judge_all(self, change: Change, concerned: Iterable[QueuedPod]) -> int:
         """Requeue the pods that a change may help, by their matching hints; count them."""
         moved, event = 0, label(change)
         self._asking.start(change)
-        for queued, matching in concerned:
+        for queued in concerned:
+            matching = self._interests(queued).matching(change)
             asks = self._asking.permits(queued)
             verdict = judge(queued, change, matching, self._cluster, asks=asks)
             if verdict is not Verdict.STAY:

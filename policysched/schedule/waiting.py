@@ -8,7 +8,7 @@ Source: pkg/scheduler/backend/queue/unschedulable_pods.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from policysched.schedule.queued import QueuedPod
 
@@ -46,9 +46,9 @@ class WaitingPods:
             if not pods:
                 del self._by_plugin[profile, plugin]
 
-    def held_by(self, profile: str, plugin: str) -> list[QueuedPod]:
-        """List the pods that wait for a word of this plugin."""
-        return list(self._by_plugin.get((profile, plugin), {}).values())
+    def held_by(self, profile: str, plugin: str) -> Mapping[str, QueuedPod]:
+        """Give the pods that wait for a word of this plugin, by identity."""
+        return self._by_plugin.get((profile, plugin), {})
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(list(self._pods.values()))

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from policysched.app.profiles import default_profile
+from policysched.framework import Action, Change, Resource
 from policysched.language import load_grammar
 from policysched.pausing import finished
-from policysched.schedule.queue import PORTION
+from policysched.schedule.places import Counts
+from policysched.schedule.queue import MOST_MOVES, PORTION, Queue
 from policysched.schedule.reload import TURN, Reloader
 from policysched.schedule.scheduler import Scheduler
 from tests.build import node, pod
@@ -120,3 +122,99 @@ def test_pods_that_a_policy_rejected_are_moved_in_portions() -> None:
     finished(moving)
     assert queue.counts().unschedulable == 0
     assert queue.get(gone) is None
+
+
+def rejected(count: int, clock: StandingClock | None = None, rejector: str = "NodeResourcesFit") -> Queue:
+    """A queue in which so many pods wait for a word of one plugin."""
+    scheduler, _ = stand(clock or StandingClock())
+    queue = scheduler.queue
+    for number in range(count):
+        queue.add(pod(f"p{number}", scheduler_name="me", requests={"cpu": "1"}))
+    for _ in range(count):
+        queued = queue.pop()
+        assert queued is not None
+        queue.reject(queued, frozenset({rejector}))
+    assert queue.counts().unschedulable == count
+    return queue
+
+
+def room(name: str = "big") -> Change:
+    return Change(Resource.NODE, Action.ADD, new=node(name, allocatable={"cpu": "900", "pods": "900"}))
+
+
+def popped(queue: Queue) -> list[str]:
+    found = []
+    while (queued := queue.pop()) is not None:
+        found.append(queued.identity)
+        queue.done(queued)
+    return found
+
+
+def test_pods_that_a_change_helps_are_moved_in_portions() -> None:
+    count = 10 * PORTION
+    queue = rejected(count)
+    assert queue.move(room()) == PORTION
+    assert queue.counts().unschedulable == count - PORTION
+    assert queue.next_wake() is not None
+    # what happens to pods meanwhile stays
+    gone, other = f"default.p{count - 1}", f"default.p{count - 2}"
+    assert queue.delete(gone)
+    queue.activate([other])
+    first = queue.pop()
+    assert first is not None
+    assert queue.counts().unschedulable == count - 2 * PORTION - 2
+    queue.done(first)
+    assert sorted([first.identity, *popped(queue)]) == sorted(f"default.p{number}" for number in range(count - 1))
+    assert queue.counts() == Counts(0, 0, 0, 0)
+    assert queue.next_wake() is None
+
+
+def test_a_pod_that_was_tried_again_meanwhile_is_not_moved_by_an_earlier_change() -> None:
+    clock = StandingClock()
+    queue = rejected(3 * PORTION, clock)
+    last = f"default.p{3 * PORTION - 1}"
+    queue.move(room())
+    queue.activate([last])
+    clock.at += 0.001
+    tried = queue.pop()
+    while tried is not None and tried.identity != last:
+        queue.done(tried)
+        tried = queue.pop()
+    assert tried is not None
+    queue.reject(tried, frozenset({"NodeName"}))
+    popped(queue)
+    assert queue.counts().unschedulable == 1
+
+
+def test_moves_that_pile_up_are_ended_and_none_is_forgotten() -> None:
+    queue = rejected(4 * PORTION)
+    for number in range(3 * MOST_MOVES):
+        queue.move(room(f"n{number}"))
+    assert len(queue._moves) <= MOST_MOVES
+    assert len(popped(queue)) == 4 * PORTION
+
+
+def test_pods_that_waited_too_long_are_tried_again_in_portions() -> None:
+    clock = StandingClock()
+    queue = rejected(10 * PORTION, clock, "NodeName")
+    clock.at += 1000.0
+    assert queue.pop() is not None
+    assert queue.counts().unschedulable == 8 * PORTION
+    popped(queue)
+    assert queue.counts().unschedulable == 0
+
+
+def test_pods_whose_backoff_is_over_become_ready_in_portions() -> None:
+    clock = StandingClock()
+    queue = rejected(10 * PORTION, clock)
+    queue.move(room())
+    for _ in range(10):
+        queue._in_portions([], len)
+        first = queue.pop()
+        assert first is not None
+        queue.fail(first)
+    clock.at += 1000.0
+    ready = queue.counts().active
+    queue.flush()
+    assert queue.counts().active <= ready + PORTION
+    assert len(popped(queue)) == 10 * PORTION

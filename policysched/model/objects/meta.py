@@ -21,8 +21,11 @@ Amount = str | Int64 | float
 ResourceList = dict[str, Amount]
 
 
-class Struct(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, frozen=True):
-    """The base of every object of the API: camelCase keys, absent fields have their default, immutable."""
+class Struct(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, frozen=True, gc=False):
+    """The base of every object of the API: camelCase keys, absent fields have their default, immutable.
+
+    None holds itself, so no look for garbage need see them.
+    """
 
 
 class OwnerReference(Struct, frozen=True):

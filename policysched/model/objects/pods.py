@@ -126,7 +126,7 @@ class PodStatus(Struct, frozen=True):
     allocated_resources: ResourceList = {}
 
 
-class Pod(Struct, frozen=True, weakref=True):
+class Pod(Struct, frozen=True, weakref=True, gc=True):
     """A pod."""
 
     metadata: Metadata = Metadata()
