@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-FEW: Final = (700, 10, 2)
+FEW: Final = (700, 4, 2)
 """After how many new objects the youngest are looked at, after how many such looks the next older ones, and so on."""
 MEASURED_EVERY: Final = 16
 GROWTH: Final = 1.5

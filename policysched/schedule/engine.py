@@ -41,12 +41,13 @@ class Engine:
         self.cluster = cluster
         self.profile = profile
         self._rng = rng
-        self._evaluations: LRUCache[Hashable, Evaluation] = LRUCache(CACHE_BYTES, getsizeof=attrgetter("nbytes"))
+        self._evaluations = _no_evaluations()
 
-    def use(self, profile: Profile) -> None:
-        """Go on with another set of plugins; what was prepared for the old ones is dropped."""
+    def use(self, profile: Profile) -> LRUCache[Hashable, Evaluation]:
+        """Go on with another set of plugins; returns what was prepared for the old ones: much to free."""
         self.profile = profile
-        self._evaluations.clear()
+        before, self._evaluations = self._evaluations, _no_evaluations()
+        return before
 
     def key(self, pod: Pod) -> Hashable:
         """Give the pod's class at this moment."""
@@ -127,6 +128,10 @@ class Engine:
         name = pod.status.nominated_node_name
         row = self.cluster.nodes.row_of.get(name) if name else None
         return row if row is not None and evaluation.admits(row) else None
+
+
+def _no_evaluations() -> LRUCache[Hashable, Evaluation]:
+    return LRUCache(CACHE_BYTES, getsizeof=attrgetter("nbytes"))
 
 
 def _length(key: Hashable) -> int:

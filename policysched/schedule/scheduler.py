@@ -70,12 +70,16 @@ class Scheduler:
         return finished(self.using_policies(policies, changed))
 
     def using_policies(self, policies: PolicySet, changed: frozenset[str]) -> Pausing[int]:
-        """Do what `use_policies` does: swap at once, then move pods, pausing now and then."""
+        """Do what `use_policies` does: swap at once, then move pods and free what was known, pausing now and then."""
         active = {name: policies.join(profile) for name, profile in self._profiles.items()}
-        for name, profile in active.items():
-            self._engines[name].use(profile)
+        old = [self._engines[name].use(profile) for name, profile in active.items()]
         self.queue.profiles = _interests(active)
-        return (yield from self.queue.moving_rejected_by(changed))
+        moved = yield from self.queue.moving_rejected_by(changed)
+        for evaluations in old:
+            while evaluations:
+                evaluations.popitem()
+                yield
+        return moved
 
     def set_node(self, node: Node) -> None:
         """Take a node as it is now."""

@@ -61,7 +61,6 @@ class PolicyPlugin:
         missing: Interner[Lack] = Interner()
         self.filter_rows = tuple(FilterRow(place, rule, missing) for place, rule in enumerate(policy.filters))
         self.score_rows = tuple(ScoreRow(rule) for rule in policy.scores)
-        self._group = PolicyGroup((self,), (self,))
         self._contexts: Contexts = WeakKeyDictionary() if contexts is None else contexts
         self._reads_namespaces = policy.namespaces is not None or any(
             item.path[0] == "namespace_labels" for item in policy.inputs
@@ -74,6 +73,9 @@ class PolicyPlugin:
         self._depends_on_images = any(
             item.path[0] == "image_bytes" for program in policy.conditions for item in program.inputs
         )
+        # Not itself: who holds itself is only freed when garbage is looked for.
+        alone = copy(self)
+        self._group = PolicyGroup((alone,), (alone,))
 
     def joined(self, group: PolicyGroup) -> PolicyPlugin:
         """Give this policy as one of a group; what it remembers is the same."""
@@ -216,20 +218,22 @@ class PolicyGroup:
         """Give the results on a cluster."""
         found = self._results.get(context)
         if found is None:
-            found = self._results[context] = GroupResults(self, context)
+            found = self._results[context] = GroupResults(self.filters, self.scores, context)
         return found
 
 
 class GroupResults:
     """The results of a group's policies on one cluster, with the matrices of the pod that was asked about last."""
 
-    def __init__(self, group: PolicyGroup, context: EvaluationContext) -> None:
-        self._group = group
+    def __init__(
+        self, filters: Sequence[PolicyPlugin], scores: Sequence[PolicyPlugin], context: EvaluationContext
+    ) -> None:
+        self._filtering, self._scoring = filters, scores
         self._context = context
         self.independent = PodIndependentResults(
             context,
-            (row for plugin in group.filters for row in plugin.filter_rows),
-            (row for plugin in group.scores for row in plugin.score_rows),
+            (row for plugin in filters for row in plugin.filter_rows),
+            (row for plugin in scores for row in plugin.score_rows),
         )
         self._filters: FilterMatrix | None = None
         self._scores: ScoreMatrix | None = None
@@ -238,7 +242,7 @@ class GroupResults:
         """Give what a policy says of nodes at Filter, None where it has nothing to say about the pod."""
         context, inputs = self._context, self._context.inputs(pod)
         if self._filters is None or self._filters.pod is not inputs:
-            speaking = {plugin.name: plugin.filters_for(pod, context) for plugin in self._group.filters}
+            speaking = {plugin.name: plugin.filters_for(pod, context) for plugin in self._filtering}
             self._filters = FilterMatrix(self.independent, inputs, speaking)
         return self._filters.slice_of(name)
 
@@ -246,7 +250,7 @@ class GroupResults:
         """Give what a policy that does not normalise says of nodes at Score, None where it has nothing to say."""
         context, inputs = self._context, self._context.inputs(pod)
         if self._scores is None or self._scores.pod is not inputs:
-            plugins = (plugin for plugin in self._group.scores if not plugin.normalizes)
+            plugins = (plugin for plugin in self._scoring if not plugin.normalizes)
             speaking = {plugin.name: plugin.scores_for(pod, context) for plugin in plugins}
             self._scores = ScoreMatrix(self.independent, inputs, speaking)
         return self._scores.slice_of(name)

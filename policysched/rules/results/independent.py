@@ -9,6 +9,7 @@ Shapes: F filter rules, S score rules, C the capacity of the columns.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
@@ -40,7 +41,8 @@ class RefreshGroup:
         self._roots = [rule.root for _, rule in rules]
         self.rules = rules
         self.batch = Batch(self._roots)
-        self._results = results
+        # The results hold it: who holds itself is only freed when garbage is looked for.
+        self._results = weakref.ref(results)
         self._context = results.context
         self._reads_namespaces = any(reads_namespaces(root) for root in self._roots)
         self.stamp = 0
@@ -48,7 +50,8 @@ class RefreshGroup:
 
     def refresh(self) -> None:
         """Bring the results up to date."""
-        self._results.refresh()
+        if (results := self._results()) is not None:
+            results.refresh()
 
     def moved(self, since: int) -> Rows:
         """Give the rows that dependencies affected after a stamp; those too of which that can no longer be told."""
