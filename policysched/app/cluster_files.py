@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
@@ -37,6 +38,8 @@ from policysched.model.objects import Node, Pod
 _TYPES: Final[dict[str, type[Any]]] = {"Node": Node, "Pod": Pod}
 _SHAPES: Final = {kind: msgspec.json.Decoder[Any](shape) for kind, shape in _TYPES.items()}
 _ENCODER: Final = msgspec.json.Encoder()
+_BETWEEN: Final = re.compile(rb"[\s,]*")
+"""What stands between the items of a list."""
 
 
 class _List(msgspec.Struct, rename="camel", frozen=True):
@@ -122,11 +125,13 @@ def _listed(data: bytes, file: str) -> list[Document] | None:
 
 
 def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, data: bytes, file: str) -> Iterator[Document]:
-    begin, end = data.index(items[0]), 0
+    begin = end = data.index(items[0])
     for item in items:
-        # Items follow each other, so that the next equal text is the item itself.
-        start = data.index(item, end)
+        start = _BETWEEN.match(data, end).end()  # type: ignore[union-attr]  # it matches nothing, too
         end = start + len(memoryview(item))
+        if data[start:end] != bytes(item):
+            # The text of the first stands before it as well.
+            raise ValueError
         yield Document(_object(item, implied), _source(data, file, start, end))
     json.loads(data[:begin] + data[end:], object_pairs_hook=without_repeats)
 

@@ -101,6 +101,7 @@ def test_what_nobody_reads_is_left_out(tmp_path: Path) -> None:
         json.dumps({**HEAD, "items": [{**POD, "spec": {"containers": None}}]}),
         json.dumps({**HEAD, "items": [{"kind": "ConfigMap", "metadata": {"name": "c"}}]}),
         "\ufeff" + json.dumps(NODE),
+        json.dumps({"metadata": {"x": NODE}, **HEAD, "items": [NODE, POD, NODE]}),
         "kind: Node\nmetadata: {name: n}\n",
     ],
 )
