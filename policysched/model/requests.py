@@ -139,14 +139,15 @@ def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quant
     that its container names: in the others it is one that counted already.
     """
     statuses = _statuses(pod) if use_status else {}
+    counts = not _resize_is_infeasible(pod)
     total: Amounts = {}
     for container in pod.spec.containers:
-        _add(total, _container(pod, container, statuses, missing))
+        _add(total, _container(container, statuses, missing, resize_counts=counts))
     beside: Amounts = {}
     peak: Amounts = {}
     for container in pod.spec.init_containers:
         restarts = container.restart_policy == "Always"
-        own = _container(pod, container, statuses if restarts else {}, missing)
+        own = _container(container, statuses if restarts else {}, missing, resize_counts=counts)
         if restarts:
             _add(total, own)
             _add(beside, own)
@@ -169,12 +170,16 @@ def parsed(resources: ResourceList) -> Amounts:
 
 
 def _container(
-    pod: Pod, container: Container, statuses: dict[str, ContainerStatus], missing: Mapping[str, Quantity]
+    container: Container,
+    statuses: dict[str, ContainerStatus],
+    missing: Mapping[str, Quantity],
+    *,
+    resize_counts: bool,
 ) -> Amounts:
     amounts = parsed(container.resources.requests)
     status = statuses.get(container.name)
     if status is not None and status.resources is not None:
-        amounts = _effective(pod, amounts, status.resources, status.allocated_resources)
+        amounts = _effective(amounts, status.resources, status.allocated_resources, resize_counts=resize_counts)
     for name, amount in missing.items():
         amounts.setdefault(name, amount)
     return amounts
@@ -185,16 +190,19 @@ def _pod_level_amounts(pod: Pod, *, use_status: bool) -> Amounts:
     wanted = {name: amount for name, amount in parsed(resources.requests).items() if is_pod_level_resource(name)}
     if not use_status or pod.status.resources is None:
         return wanted
-    effective = _effective(pod, wanted, pod.status.resources, pod.status.allocated_resources)
+    status, counts = pod.status, not _resize_is_infeasible(pod)
+    effective = _effective(wanted, pod.status.resources, status.allocated_resources, resize_counts=counts)
     return {name: effective.get(name, ZERO) for name in wanted}
 
 
-def _effective(pod: Pod, wanted: Amounts, actual: ResourceRequirements, allocated: ResourceList) -> Amounts:
+def _effective(
+    wanted: Amounts, actual: ResourceRequirements, allocated: ResourceList, *, resize_counts: bool
+) -> Amounts:
     """Take the largest amount that may be in use while a resize is under way.
 
     A resize that the node can never grant does not count.
     """
-    amounts = {} if _resize_is_infeasible(pod) else dict(wanted)
+    amounts = dict(wanted) if resize_counts else {}
     _raise_to(amounts, parsed(actual.requests))
     _raise_to(amounts, parsed(allocated))
     return amounts
