@@ -1,4 +1,4 @@
-"""Work that pauses: a generator, so that its caller can do something else meanwhile; it returns the outcome."""
+"""Work in slices: a generator that yields so that its caller can do something else, and returns the outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Pausing: TypeAlias = Generator[None, None, T]
 
 
 def finished(work: Pausing[T]) -> T:
-    """Do work in one go and return its outcome."""
+    """Run work to its end and return its outcome."""
     while True:
         try:
             next(work)

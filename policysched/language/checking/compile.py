@@ -245,7 +245,7 @@ def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnos
 
 
 def _checked(line: _Line) -> _Line:
-    """Give a line with the graphs of its parts, where these are what they have to be."""
+    """Fill in the graphs of a line's parts, where these are what they have to be."""
     checker, case = line.checker, line.case
     if not isinstance(case.guard, Keyword):
         line.guard = checker.condition(case.guard)

@@ -111,7 +111,7 @@ def _units(node: Typed, shape: Shape) -> int:
 
 
 def _counted(roots: Iterable[Typed]) -> Iterator[tuple[Typed, Shape]]:
-    """Give each part of graphs once, and over what its operation runs."""
+    """Yield each part of graphs once, with what its operation runs over."""
     seen: set[tuple[Typed, int]] = set()
     waiting = [(root, _ROWS) for root in roots]
     while waiting:

@@ -40,7 +40,7 @@ def evaluate_columns(root: Typed, frame: Frame) -> Any:
 
 @per_graph
 def _plan(root: Typed) -> tuple[Fill, Steps]:
-    """Find how a graph is evaluated, and its steps but for the root: what a graph keeps never holds it."""
+    """Return how a graph is evaluated, and its steps but for the root: what a graph keeps never holds it."""
     plan = _steps(root)
     return _fill_of(plan), plan[:-1]
 
@@ -58,7 +58,7 @@ class Batch:
         return len(self._steps)
 
     def evaluate(self, frame: Frame) -> None:
-        """Have a frame remember the values of the graphs; `evaluate_columns` gives each then."""
+        """Evaluate the graphs and remember their values in the frame; `evaluate_columns` returns each then."""
         if self._steps:
             self._fill(frame, self._steps)
 
@@ -149,7 +149,7 @@ def missing_inputs(program: Program, frame: Frame, among: Mask) -> Iterator[tupl
 
 
 def why_missing(root: Typed, frame: Frame) -> Any:
-    """Tell apart why a graph's value is missing, as far as its arguments tell.
+    """Return numbers that differ with the reason for which a value is missing, as far as its arguments tell.
 
     Returns:
         Numbers by row, or one for all: 0 where the value is there, else one that differs with the reason, but for

@@ -39,7 +39,7 @@ class Depends(enum.IntEnum):
 
 
 def depends(node: Typed) -> Depends:
-    """Say what a tally (`node.pods.*`) reads."""
+    """Return what a tally (`node.pods.*`) reads."""
     [inner] = node.inner
     roots = {item.root for item in inner.inputs}
     if not inner.local or not roots <= {"peer", "pod"} or any(item.path[0] == "age" for item in inner.inputs):

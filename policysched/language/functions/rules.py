@@ -51,14 +51,14 @@ class Checker(abc.ABC):
         """Return the graphs of operands that should have one unit: the literals take that of the others."""
 
     def report(self, code: str, span: Span, variant: str = "", **values: object) -> Typed | None:
-        """Note a mistake; the result is None, which stands for the graph of a wrong part."""
+        """Record a mistake; the result is None, which stands for the graph of a wrong part."""
         explained = any(part.start < span.start < part.end for part in self._parts)
         if len(self.diagnostics) < MAX_DIAGNOSTICS and not explained:
             self.diagnostics.append(diagnose(code, self.text, span, variant, **values))
         return None
 
     def explain(self, span: Span) -> None:
-        """Take a part of the text as explained by the next mistake: nothing that starts inside is reported after it."""
+        """Mark a part of the text as explained by the last mistake: nothing that starts inside is reported after it."""
         self._parts.append(span)
 
     def source(self, expr: Expr) -> str:

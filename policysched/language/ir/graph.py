@@ -185,7 +185,7 @@ _ABSENT: Final[Any] = object()
 
 
 def per_graph(look: Callable[[Typed], T]) -> Callable[[Typed], T]:
-    """Have a function look into each graph once: what it found goes when the graph does."""
+    """Cache a function's result on each graph: it goes when the graph does."""
 
     def found(root: Typed) -> T:
         answer: T = root.answers.get(look, _ABSENT)

@@ -167,7 +167,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """Give a tree and all trees under it, in the order of the text."""
+    """Yield a tree and all trees under it, in the order of the text."""
     waiting = [expr]
     while waiting:
         one = waiting.pop()

@@ -87,7 +87,7 @@ def diagnose(code: str, text: str, span: Span, variant: str = "", **values: obje
 
 
 def render(diagnostic: Diagnostic, text: str, title: str) -> str:
-    """Show a diagnostic under its line of the text, with carets.
+    """Return a diagnostic under its line of the text, with carets.
 
     Characters that nobody sees or that turn others round are written out; carets count what is shown.
     """

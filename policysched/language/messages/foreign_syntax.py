@@ -131,7 +131,7 @@ def snake(name: str) -> str:
 
 
 def method(name: str, receiver: str, given: str, known: Collection[str]) -> str:
-    """Say what to write in place of a method of a value.
+    """Return what to write in place of a method of a value.
 
     Args:
         name: What it is called.
@@ -153,7 +153,7 @@ def method(name: str, receiver: str, given: str, known: Collection[str]) -> str:
 
 
 def call(names: Names, known: Collection[str], given: str = "...") -> str:
-    """Say what may have been meant by a call of something that is no function.
+    """Return what may have been meant by a call of something that is no function.
 
     Args:
         names: What is called.
@@ -174,7 +174,7 @@ def call(names: Names, known: Collection[str], given: str = "...") -> str:
 
 
 def name(first: str, known: Collection[str], metrics: Collection[str], roots: Names) -> str:
-    """Say what may have been meant by a path that begins with no name.
+    """Return what may have been meant by a path that begins with no name.
 
     Args:
         first: What it begins with.
@@ -207,7 +207,7 @@ def presence(names: Names, key: str) -> str:
 
 
 def field(path: Names, size: int, tail: str = "") -> str:
-    """Say what may have been meant by a path whose first `size` names are no field.
+    """Return what may have been meant by a path whose first `size` names are no field.
 
     Args:
         path: The names.
@@ -236,7 +236,7 @@ def field(path: Names, size: int, tail: str = "") -> str:
 
 
 def group(names: Names) -> str:
-    """Say what to write in place of a name that only stands in front of others."""
+    """Return what to write in place of a name that only stands in front of others."""
     if names == ("node", "pods"):
         return "how many there are is `node.requested.pods`; write node.pods.count(...), .any(...) or .sum(...)"
     called = [(*names, one) for one in GROUPS[names]]

@@ -41,7 +41,7 @@ _LABELS = frozenset({"labels", "annotations", "namespace_labels"})
 
 
 def difference(left: Typed, right: Typed, text: str = "") -> str:
-    """Say how two values come to have one type; `text` is how they are written."""
+    """Return how two values come to have one type; `text` is how they are written."""
     kinds = {left.type.kind, right.type.kind}
     if Kind.VERSION in kinds:
         return next((said for kind, said in _VERSIONS.items() if kind in kinds), "")
@@ -58,14 +58,14 @@ def difference(left: Typed, right: Typed, text: str = "") -> str:
 
 
 def _string(node: Typed, other: Typed) -> str:
-    """Say how a string comes to be compared with a number or a condition."""
+    """Return how a string comes to be compared with a number or a condition."""
     if other.type.kind is Kind.BOOL:
         return f'{_plural(node)} are strings: write `"{str(other.data).lower()}"`' if other.op == Op.CONSTANT else ""
     return "numbers are written without quotes" if node.op == Op.CONSTANT else to_number(node)
 
 
 def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
-    """Say how a value becomes a condition.
+    """Return how a value becomes a condition.
 
     Args:
         node: The value.
@@ -83,7 +83,7 @@ def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
 
 
 def member_of(operator: str, before: Expr | None, expr: Expr, source: Callable[[Expr], str]) -> str:
-    """Say what `x == "a" or "b"` was meant as."""
+    """Return what `x == "a" or "b"` was meant as."""
     if operator != "or" or not isinstance(before, Comparison) or before.operator != "==":
         return ""
     items = (before.right, expr)
@@ -94,7 +94,7 @@ def member_of(operator: str, before: Expr | None, expr: Expr, source: Callable[[
 
 
 def instead_of_comparing(operator: str, left: str, right: str) -> str:
-    """Say what to write in place of a comparison of two conditions, given as they are written."""
+    """Return what to write in place of a comparison of two conditions, given as they are written."""
     for one, other in ((left, right), (right, left)):
         if other in {"true", "false"} and one and operator in {"==", "!="}:
             return f"write `{one}`" if (other == "true") is (operator == "==") else f"write `not {one}`"
@@ -102,14 +102,14 @@ def instead_of_comparing(operator: str, left: str, right: str) -> str:
 
 
 def items(left: Type, right: Type) -> str:
-    """Say how the items of a list come to have one type."""
+    """Return how the items of a list come to have one type."""
     if Kind.STRING in {left.kind, right.kind}:
         return "quote all items or none"
     return "write all items in one unit"
 
 
 def constant(phase: str, value: str, expr: Expr) -> str:
-    """Say what comes of a condition that is the same for every node and pod, and why it may be."""
+    """Return what comes of a condition that is the same for every node and pod, and why it may be."""
     quoted = next((text for text in map(_quoted_name, walk(expr)) if text), "")
     if quoted:
         return f"write `{quoted}` without quotes"
@@ -135,7 +135,7 @@ def _plural(node: Typed) -> str:
 
 
 def to_number(node: Typed) -> str:
-    """Say how a value becomes a number."""
+    """Return how a value becomes a number."""
     if node.op == Op.WEEKDAY:
         return 'days are texts: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
     if node.type.kind is Kind.STRING and (plural := _plural(node)) != "these":
@@ -144,26 +144,26 @@ def to_number(node: Typed) -> str:
 
 
 def addition(operator: str, node: Typed) -> str:
-    """Say what adds up what is no number."""
+    """Return what adds up what is no number."""
     return "write concat(...) to join strings" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)
 
 
 def default(left: Typed, right: Typed) -> str:
-    """Say how a default fits its value."""
+    """Return how a default fits its value."""
     if right.type.kind is Kind.BOOL:
         return "`??` binds tighter than comparisons: write `(x < 1) ?? true`"
     return difference(left, right)
 
 
 def member(left: Typed, right: Typed) -> str:
-    """Say how a value fits the items of a list."""
+    """Return how a value fits the items of a list."""
     if left.type.kind is Kind.QUANTITY and right.type.unit is None:
         return "write the items without quotes" if right.op == Op.CONSTANT else ""
     return to_number(left) if left.type.kind is Kind.STRING else ""
 
 
 def score(node: Typed) -> str:
-    """Say how a value becomes a score."""
+    """Return how a value becomes a score."""
     if node.type.kind is Kind.QUANTITY:
         return "write scale(x, lo, hi) or divide by a unit"
     return to_number(node)

@@ -36,7 +36,7 @@ def _nearest(name: str, known: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _pairs(name: str) -> frozenset[str]:
-    """Give the pairs of letters that stand together in the first letters of a name, and how it begins and ends."""
+    """Return the pairs of letters that stand together in the first letters of a name, and how it begins and ends."""
     name = name[:_LONGEST]
     return frozenset((name[:1], name[-1:], *map("".join, itertools.pairwise(name))))
 

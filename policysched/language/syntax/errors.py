@@ -81,7 +81,7 @@ def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: C
 
 
 def _instead(tokens: Sequence[Token], index: int) -> str:
-    """Say what those should write who are used to another language."""
+    """Return what those should write who are used to another language."""
     token = tokens[index]
     if token.type == "BY" or (index and tokens[index - 1].type == "BY"):
         return "write `by` behind the brackets with a path behind it, as in sum(x) by node.zone"
@@ -96,7 +96,7 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
 
 
 def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> str:
-    """Say where the arrow of a case goes that has none."""
+    """Return where the arrow of a case goes that has none."""
     if not _ARROWS & set(accepted) or tokens[index].type not in NUMERIC or index + 1 < len(tokens):
         return ""
     guard = " ".join(text[: span_of(tokens[index]).start].split())
@@ -104,7 +104,7 @@ def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[
 
 
 def _in_list(tokens: Sequence[Token], index: int) -> str:
-    """Say how a list is written, where one was meant."""
+    """Return how a list is written, where one was meant."""
     kind, before = tokens[index].type, [one.type for one in tokens[:index]]
     if kind == "COMMA" and before[-2:-1] == ["IN"] and tokens[index - 1].type in VALUES:
         return f"write `in [{_items(tokens[index - 1 :])}]`"
@@ -132,7 +132,7 @@ def _items(tokens: Sequence[Token]) -> str:
 
 
 def _number(before: Token, token: Token, behind: Sequence[Token]) -> str:
-    """Say how a number is written, where one was meant."""
+    """Return how a number is written, where one was meant."""
     joined = behind and behind[0].type == "NUMBER" and _touch(token, behind[0])
     if token.type == "DOT" and joined:
         return f"write `0.{behind[0]}`"

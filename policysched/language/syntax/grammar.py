@@ -95,7 +95,7 @@ def _shipped(name: str) -> str:
 
 
 def expectation(accepted: Collection[str]) -> str:
-    """Say which terminals could have come, those of one kind by their kind."""
+    """Return which terminals could have come, those of one kind by their kind."""
     names: dict[str, None] = {}
     rest = set(accepted)
     if "LPAR" in rest and "STRING" in rest:

@@ -25,7 +25,7 @@ _NO_FIELDS: Final = "values have no fields"
 
 
 def behind_value(text: str, tokens: Sequence[Token], index: int) -> str:
-    """Say what to write in place of the name behind a dot that stands behind a value."""
+    """Return what to write in place of the name behind a dot that stands behind a value."""
     found = _MEMBER.match(text, span_of(tokens[index]).start) if tokens[index].type == "DOT" and index else None
     if found is None:
         return ""
@@ -43,7 +43,7 @@ def behind_value(text: str, tokens: Sequence[Token], index: int) -> str:
 
 
 def wrong_field(path: Names) -> str:
-    """Say what was meant by a path that begins with names of which there is no field; nothing where there is one."""
+    """Return what was meant by a path that begins with names of which there is no field; nothing where there is one."""
     for size in range(2, len(path) + 1):
         if path[:1] in GROUPS and not any(path[:size] in known for known in (FIELDS, GROUPS, TALLIED)):
             return foreign_syntax.field(path, size) if path[: size - 1] not in FIELDS else ""
