@@ -16,7 +16,7 @@ from policysched.language.checking.policies import (
     reserved_names,
 )
 from policysched.language.evaluation.scalar import UNKNOWN, ScalarFrame, interpret, weigh
-from policysched.language.ir.graph import AGGREGATES, PLACED, TALLIES, TIME, Input, Op, Program, Typed
+from policysched.language.ir.graph import AGGREGATES, PLACED, POD_AGGREGATES, TIME, Input, Op, Program, Typed
 from policysched.language.ir.names import FIELDS, Environment
 from policysched.language.ir.tree import Span
 from policysched.language.ir.types import Gap, Kind, Shape, Type, Unit
@@ -35,7 +35,7 @@ __all__ = [
     "AGGREGATES",
     "FIELDS",
     "PLACED",
-    "TALLIES",
+    "POD_AGGREGATES",
     "TIME",
     "UNKNOWN",
     "Compiled",

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from policysched.language import FIELDS, Gap, Input, Kind, Shape, Type, Typed, Unit
+from policysched.language.evaluation.aggregates import aggregate_over, pod_aggregate_over
 from policysched.language.evaluation.frames import FrameStrings
-from policysched.language.evaluation.reductions import aggregate_over, tally_over
 
 METRIC = Type(Kind.QUANTITY, Unit.NUMBER, Shape.NODES, Gap.INPUT)
 DEFAULTS = {Kind.STRING: "", Kind.QUANTITY: 0.0, Kind.BOOL: False}
@@ -107,11 +107,11 @@ class TableFrame:
         value = self.whole.aggregate(node)
         return value[np.array(self.picked, np.intp)] if isinstance(value, np.ndarray) else value
 
-    def tally(self, node: Typed) -> Any:
+    def pod_aggregate(self, node: Typed) -> Any:
         if self.whole is not None:
-            return self.whole.tally(node)[np.array(self.picked, np.intp)]
+            return self.whole.pod_aggregate(node)[np.array(self.picked, np.intp)]
         places = np.array([peer["row"] for peer in self.peers], np.int32)
-        return tally_over(node, PeersFrame(self), places, self.rows)
+        return pod_aggregate_over(node, PeersFrame(self), places, self.rows)
 
     def at(self, row: int) -> RowFrame:
         return RowFrame(self, row)
@@ -149,7 +149,7 @@ class PeersFrame:
         value = self.around.aggregate(node)
         return self._of_their_nodes(value) if isinstance(value, np.ndarray) else value
 
-    def tally(self, node: Typed) -> Any:
+    def pod_aggregate(self, node: Typed) -> Any:
         raise AssertionError(f"{node} of a placed pod")
 
     def _of_their_nodes(self, column: Any) -> Any:

@@ -48,7 +48,7 @@ def tallies_of(root: Typed) -> list[Typed]:
         if node not in found:
             found[node] = node.op.startswith("node.pods.")
             waiting += [*node.args, *node.inner]
-    return [node for node, is_tally in found.items() if is_tally]
+    return [node for node, is_wanted in found.items() if is_wanted]
 
 
 def shuffled(frame: TableFrame, order: list[int]) -> TableFrame:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysched.language import Program, format_text, parse, weigh
+from policysched.language.evaluation.aggregates import Depends, depends
 from policysched.language.evaluation.columns import missing_input, missing_inputs
-from policysched.language.evaluation.reductions import Depends, depends
 from tests.language.frames import RowFrame, TableFrame
 from tests.language.programs import compile_cases
 from tests.laws.evaluating import SCORE, all_rows, compiled, is_missing, one_row, shuffled, tallies_of
@@ -115,7 +115,7 @@ def test_a_tally_is_the_sum_of_what_each_pod_weighs(text: str, frame: TableFrame
         for place, peer in enumerate(frame.peers):
             if peer["row"] >= 0:
                 weights[peer["row"]] += weigh(node, RowFrame(frame, peer["row"], place))
-        assert np.allclose(frame.tally(node), weights)
+        assert np.allclose(frame.pod_aggregate(node), weights)
 
 
 @FEW

@@ -75,7 +75,7 @@ class ExpressionChecker(Checker):
     def _warn_of_cores(self, operands: Sequence[Expr], nodes: Sequence[Typed | None]) -> None:
         """Report numbers beside cores of nodes and pods that no machine has: thousandths were meant."""
         beside = [one for one, expr in zip(nodes, operands, strict=True) if one and not isinstance(expr, Literal)]
-        if not beside or any(one.type.unit is not Unit.CPU or one.nesting or one.tallies for one in beside):
+        if not beside or any(one.type.unit is not Unit.CPU or one.nesting or one.over_pods for one in beside):
             return
         for expr in operands:
             if isinstance(expr, Literal) and expr.kind is LiteralKind.NUMBER and float(expr.text) >= MANY_CORES:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from policysched.language.ir.graph import AGGREGATES, MAX_TEXT, TALLIES, Op, Typed
+from policysched.language.ir.graph import AGGREGATES, MAX_TEXT, POD_AGGREGATES, Op, Typed
 from policysched.language.ir.types import Shape
 
 MAX_NODE_OPERATIONS: Final = 256
@@ -46,7 +46,7 @@ _LOOKED_THROUGH: Final = 64
 _SHORT: Final = 256
 # Where a graph is evaluated: on the rows that are asked about, on all nodes, on the placed pods.
 _ROWS, _ALL, _PODS = range(3)
-_PLACES: Final[Mapping[str, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.fromkeys(TALLIES, _PODS)}
+_PLACES: Final[Mapping[str, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.fromkeys(POD_AGGREGATES, _PODS)}
 
 
 def operations(node: Typed) -> int:

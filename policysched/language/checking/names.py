@@ -12,7 +12,7 @@ from typing import Final
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.rules import Checker, number_of_arguments
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, Input, Op, Typed, make
-from policysched.language.ir.names import FIELDS, GROUPS, RESOURCE_NAMES, ROOTS, TALLIED, InputField, Names
+from policysched.language.ir.names import FIELDS, GROUPS, POD_FUNCTIONS, RESOURCE_NAMES, ROOTS, InputField, Names
 from policysched.language.ir.tree import Call, Path, Span
 from policysched.language.ir.types import Gap, Kind, Shape, Type, Unit
 from policysched.language.messages import foreign_syntax
@@ -67,7 +67,7 @@ def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
         return checker.report("E0405", path.span, name=name)
     if node.normalizes and (phase not in {"score", "let"} or checker.reducing):
         return checker.report("E0506", path.span, "inner" if phase in {"score", "let"} else "")
-    if node.tallies and checker.peers:
+    if node.over_pods and checker.peers:
         return checker.report("E0402", path.span, "let", name=name)
     return node
 
@@ -108,13 +108,13 @@ def _metric(checker: Checker, path: Path) -> Typed | None:
 def _field(checker: Checker, path: Path) -> InputField | None:
     names = path.names
     for size in range(2, len(names) + 1):
-        if names[:size] not in FIELDS and names[:size] not in GROUPS and names[:size] not in TALLIED:
+        if names[:size] not in FIELDS and names[:size] not in GROUPS and names[:size] not in POD_FUNCTIONS:
             tail = _tail(checker, path, names[: size - 1])
             _no_such(checker, path, size, foreign_syntax.field(names, size, tail), tail)
             return None
     found = FIELDS.get(names)
-    if found is None and names in TALLIED:
-        checker.report("E0202", path.span, "tally", path=path.dotted)
+    if found is None and names in POD_FUNCTIONS:
+        checker.report("E0202", path.span, "of pods", path=path.dotted)
     elif found is None:
         checker.report("E0202", path.span, "group", path=path.dotted, instead=foreign_syntax.group(names))
     return found

@@ -3,8 +3,8 @@
 Nothing here knows where columns come from. Strings travel as codes of an interner, so that comparing a label with a
 constant is one comparison of integers. What is asked of other rows than those at hand (an aggregate over all nodes, a
 count of a node's pods) is one value of the frame like a column is: its owner knows when it changed and keeps it till
-then. To compute it he makes a frame of those other rows and gives it to `reductions.aggregate_over` or
-`reductions.tally_over`; programs never go there by themselves.
+then. To compute it he makes a frame of those other rows and gives it to `aggregates.aggregate_over` or
+`aggregates.pod_aggregate_over`; programs never go there by themselves.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class Frame(Protocol):
         Missing: NaN.
         """
 
-    def tally(self, node: Typed) -> Floats:
-        """Return a count or sum over the placed pods of each row: `tally_over(node, frame, rows, size)` of its rows.
+    def pod_aggregate(self, node: Typed) -> Floats:
+        """Return a count or sum over the placed pods of each row: what `pod_aggregate_over` gives for its rows.
 
         `node.pods.any(c)` is not asked for: the graph has it as `node.pods.count(c) > 0`.
 

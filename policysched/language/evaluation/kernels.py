@@ -22,7 +22,7 @@ from policysched.language.evaluation.frames import Codes, Floats, Frame, FrameSt
 from policysched.language.evaluation.string_tables import TESTS, Lookup, Members, PairLookup, Tables, tables_of
 from policysched.language.functions.strings import compare
 from policysched.language.functions.times import DAYS, in_span, local_time, minutes
-from policysched.language.ir.graph import AGGREGATES, INPUT_BITS, LIMIT_BITS, TALLIES, Input, Op, Typed
+from policysched.language.ir.graph import AGGREGATES, INPUT_BITS, LIMIT_BITS, POD_AGGREGATES, Input, Op, Typed
 from policysched.language.ir.names import RESOURCE_NAMES
 from policysched.language.ir.types import Kind, Shape
 
@@ -326,8 +326,8 @@ def _aggregate(run: Run, node: Typed) -> Number:
     return run.frame.aggregate(node)
 
 
-def _tally(run: Run, node: Typed) -> Floats:
-    return run.frame.tally(node)
+def _pod_aggregate(run: Run, node: Typed) -> Floats:
+    return run.frame.pod_aggregate(node)
 
 
 VALUES: Final[Mapping[str, Kernel]] = {
@@ -353,5 +353,5 @@ VALUES: Final[Mapping[str, Kernel]] = {
     Op.HOUR: _hour,
     Op.WEEKDAY: _weekday,
     **dict.fromkeys(AGGREGATES, _aggregate),
-    **dict.fromkeys(TALLIES, _tally),
+    **dict.fromkeys(POD_AGGREGATES, _pod_aggregate),
 }

@@ -20,7 +20,7 @@ from policysched.language.ir.graph import (
     AGGREGATES,
     MAX_PARTS,
     MAX_TEXT,
-    TALLIES,
+    POD_AGGREGATES,
     Constant,
     Input,
     Op,
@@ -81,11 +81,11 @@ def interpret(program: Program, frame: ScalarFrame) -> Scalar | Unknown:
 
 
 def weigh(node: Typed, peer: ScalarFrame) -> float:
-    """Return what one placed pod adds to a tally (`node.pods.*`); a pod without a value adds 0.
+    """Return what one placed pod adds to an aggregate over pods; a pod without a value adds 0.
 
     Args:
-        node: A node of a program's graph whose operation is one of `TALLIES`.
-        peer: The placed pod; of its node it is asked only what the tally reads.
+        node: A node of a program's graph whose operation is one of `POD_AGGREGATES`.
+        peer: The placed pod; of its node it is asked only what the aggregate reads.
     """
     value = evaluate(node.inner[0], peer)
     return float(value) if isinstance(value, bool | float) else 0.0
@@ -144,7 +144,7 @@ def _strict(node: Typed) -> Any:
     return operation
 
 
-_OVER_ROWS: Final = AGGREGATES | TALLIES | {Op.NORMALIZE}
+_OVER_ROWS: Final = AGGREGATES | POD_AGGREGATES | {Op.NORMALIZE}
 _ORDERINGS: Final = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
 _LARGEST: Final = float(2**1000)
 _LARGEST_METRIC: Final = float(2**64)
@@ -179,7 +179,7 @@ def _read(node: Typed, args: list[Scalar], frame: ScalarFrame) -> Scalar:
 def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept) -> Scalar:
     if node.op == Op.NORMALIZE:
         return _normalize(node, args[0], frame, kept)
-    if node.op in TALLIES:
+    if node.op in POD_AGGREGATES:
         return _reduced(node, frame.pods, kept)
     if None in args:
         return None

@@ -68,7 +68,7 @@ def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
         node = waiting.pop()
         if not any(map(_is_time, node.inputs)):
             continue
-        if node.inputs == (TIME,) and node.local and not node.tallies:
+        if node.inputs == (TIME,) and node.local and not node.over_pods:
             yield _next_change(node, now)
         elif node.data in _AGES:
             yield now + AGAIN

@@ -69,7 +69,7 @@ def _result(op: Op, values: Type, key: Typed | None) -> Type:
 
 
 def _count_pods(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    if not _may_tally(checker, call.function):
+    if not _may_read_pods(checker, call.function):
         return None
     with checker.over(pods=True):
         condition = checker.condition(call.arguments[0])
@@ -84,7 +84,7 @@ def _any_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 def _sum_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     """Check `node.pods.sum(x, c)`: a value that is missing where the condition is not true is left out."""
-    if not _may_tally(checker, call.function):
+    if not _may_read_pods(checker, call.function):
         return None
     with checker.over(pods=True):
         value = checker.quantity(call.arguments[0], checker.check(call.arguments[0], unit))
@@ -95,7 +95,7 @@ def _sum_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     return make(Op.SUM_PODS, (), _over_nodes(value.type).filled(), inner=(node,))
 
 
-def _may_tally(checker: Checker, function: Path) -> bool:
+def _may_read_pods(checker: Checker, function: Path) -> bool:
     if checker.environment.phase == "pod":
         checker.report("E0405", function.span, name=function.dotted)
     elif checker.peers:

@@ -99,7 +99,7 @@ class Op(enum.StrEnum):
     MAX_NODES = "max"
 
 
-TALLIES: Final = frozenset({Op.COUNT_PODS, Op.SUM_PODS})
+POD_AGGREGATES: Final = frozenset({Op.COUNT_PODS, Op.SUM_PODS})
 AGGREGATES: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES})
 
 
@@ -127,7 +127,7 @@ class Input:
 ANY_KEY: Final = "*"
 # What clock, hour and weekday read. No frame is asked for it by this name: it is `now`.
 TIME: Final = Input("clock", ("now",))
-# What every tally reads, whatever it asks of the pods: that they are there. No frame is asked for it either.
+# What every aggregate over pods reads, whatever it asks of them: that they are there. No frame is asked for it either.
 PLACED: Final = Input("node", ("pods",))
 Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] | None
 
@@ -139,12 +139,12 @@ class Typed:
         op: What it does.
         args: What it does it to. The one argument of an aggregate, if it has one, is the column of its domains.
         inner: What is evaluated on other rows than the node itself: on all nodes for an aggregate, on the placed pods
-            for a tally (`node.pods.*`). Evaluations of the node do not go there.
+            for one over pods (`node.pods.*`). Evaluations of the node do not go there.
         data: The constant or the input of a leaf; what `clock`, `hour` and `weekday` were given.
         type: What comes out.
         inputs: What it reads, in the order of the text, without repeats; those of `inner` too.
         local: Whether a row's value depends on that row (and the pods on it) alone.
-        tallies: Whether a tally is in it, at any depth.
+        over_pods: Whether an aggregate over pods is in it, at any depth.
         normalizes: Whether `normalize` is in it; it never is in what is evaluated on other rows.
         nesting: How many aggregates stand in each other.
         length: How long a string can be.
@@ -154,7 +154,7 @@ class Typed:
     """
 
     __slots__ = ("__weakref__", "answers", "args", "data", "high", "inner", "inputs", "length", "local", "low",
-                 "nesting", "normalizes", "op", "tallies", "type")  # fmt: skip
+                 "nesting", "normalizes", "op", "over_pods", "type")  # fmt: skip
 
     def __init__(
         self, op: str, args: tuple[Typed, ...], inner: tuple[Typed, ...], data: Constant | Input, result: Type
@@ -167,7 +167,7 @@ class Typed:
         self.inputs = _inputs(op, (*inner, *args), data)
         parts = (*args, *inner)
         self.normalizes: bool = op == Op.NORMALIZE or any(part.normalizes for part in parts)
-        self.tallies: bool = op in TALLIES or any(part.tallies for part in parts)
+        self.over_pods: bool = op in POD_AGGREGATES or any(part.over_pods for part in parts)
         self.nesting: int = (op in AGGREGATES) + max((part.nesting for part in parts), default=0)
         self.local: bool = not self.normalizes and not self.nesting
         self.high, self.low = _magnitude(op, parts, data)
@@ -241,7 +241,7 @@ def _signed(data: Constant | Input) -> object:
 
 _OWN_INPUTS: Final[Mapping[str, tuple[Input, ...]]] = {
     **dict.fromkeys((Op.CLOCK, Op.HOUR, Op.WEEKDAY), (TIME,)),
-    **dict.fromkeys(TALLIES, (PLACED,)),
+    **dict.fromkeys(POD_AGGREGATES, (PLACED,)),
 }
 
 

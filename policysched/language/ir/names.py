@@ -90,13 +90,13 @@ FIELDS: Final[Mapping[Names, InputField]] = {
     **_pods("peer", Shape.PODS, ("labels", "namespace_labels")),
 }
 # What is called with an expression over the pods of a node: functions.
-TALLIED: Final[tuple[Names, ...]] = (("node", "pods", "count"), ("node", "pods", "any"), ("node", "pods", "sum"))
+POD_FUNCTIONS: Final[tuple[Names, ...]] = (("node", "pods", "count"), ("node", "pods", "any"), ("node", "pods", "sum"))
 ROOTS: Final = frozenset({"node", "pod", "cluster", "peer", "metrics"})
 
 
 def _groups() -> dict[Names, tuple[str, ...]]:
     children: dict[Names, dict[str, None]] = {}
-    for names in (*FIELDS, *TALLIED):
+    for names in (*FIELDS, *POD_FUNCTIONS):
         for size in range(1, len(names)):
             children.setdefault(names[:size], {})[names[size]] = None
     return {names: tuple(found) for names, found in children.items()}

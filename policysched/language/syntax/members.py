@@ -12,7 +12,7 @@ from typing import Final
 from lark import Token
 
 from policysched.language.functions import FUNCTIONS
-from policysched.language.ir.names import FIELDS, GROUPS, TALLIED, Names
+from policysched.language.ir.names import FIELDS, GROUPS, POD_FUNCTIONS, Names
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.foreign_syntax import snake
 from policysched.language.syntax.grammar import CLOSING, OPENING, span_of
@@ -45,7 +45,7 @@ def behind_value(text: str, tokens: Sequence[Token], index: int) -> str:
 def wrong_field(path: Names) -> str:
     """Return what was meant by a path that begins with names of which there is no field; nothing where there is one."""
     for size in range(2, len(path) + 1):
-        if path[:1] in GROUPS and not any(path[:size] in known for known in (FIELDS, GROUPS, TALLIED)):
+        if path[:1] in GROUPS and not any(path[:size] in known for known in (FIELDS, GROUPS, POD_FUNCTIONS)):
             return foreign_syntax.field(path, size) if path[: size - 1] not in FIELDS else ""
     return ""
 

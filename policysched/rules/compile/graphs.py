@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from policysched.language.ir.graph import AGGREGATES, TALLIES, TIME, Input, Op, Typed, per_graph, steps
+from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed, per_graph, steps
 from policysched.language.ir.types import Shape
 from policysched.rules.compile.metrics import MetricInput
 
@@ -44,7 +44,7 @@ def parts(node: Typed) -> tuple[Typed, ...]:
 
 def _own_parts(node: Typed) -> tuple[Typed, ...]:
     """Give what a node is made of, but for what is evaluated on all nodes."""
-    return parts(node) if node.op in TALLIES else node.args
+    return parts(node) if node.op in POD_AGGREGATES else node.args
 
 
 def row_independent(root: Typed) -> dict[Typed, bool]:
@@ -54,7 +54,7 @@ def row_independent(root: Typed) -> dict[Typed, bool]:
         if node.type.shape is Shape.SCALAR or node.op in AGGREGATES:
             found[node] = True
         else:
-            reads = not node.args or node.op is Op.KEYED or node.op in TALLIES
+            reads = not node.args or node.op is Op.KEYED or node.op in POD_AGGREGATES
             found[node] = not reads and all(found[arg] for arg in node.args)
     return found
 
@@ -164,6 +164,6 @@ def to_hold(root: Typed) -> tuple[tuple[Typed, ...], tuple[Input, ...]]:
     seen = list(walk([root], _own_parts))
     read = dict.fromkeys(item for node in seen for item in node.inputs)
     return (
-        tuple(node for node in seen if node.op in TALLIES or node.op in AGGREGATES),
+        tuple(node for node in seen if node.op in POD_AGGREGATES or node.op in AGGREGATES),
         tuple(item for item in read if isinstance(item, MetricInput) or (item.root, item.path[0]) == ("node", "age")),
     )

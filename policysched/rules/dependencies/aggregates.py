@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Aspect, Cluster, RowNumbers, Rows
+from policysched.language.evaluation.aggregates import aggregate_over
 from policysched.language.evaluation.columns import evaluate_columns
-from policysched.language.evaluation.reductions import aggregate_over
-from policysched.language.ir.graph import AGGREGATES, TALLIES, TIME, Input, Op, Typed
+from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed
 from policysched.rules.compile.graphs import key_of, row_independent, to_hold
 from policysched.rules.compile.metrics import MetricInput
 from policysched.rules.dependencies.changes import Version
 from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
-from policysched.rules.dependencies.counters import counter, generation, tally_at
+from policysched.rules.dependencies.counters import counter, generation, pod_aggregate_at
 from policysched.rules.inputs.pods import PodInputs
 from policysched.state.interner import MISSING
 from policysched.state.memory import part_of
@@ -42,7 +42,7 @@ _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
 def evaluation_context(cluster: Cluster) -> EvaluationContext:
     """Make the context in which graphs are evaluated on a cluster."""
-    return EvaluationContext(cluster, aggregate_at, tally_at)
+    return EvaluationContext(cluster, aggregate_at, pod_aggregate_at)
 
 
 def aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats | float:
@@ -56,7 +56,9 @@ def aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: 
 def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> tuple[object, ...]:
     """Give what has to be held so that graphs find it kept: counters, aggregates, ages and metrics."""
     kept = [to_hold(root) for root in roots]
-    held: list[object] = [counter(context, node, pod) for nodes, _ in kept for node in nodes if node.op in TALLIES]
+    held: list[object] = [
+        counter(context, node, pod) for nodes, _ in kept for node in nodes if node.op in POD_AGGREGATES
+    ]
     held += [_aggregate(context, node, pod) for nodes, _ in kept for node in nodes if node.op in AGGREGATES]
     for item in {item for _, items in kept for item in items}:
         if isinstance(item, MetricInput):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from policysched.framework import Aspect, RowNumbers
-from policysched.language.ir.graph import TALLIES, TIME, Input, Typed
+from policysched.language.ir.graph import POD_AGGREGATES, TIME, Input, Typed
 from policysched.rules.compile.graphs import parts, walk
 from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.dependencies.counters import counter
@@ -30,7 +30,7 @@ class Reads:
         """Without the pods that only counters look at."""
         counters: dict[Typed, Tally] = {}
         for node in walk(roots, lambda node: () if node in counters else parts(node)):
-            kept = counter(context, node, pod) if node.op in TALLIES else None
+            kept = counter(context, node, pod) if node.op in POD_AGGREGATES else None
             if kept is None:
                 self.aspects |= int(_own_aspects(node))
             else:
@@ -82,6 +82,6 @@ class Version:
 
 
 def _own_aspects(node: Typed) -> Aspect:
-    if node.op in TALLIES:
+    if node.op in POD_AGGREGATES:
         return Aspect.PODS
     return aspects_read((node.data,)) if isinstance(node.data, Input) else Aspect.NONE

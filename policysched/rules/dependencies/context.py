@@ -38,12 +38,12 @@ class EvaluationContext:
     Args:
         cluster: The cluster.
         aggregate: Gives an aggregate over all nodes on rows. Shapes: (R,) where it has a domain.
-        tally: Gives a count or sum over the placed pods of each of the rows. Shapes: (R,).
+        pod_aggregate: Gives a count or sum over the placed pods of each of the rows. Shapes: (R,).
     """
 
-    def __init__(self, cluster: Cluster, aggregate: Derive[Floats | float], tally: Derive[Floats]) -> None:
+    def __init__(self, cluster: Cluster, aggregate: Derive[Floats | float], pod_aggregate: Derive[Floats]) -> None:
         self.cluster = cluster
-        self.aggregate, self.tally = aggregate, tally
+        self.aggregate, self.pod_aggregate = aggregate, pod_aggregate
         self.no_pod = PodInputs(None, cluster)
         """Stand in for the pod where rules read nothing of it."""
         self.aggregates: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
@@ -172,9 +172,9 @@ class RuleFrame:
         """Give what was made of all nodes."""
         return self._context.aggregate(self._context, node, self._pod, self._selected)
 
-    def tally(self, node: Typed, /) -> Floats:
+    def pod_aggregate(self, node: Typed, /) -> Floats:
         """Give what was made of the rows' pods."""
-        return self._context.tally(self._context, node, self._pod, self._selected)
+        return self._context.pod_aggregate(self._context, node, self._pod, self._selected)
 
 
 Given = TypeVar("Given", bound=NDArray[np.float64] | float)

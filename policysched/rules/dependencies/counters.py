@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import RowNumbers, Rows
+from policysched.language.evaluation.aggregates import Depends, depends, pod_aggregate_over
 from policysched.language.evaluation.frames import FrameStrings
-from policysched.language.evaluation.reductions import Depends, depends, tally_over
 from policysched.language.evaluation.scalar import weigh
 from policysched.language.ir.graph import Input, Op, Typed, steps
 from policysched.language.ir.types import Kind
@@ -34,11 +34,11 @@ _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.RO
 
 
 def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> Tally | None:
-    """Give the counter that keeps a tally; asked again while somebody holds it, the same one.
+    """Return the counter that keeps an aggregate over pods; asked again while somebody holds it, the same one.
 
     Args:
         context: What it is evaluated in.
-        node: A tally of a program's graph.
+        node: An aggregate over pods of a program's graph.
         pod: The pod that is decided about.
 
     Missing: None where pods of one kind count differently: it has to be counted when it is read.
@@ -52,7 +52,7 @@ def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> Tally | 
     return found
 
 
-def tally_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats:
+def pod_aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats:
     """Give what rows' pods count or sum up to.
 
     Shapes: (R,).
@@ -78,7 +78,7 @@ def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> Tally | None
 
 
 def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) -> Floats:
-    """Count over the pods of rows, whatever the tally reads."""
+    """Count over the pods of rows, whatever the aggregate reads."""
     cluster = context.cluster
     places = np.arange(cluster.nodes.columns.capacity)[rows]
     if places.size > cluster.nodes.size // 2:
@@ -86,7 +86,7 @@ def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) 
     else:
         slots = np.array([one.slot for row in np.unique(places) for one in cluster.pods.on_row(int(row))], np.int64)
     frame = PeerFrame(slots, pod, context)
-    return tally_over(node, frame, frame.places, cluster.nodes.columns.capacity)[places]
+    return pod_aggregate_over(node, frame, frame.places, cluster.nodes.columns.capacity)[places]
 
 
 class Peer:
@@ -158,8 +158,8 @@ class PeerFrame:
         """Give an aggregate at each pod's node."""
         return self._context.aggregate(self._context, node, self._pod, self.places)
 
-    def tally(self, node: Typed, /) -> Floats:
-        """Never asked for: tallies do not stand in each other."""
+    def pod_aggregate(self, node: Typed, /) -> Floats:
+        """Never asked for: aggregates over pods do not stand in each other."""
         raise AssertionError(node)
 
 
@@ -168,7 +168,7 @@ def _peers(node: Typed) -> list[Input]:
 
 
 def _is_whole(node: Typed) -> bool:
-    """Tell whether a tally can only have whole numbers as weights."""
+    """Whether an aggregate can only have whole numbers as weights."""
     if node.op is Op.COUNT_PODS:
         return True
     for step in steps(node.inner[0]):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from policysched.language import Input
-from policysched.language.evaluation.reductions import Depends, aggregate_over, depends, tally_over
+from policysched.language.evaluation.aggregates import Depends, aggregate_over, depends, pod_aggregate_over
 from policysched.language.ir.graph import Op, Typed, constant, make
 from policysched.language.ir.types import BOOL, NUMBER, STRING, Gap, Kind, Shape, Type, Unit
 from tests.language.frames import TableFrame
@@ -115,16 +115,16 @@ def test_a_tally_counts_the_pods_of_each_row_and_leaves_out_free_slots() -> None
     places = np.array([2, 0, 2, 0, -1], np.int32)
     count = make(Op.COUNT_PODS, (), COLUMN, inner=(READY,))
     total = make(Op.SUM_PODS, (), COLUMN, inner=(MAYBE,))
-    assert tally_over(count, pods, places, 4).tolist() == [1, 0, 2, 0]
-    assert tally_over(total, pods, places, 4).tolist() == [0.5, 0, 7, 0]
-    assert tally_over(count, TableFrame([]), np.zeros(0, np.int32), 2).tolist() == [0, 0]
+    assert pod_aggregate_over(count, pods, places, 4).tolist() == [1, 0, 2, 0]
+    assert pod_aggregate_over(total, pods, places, 4).tolist() == [0.5, 0, 7, 0]
+    assert pod_aggregate_over(count, TableFrame([]), np.zeros(0, np.int32), 2).tolist() == [0, 0]
 
 
 def test_only_aggregates_and_tallies_are_reduced() -> None:
     with pytest.raises(ValueError, match="no aggregate"):
         aggregate_over(PODS, THREE)
-    with pytest.raises(ValueError, match="no tally"):
-        tally_over(PODS, THREE, np.zeros(4, np.int32), 1)
+    with pytest.raises(ValueError, match="no aggregate over pods"):
+        pod_aggregate_over(PODS, THREE, np.zeros(4, np.int32), 1)
 
 
 def _reads(item: Input, *, of: Op = Op.COUNT_PODS) -> Typed:
@@ -159,10 +159,10 @@ def test_a_graph_names_the_inputs_of_what_it_reduces_and_knows_how_far_it_looks(
     node = aggregate(Op.SUM_NODES, MAYBE, ZONE)
     assert [item.text for item in node.inputs] == ["node.ready", "node.free.pods", "node.zone"]
     assert node.local is False
-    tally = make(Op.SUM_PODS, (), COLUMN, inner=(MAYBE,))
-    assert (tally.local, [item.text for item in tally.inputs]) == (
+    total = make(Op.SUM_PODS, (), COLUMN, inner=(MAYBE,))
+    assert (total.local, [item.text for item in total.inputs]) == (
         True,
         ["node.ready", "node.free.pods", "node.pods"],
     )
     assert make(Op.COUNT_PODS, (), COLUMN, inner=(make(Op.HAS, (node,), BOOL),)).local is False
-    assert make(Op.SUM_PODS, (), COLUMN, inner=(PODS,)) is not tally
+    assert make(Op.SUM_PODS, (), COLUMN, inner=(PODS,)) is not total

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from policysched.framework import Aspect, Cluster, Rows
+from policysched.language.evaluation.aggregates import aggregate_over
 from policysched.language.evaluation.columns import run_program
-from policysched.language.evaluation.reductions import aggregate_over
 from policysched.language.ir.graph import Program, Typed
 from policysched.model.objects import Pod
 from policysched.rules.dependencies import aggregates
 from policysched.rules.dependencies.aggregates import evaluation_context, hold
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame, number
-from policysched.rules.dependencies.counters import tally_at
+from policysched.rules.dependencies.counters import pod_aggregate_at
 from policysched.rules.dependencies.derived import AffectedRows, dependencies_of
 from policysched.rules.inputs.nodes import aspects_read
 from policysched.rules.inputs.pods import PodInputs
@@ -131,7 +131,7 @@ class Kept:
     def anew(self) -> list[float]:
         """The same without anything that was known."""
         fresh, present = (
-            EvaluationContext(self.context.cluster, aggregate_anew, tally_at),
+            EvaluationContext(self.context.cluster, aggregate_anew, pod_aggregate_at),
             self.context.cluster.nodes.present.data,
         )
         rows = np.flatnonzero(present).astype(np.int32)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.evaluation.frames import Floats, Frame, Mask
 from policysched.language.evaluation.number_kernels import bounded
-from policysched.language.ir.graph import AGGREGATES, TALLIES, Op, Typed
+from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, Op, Typed
 
 _EXACT_BITS: Final = 53
 _EXACT: Final = math.ldexp(1.0, _EXACT_BITS)
@@ -28,7 +28,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class Depends(enum.IntEnum):
-    """What decides how much a placed pod counts in a tally, beside its row."""
+    """What decides how much a placed pod counts in an aggregate over pods, beside its row."""
 
     PEER = 0
     """The placed pod alone: one counter serves all, and a pod's weight is found once a kind."""
@@ -39,7 +39,7 @@ class Depends(enum.IntEnum):
 
 
 def depends(node: Typed) -> Depends:
-    """Return what a tally (`node.pods.*`) reads."""
+    """Return what an aggregate over pods (`node.pods.*`) reads."""
     [inner] = node.inner
     roots = {item.root for item in inner.inputs}
     if not inner.local or not roots <= {"peer", "pod"} or any(item.path[0] == "age" for item in inner.inputs):
@@ -70,11 +70,11 @@ def aggregate_over(node: Typed, frame: Frame) -> Floats | float:
     return spread
 
 
-def tally_over(node: Typed, frame: Frame, rows: npt.NDArray[np.integer], size: int) -> Floats:
+def pod_aggregate_over(node: Typed, frame: Frame, rows: npt.NDArray[np.integer], size: int) -> Floats:
     """Count or sum over the placed pods of each row.
 
     Args:
-        node: A node of a program's graph whose operation is one of `TALLIES`.
+        node: A node of a program's graph whose operation is one of `POD_AGGREGATES`.
         frame: The placed pods; it answers inputs of peers, and those of nodes by each pod's row.
         rows: The row of each pod, below `size`; one below 0 is no pod and counts nowhere.
         size: How many rows there are.
@@ -83,8 +83,8 @@ def tally_over(node: Typed, frame: Frame, rows: npt.NDArray[np.integer], size: i
     Missing: nothing is; pods without a value are left out.
     Cost: O(P).
     """
-    if node.op not in TALLIES:
-        raise ValueError(f"{node!r} is no tally")
+    if node.op not in POD_AGGREGATES:
+        raise ValueError(f"{node!r} is no aggregate over pods")
     values, present = _inner(node, frame)
     # What is no pod is counted in a place of its own, before the rows.
     ids = np.maximum(rows, -1).astype(np.int64) + 1
