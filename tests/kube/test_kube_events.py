@@ -29,6 +29,8 @@ def test_event_name_is_the_pods_and_the_time_in_hexadecimal_nanoseconds() -> Non
     assert int(time, 16) == int(AT.timestamp()) * 10**9 + 678901000
     long = Event(Pod(metadata=Metadata(name="p" * 253)), "Normal", "r", "a", "n", AT)
     assert len(event_name(About.of(long))) == 253
+    dashed = Event(Pod(metadata=Metadata(name="p" * 200 + "-." * 26 + "q")), "Normal", "r", "a", "n", AT)
+    assert "p" * 200 + "." + time == event_name(About.of(dashed))
 
 
 @pytest.mark.parametrize(

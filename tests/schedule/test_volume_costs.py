@@ -89,6 +89,14 @@ def disks_of_another(count: int) -> tuple[Cluster, Pod]:
     return with_storage(*NODES, replace(one, metadata=replace(one.metadata, name="o", uid="o"), spec=spec)), one
 
 
+def a_long_selector_and_many_volumes(count: int) -> tuple[Cluster, Pod]:
+    """A claim whose selector is long and selects nothing, and as many free volumes that look alike."""
+    asked = [{"key": f"k{number}", "operator": "DoesNotExist"} for number in range(count)]
+    asked.append({"key": "absent", "operator": "Exists"})
+    free = (volume(f"v{number}", of="wait", metadata={"labels": {"disk": "fast"}}) for number in range(count))
+    return with_storage(*NODES, storage_class(), claim(selector={"matchExpressions": asked}), *free), naming(["c"])
+
+
 @pytest.mark.parametrize(
     "scene",
     [
@@ -96,6 +104,7 @@ def disks_of_another(count: int) -> tuple[Cluster, Pod]:
         claims_and_free_volumes,
         claims_and_capacities,
         claims_of_one_pod_made_for_another,
+        a_long_selector_and_many_volumes,
         disks_of_another,
     ],
 )

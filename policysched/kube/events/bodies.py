@@ -100,7 +100,7 @@ def event_name(about: About) -> str:
     """Name an event after its pod and its time."""
     nanoseconds = (about.at - _EPOCH) // _MICROSECOND * 1000
     suffix = f".{nanoseconds:x}"
-    return about.name[: NAME_LIMIT - len(suffix)] + suffix
+    return about.name[: NAME_LIMIT - len(suffix)].rstrip("-.") + suffix
 
 
 def create_body(about: About, name: str, host: str, series: tuple[int, datetime] | None = None) -> bytes:

@@ -90,13 +90,15 @@ class Candidates:
         cluster: Where the volumes are.
     """
 
-    __slots__ = ("_claim", "_found", "_more", "_selector", "_suits")
+    __slots__ = ("_claim", "_found", "_more", "_selected", "_selector", "_suits")
 
     def __init__(self, claim: PersistentVolumeClaim, selector: LabelMatcher, cluster: Cluster) -> None:
         self._claim, self._selector = claim, selector
         self._found: list[Candidate] = []
         self._more = cluster.storage.pool.free(class_of(claim), requested(claim))
         self._suits: dict[str, bool] = {}
+        self._selected: dict[frozenset[tuple[str, str]], bool] = {}
+        """Whether volumes with certain labels are selected: a selector may be long, and many volumes look alike."""
 
     def usable(self, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[Candidate]:
         """Give the volumes that the claim may take.
@@ -120,9 +122,18 @@ class Candidates:
     def _is_suited(self, volume: PersistentVolume) -> bool:
         suits = self._suits.get(volume.metadata.name)
         if suits is None:
-            suits = _may_take(self._claim, volume) and _fits(self._claim, volume, self._selector)
+            suits = _may_take(self._claim, volume) and _has_modes(self._claim, volume) and self._selects(volume)
             self._suits[volume.metadata.name] = suits
         return suits
+
+    def _selects(self, volume: PersistentVolume) -> bool:
+        if self._selector is EVERYTHING:
+            return True
+        labels = frozenset(volume.metadata.labels.items())
+        selected = self._selected.get(labels)
+        if selected is None:
+            selected = self._selected[labels] = self._selector.matches(volume.metadata.labels)
+        return selected
 
 
 class Matcher:
@@ -228,6 +239,5 @@ def _may_take(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     )
 
 
-def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume, selector: LabelMatcher) -> bool:
-    modes = set(claim.spec.access_modes)
-    return selector.matches(volume.metadata.labels) and modes <= set(volume.spec.access_modes)
+def _has_modes(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    return set(claim.spec.access_modes) <= set(volume.spec.access_modes)
