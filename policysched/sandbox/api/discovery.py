@@ -234,7 +234,8 @@ def _shown(schemas: dict[str, Json], schema: Json) -> Json:
 
 
 def _inner(schemas: dict[str, Json], schema: Json) -> Json:
-    found = {name: value for name, value in schema.items() if name not in (GO_TYPE, STRUCT)}
+    own = (GO_TYPE, STRUCT, "default") if GO_TYPE in schema else ()
+    found = {name: value for name, value in schema.items() if name not in own}
     if "properties" in found:
         found["properties"] = {name: _shown(schemas, each) for name, each in found["properties"].items()}
     for name in ("items", "additionalProperties"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from policysched.sandbox.objects import Json, defaults, schema, validation
+from policysched.sandbox.objects import Json, kinds, schema
 from policysched.sandbox.objects.errors import Cause, StatusError, invalid
 from policysched.sandbox.objects.resources import OBJECT_META, ApiResource
 
@@ -83,17 +83,9 @@ def _unknown(resource: ApiResource, obj: Json) -> list[str]:
     return unknown
 
 
-def complete(resource: ApiResource, obj: Json) -> None:
-    """Fill in the defaults of the kind or the schema."""
-    if resource.custom is not None:
-        schema.default(obj, resource.schema)
-    else:
-        defaults.apply_defaults(resource, obj)
-
-
 def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -> None:
     """Fail with 422 where the object breaks its kind's rules, or changed what it must not."""
-    causes = validation.validate(resource, obj)
+    causes = kinds.validate(resource, obj)
     if resource.custom is not None:
         causes += schema.validate(obj, resource.schema)
     causes += changed

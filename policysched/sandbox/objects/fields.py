@@ -1,9 +1,10 @@
 """The schemas of the built-in kinds, read from `fields/*.txt`.
 
 A line there is a type and its fields, `name=number:type`: `*type` where absent and empty differ, `/key` where lists
-merge by that key, `/` where they merge as sets, `+number:type` for fields that JSON writes inline. Each type becomes
-a structural OpenAPI schema, the form that definitions of custom resources have, so that one code decodes, merges and
-describes both. What OpenAPI cannot say stands under `x-go-type` and `x-struct`.
+merge by that key, `/` where they merge as sets, `+number:type` for fields that JSON writes inline. `defaults.txt` has
+what the API server fills in whatever else an object says. Each type becomes a structural OpenAPI schema, the form that
+definitions of custom resources have, so that one code decodes, completes, merges and describes both. What OpenAPI
+cannot say stands under `x-go-type` and `x-struct`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from policysched.sandbox.objects import Json
+from policysched.sandbox.objects import Json, decode
 
 GO_TYPE = "x-go-type"
 """Under which a schema has the name of its Go type: such values are decoded as Go does it."""
@@ -84,24 +85,28 @@ def rows(name: str) -> list[FieldRow]:
 @cache
 def _table() -> tuple[dict[str, Json], dict[str, list[FieldRow]]]:
     """Read all structs: their schemas, which contain each other, and their rows."""
-    lines = dict(_lines())
+    lines = {f"{group}.{name}": rest for group in {*_GROUPS.values(), "meta"} for name, rest in _lines(group)}
     schemas: dict[str, Json] = {
-        name: {"type": "object", GO_TYPE: f"v1.{name.partition('.')[2]}", STRUCT: name} for name in lines
+        name: {"type": "object", "properties": {}, GO_TYPE: f"v1.{name.partition('.')[2]}", STRUCT: name}
+        for name in lines
     }
     table = {
         name: [_row(text, name.partition(".")[0], schemas) for text in texts.split()] for name, texts in lines.items()
     }
     for name, schema in schemas.items():
-        schema["properties"] = _properties(name, table)
+        schema["properties"].update(_properties(name, table))
+    for name, texts in _lines("defaults"):
+        properties = schemas[name]["properties"]
+        for field, _, value in (text.partition("=") for text in texts.split()):
+            properties[field] = properties[field] | {"default": decode(value)}
     return schemas, table
 
 
-def _lines() -> Iterator[tuple[str, str]]:
-    for group in {*_GROUPS.values(), "meta"}:
-        text = files("policysched.sandbox.objects").joinpath("fields", f"{group}.txt").read_text("utf-8")
-        for line in text.splitlines():
-            name, _, fields = line.partition(" ")
-            yield f"{group}.{name}", fields
+def _lines(file: str) -> Iterator[tuple[str, str]]:
+    text = files("policysched.sandbox.objects").joinpath("fields", f"{file}.txt").read_text("utf-8")
+    for line in text.splitlines():
+        name, _, rest = line.partition(" ")
+        yield name, rest
 
 
 def _row(text: str, group: str, schemas: dict[str, Json]) -> FieldRow:

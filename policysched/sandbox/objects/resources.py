@@ -159,6 +159,7 @@ def builtin(key: str) -> ApiResource:
 
 
 PODS = builtin("pods")
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class Registry:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from policysched.model.defaults import merge_label_keys
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.defaults import all_containers, fill
 from policysched.sandbox.objects.errors import StatusError, forbidden
+from policysched.sandbox.objects.kinds import all_containers, fill
 from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.storage.store import ObjectStore
 

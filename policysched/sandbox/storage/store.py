@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from policysched.sandbox.objects import Json, encode
-from policysched.sandbox.objects.resources import ApiResource, Registry
+from policysched.sandbox.objects.resources import DEFINITIONS, ApiResource, Registry
 
 ANY = "*"
-DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 

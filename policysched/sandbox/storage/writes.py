@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.decoding import check_kind, clean, complete, inward, outward, validated
+from policysched.sandbox.objects.decoding import check_kind, clean, inward, outward, validated
 from policysched.sandbox.objects.errors import (
     STALE,
     Cause,
@@ -24,6 +24,7 @@ from policysched.sandbox.objects.errors import (
     unlike,
     wrong,
 )
+from policysched.sandbox.objects.kinds import complete
 from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.storage.admission import admit
 from policysched.sandbox.storage.store import Backend, Stored

@@ -6,7 +6,7 @@ import pytest
 
 from policysched.sandbox.objects.fields import GO_TYPE, STRUCT, rows, struct
 from policysched.sandbox.objects.resources import BUILTIN
-from policysched.sandbox.objects.schema import merge_keys
+from policysched.sandbox.objects.schema import default, merge_keys
 
 REVIEWS_WITHOUT_FIELDS = {"TokenReview", "SelfSubjectReview"}
 
@@ -19,7 +19,7 @@ def test_every_resource_has_a_schema_of_known_types() -> None:
         assert {"apiVersion", "kind", "metadata"} <= set(row.schema["properties"]), row.kind
         _collect(row.schema, seen)
     assert {"core.PodSpec", "meta.LabelSelector", "apiextensions.JSONSchemaProps"} <= set(seen)
-    assert all(struct(name) is schema for name, schema in seen.items())
+    assert all((struct(name) or {})["properties"] is schema["properties"] for name, schema in seen.items())
 
 
 def _collect(schema: dict[str, Any], seen: dict[str, Any]) -> None:
@@ -57,3 +57,11 @@ def test_rows_know_numbers_and_what_is_inline() -> None:
     assert (inline.name, inline.number, inline.schema[STRUCT]) == ("", 1, "core.LocalObjectReference")
     assert (key.name, key.number, key.pointer) == ("key", 2, False)
     assert optional.pointer
+
+
+def test_defaults_are_parts_of_the_schemas() -> None:
+    spec: dict[str, Any] = {"containers": [{"ports": [{}]}], "dnsPolicy": "None"}
+    default(spec, struct("core.PodSpec") or {})
+    assert (spec["restartPolicy"], spec["dnsPolicy"], spec["securityContext"]) == ("Always", "None", {})
+    assert spec["containers"][0]["ports"] == [{"protocol": "TCP"}]
+    assert "default" not in (struct("core.PodSpec") or {})

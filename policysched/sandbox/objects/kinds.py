@@ -1,17 +1,20 @@
-"""The rules of built-in objects that a user meets: names, labels, containers, selectors, immutable fields.
+"""The rules of the built-in kinds: defaults that depend on other fields, and what a user gets wrong.
 
-It returns causes and raises nothing; it does not look at other objects. The list is not the API server's whole
-one: it has what is easily got wrong, so that the mistake shows here and not first in a cluster.
+What an object leaves out is filled in by its schema first. Checks return causes and look at one object alone: what
+needs the cluster (priority, service accounts) is admission's. They are not the API server's whole list but what is
+easily got wrong, so that the mistake shows here and not first in a cluster.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import Cause, required, unsupported, wrong
-from policysched.sandbox.objects.resources import ApiResource
+from policysched.sandbox.objects.resources import DEFINITIONS, ApiResource
+from policysched.sandbox.objects.schema import default
 from policysched.sandbox.objects.selectors import object_selected
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -41,18 +44,134 @@ _KEY_TEXT = (
 )
 
 
+def fill(target: Json, **values: Any) -> None:
+    """Set what is not set; camel-case names are the fields'."""
+    for name, value in values.items():
+        target.setdefault(name, value)
+
+
+def complete(resource: ApiResource, obj: Json) -> None:
+    """Fill in the defaults of the schema and of the kind."""
+    default(obj, resource.schema)
+    if resource.custom is None and resource.key in _DEFAULTS:
+        _DEFAULTS[resource.key](obj)
+
+
+def all_containers(spec: Json) -> list[Json]:
+    """List the init containers and the containers of a pod."""
+    return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+
+
+def _pod_spec(spec: Json) -> None:
+    """Fill in what pods and pod templates share."""
+    if "serviceAccountName" in spec:
+        spec["serviceAccount"] = spec["serviceAccountName"]
+    elif "serviceAccount" in spec:
+        spec["serviceAccountName"] = spec["serviceAccount"]
+    for container in all_containers(spec):
+        image = str(container.get("image", "")).rpartition("/")[2]
+        floating = ":" not in image or image.endswith(":latest")
+        fill(container, imagePullPolicy="Always" if floating and "@" not in image else "IfNotPresent")
+        for port in container.get("ports") or () if spec.get("hostNetwork") else ():
+            fill(port, hostPort=port.get("containerPort"))
+    for volume in spec.get("volumes") or ():
+        if set(volume) == {"name"}:
+            volume["emptyDir"] = {}
+
+
+def _pod(obj: Json) -> None:
+    spec = obj["spec"]
+    _pod_spec(spec)
+    fill(spec, enableServiceLinks=True)
+    for container in all_containers(spec):
+        resources = container["resources"]
+        if resources.get("limits"):
+            resources["requests"] = resources["limits"] | (resources.get("requests") or {})
+
+
+def _workload(obj: Json) -> None:
+    _pod_spec(obj["spec"]["template"]["spec"])
+
+
+def _deployment(obj: Json) -> None:
+    _workload(obj)
+    strategy = obj["spec"]["strategy"]
+    if strategy["type"] == "RollingUpdate":
+        fill(strategy.setdefault("rollingUpdate", {}), maxUnavailable="25%", maxSurge="25%")
+
+
+def _replication_controller(obj: Json) -> None:
+    _workload(obj)
+    labels = obj["spec"]["template"]["metadata"].get("labels")
+    if labels:
+        fill(obj["spec"], selector=labels)
+
+
+def _service(obj: Json) -> None:
+    spec = obj["spec"]
+    if spec["type"] != "ExternalName":
+        fill(spec, ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack", internalTrafficPolicy="Cluster")
+    for port in spec.get("ports") or ():
+        fill(port, targetPort=port.get("port"))
+
+
+def _node(obj: Json) -> None:
+    status = obj["status"]
+    if "capacity" in status:
+        status["allocatable"] = status["capacity"] | (status.get("allocatable") or {})
+
+
+def _namespace(obj: Json) -> None:
+    name = obj["metadata"].get("name")
+    if name:
+        labels = obj["metadata"].get("labels") or {}
+        obj["metadata"]["labels"] = {"kubernetes.io/metadata.name": name} | labels
+
+
+def _device_requests(obj: Json) -> None:
+    spec = obj.get("spec") or {}
+    devices = (spec.get("spec") or spec).get("devices") or {}
+    for request in devices.get("requests") or ():
+        exact = request.get("exactly")
+        for each in [exact] if exact is not None else request.get("firstAvailable") or ():
+            if each["allocationMode"] == "ExactCount":
+                fill(each, count=1)
+
+
+def _definition(crd: Json) -> None:
+    names = crd["spec"].get("names") or {}
+    if names.get("kind"):
+        fill(names, singular=names["kind"].lower(), listKind=f"{names['kind']}List")
+
+
+_DEFAULTS: dict[str, Callable[[Json], None]] = {
+    "pods": _pod,
+    "nodes": _node,
+    "namespaces": _namespace,
+    "services": _service,
+    "replicationcontrollers": _replication_controller,
+    "deployments.apps": _deployment,
+    "replicasets.apps": _workload,
+    "statefulsets.apps": _workload,
+    "daemonsets.apps": _workload,
+    "resourceclaims.resource.k8s.io": _device_requests,
+    "resourceclaimtemplates.resource.k8s.io": _device_requests,
+    DEFINITIONS: _definition,
+}
+
+
 def validate(resource: ApiResource, obj: Json) -> list[Cause]:
     """Check a new or changed object."""
-    causes = [*_metadata(resource, obj["metadata"])]
+    causes = [*_metadata_faults(resource, obj["metadata"])]
     if resource.group == "events.k8s.io":
-        causes += _event(obj)
+        causes += _event_faults(obj)
     check = _CHECKS.get(resource.key)
     if check is not None and resource.custom is None:
         causes += check(obj)
     return causes
 
 
-def _metadata(resource: ApiResource, metadata: Json) -> Iterator[Cause]:
+def _metadata_faults(resource: ApiResource, metadata: Json) -> Iterator[Cause]:
     name = metadata.get("name", "")
     short = resource.key in ("namespaces", "services")
     if resource.plural not in _PATH_NAMES:
@@ -76,7 +195,7 @@ def labels(found: Json, path: str) -> Iterator[Cause]:
             yield wrong(path, value, "must be no more than 63 bytes")
 
 
-def _event(obj: Json) -> Iterator[Cause]:
+def _event_faults(obj: Json) -> Iterator[Cause]:
     for name, longest in _EVENT_LENGTHS.items():
         if not obj.get(name) and name != "note" and obj.get("eventTime"):
             yield required(name)
@@ -89,25 +208,25 @@ def _event(obj: Json) -> Iterator[Cause]:
         yield wrong("type", "", f"has invalid value: {obj.get('type', '')}")
 
 
-def _pod(obj: Json) -> Iterator[Cause]:
-    yield from _pod_spec(obj.get("spec") or {}, "spec")
+def _pod_faults(obj: Json) -> Iterator[Cause]:
+    yield from _pod_spec_faults(obj.get("spec") or {}, "spec")
 
 
-def _pod_spec(spec: Json, path: str) -> Iterator[Cause]:
+def _pod_spec_faults(spec: Json, path: str) -> Iterator[Cause]:
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     for kind in ("initContainers", "containers"):
         seen: set[str] = set()
         for index, container in enumerate(spec.get(kind) or ()):
-            yield from _container(container, f"{path}.{kind}[{index}]", seen)
+            yield from _container_faults(container, f"{path}.{kind}[{index}]", seen)
     policy = spec.get("restartPolicy")
     if policy not in ("Always", "OnFailure", "Never"):
         yield unsupported(f"{path}.restartPolicy", policy, ("Always", "OnFailure", "Never"))
     for index, toleration in enumerate(spec.get("tolerations") or ()):
-        yield from _toleration(toleration, f"{path}.tolerations[{index}]")
+        yield from _toleration_faults(toleration, f"{path}.tolerations[{index}]")
 
 
-def _container(container: Json, path: str, seen: set[str]) -> Iterator[Cause]:
+def _container_faults(container: Json, path: str, seen: set[str]) -> Iterator[Cause]:
     name = container.get("name", "")
     if not name:
         yield required(f"{path}.name")
@@ -120,7 +239,7 @@ def _container(container: Json, path: str, seen: set[str]) -> Iterator[Cause]:
         yield required(f"{path}.image")
 
 
-def _toleration(toleration: Json, path: str) -> Iterator[Cause]:
+def _toleration_faults(toleration: Json, path: str) -> Iterator[Cause]:
     operator = toleration.get("operator", "Equal")
     if not toleration.get("key") and operator != "Exists":
         text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
@@ -132,7 +251,7 @@ def _toleration(toleration: Json, path: str) -> Iterator[Cause]:
         yield unsupported(f"{path}.effect", toleration["effect"], effects)
 
 
-def _node(obj: Json) -> Iterator[Cause]:
+def _node_faults(obj: Json) -> Iterator[Cause]:
     for index, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
         path = f"metadata.taints[{index}]"
         if not taint.get("key"):
@@ -142,7 +261,7 @@ def _node(obj: Json) -> Iterator[Cause]:
             yield unsupported(f"{path}.effect", taint.get("effect", ""), effects)
 
 
-def _workload(obj: Json) -> Iterator[Cause]:
+def _workload_faults(obj: Json) -> Iterator[Cause]:
     spec = obj["spec"]
     selector, template = spec.get("selector"), spec["template"]
     found = template["metadata"].get("labels") or {}
@@ -153,16 +272,16 @@ def _workload(obj: Json) -> Iterator[Cause]:
         yield wrong("spec.template.metadata.labels", found, text)
     if spec.get("replicas", 0) < 0:
         yield wrong("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
-    yield from _pod_spec(template["spec"], "spec.template.spec")
+    yield from _pod_spec_faults(template["spec"], "spec.template.spec")
 
 
-def _controller(obj: Json) -> Iterator[Cause]:
+def _controller_faults(obj: Json) -> Iterator[Cause]:
     if not obj["spec"].get("selector"):
         yield required("spec.selector")
-    yield from _pod_spec(obj["spec"]["template"]["spec"], "spec.template.spec")
+    yield from _pod_spec_faults(obj["spec"]["template"]["spec"], "spec.template.spec")
 
 
-def _priority_class(obj: Json) -> Iterator[Cause]:
+def _priority_class_faults(obj: Json) -> Iterator[Cause]:
     name, value = obj["metadata"]["name"], obj.get("value", 0)
     if name.startswith("system-") and name not in ("system-node-critical", "system-cluster-critical"):
         text = "priority class names with 'system-' prefix are reserved for system use only"
@@ -172,19 +291,19 @@ def _priority_class(obj: Json) -> Iterator[Cause]:
         yield Cause("value", "FieldValueForbidden", f"Forbidden: {text}")
 
 
-def _service(obj: Json) -> Iterator[Cause]:
+def _service_faults(obj: Json) -> Iterator[Cause]:
     spec = obj["spec"]
     headless = spec.get("clusterIP") == "None"
     if not spec.get("ports") and spec["type"] != "ExternalName" and not headless:
         yield required("spec.ports")
 
 
-def _storage_class(obj: Json) -> Iterator[Cause]:
+def _storage_class_faults(obj: Json) -> Iterator[Cause]:
     if not obj.get("provisioner"):
         yield required("provisioner")
 
 
-def _definition(crd: Json) -> Iterator[Cause]:
+def _definition_faults(crd: Json) -> Iterator[Cause]:
     spec = crd["spec"]
     names = spec.get("names") or {}
     yield from (required(f"spec.{name}") for name in ("group", "scope", "versions") if not spec.get(name))
@@ -195,15 +314,15 @@ def _definition(crd: Json) -> Iterator[Cause]:
 
 
 _CHECKS: dict[str, Callable[[Json], Iterator[Cause]]] = {
-    "pods": _pod,
-    "nodes": _node,
-    "services": _service,
-    "deployments.apps": _workload,
-    "replicasets.apps": _workload,
-    "statefulsets.apps": _workload,
-    "daemonsets.apps": _workload,
-    "replicationcontrollers": _controller,
-    "priorityclasses.scheduling.k8s.io": _priority_class,
-    "storageclasses.storage.k8s.io": _storage_class,
-    "customresourcedefinitions.apiextensions.k8s.io": _definition,
+    "pods": _pod_faults,
+    "nodes": _node_faults,
+    "services": _service_faults,
+    "deployments.apps": _workload_faults,
+    "replicasets.apps": _workload_faults,
+    "statefulsets.apps": _workload_faults,
+    "daemonsets.apps": _workload_faults,
+    "replicationcontrollers": _controller_faults,
+    "priorityclasses.scheduling.k8s.io": _priority_class_faults,
+    "storageclasses.storage.k8s.io": _storage_class_faults,
+    DEFINITIONS: _definition_faults,
 }

@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policysched.sandbox.objects.defaults import apply_defaults
 from policysched.sandbox.objects.errors import StatusError, shown
+from policysched.sandbox.objects.kinds import complete, validate
 from policysched.sandbox.objects.resources import BUILTIN, Registry
 from policysched.sandbox.objects.schema import prune
 from policysched.sandbox.objects.selectors import object_selected
-from policysched.sandbox.objects.validation import validate
 from tests.sandbox.bodies import deployment, pod
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def of_kind(kind: str) -> ApiResource:
 
 def faults(kind: str, obj: Json) -> dict[str, str]:
     obj = {"metadata": {"name": "x"}} | obj
-    apply_defaults(of_kind(kind), obj)
+    complete(of_kind(kind), obj)
     return {cause.field: cause.text for cause in validate(of_kind(kind), obj)}
 
 
@@ -67,7 +66,7 @@ def test_names_of_roles_may_be_paths(kind: str) -> None:
 
 def defaulted(kind: str, obj: Json) -> Json:
     obj = {"metadata": {"name": "x"}} | obj
-    apply_defaults(of_kind(kind), obj)
+    complete(of_kind(kind), obj)
     return obj
 
 
