@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.errors import NO_SUCH, StatusError
-from policysched.sandbox.objects.fields import GO_TYPE, STRUCT
+from policysched.sandbox.objects.fields import DEFAULTS, GO_TYPE, STRUCT
 from policysched.sandbox.objects.resources import ApiResource, Registry
 
 JSON = "application/json"
@@ -234,8 +234,7 @@ def _shown(schemas: dict[str, Json], schema: Json) -> Json:
 
 
 def _inner(schemas: dict[str, Json], schema: Json) -> Json:
-    own = (GO_TYPE, STRUCT, "default") if GO_TYPE in schema else ()
-    found = {name: value for name, value in schema.items() if name not in own}
+    found = {name: value for name, value in schema.items() if name not in (GO_TYPE, STRUCT, DEFAULTS)}
     if "properties" in found:
         found["properties"] = {name: _shown(schemas, each) for name, each in found["properties"].items()}
     for name in ("items", "additionalProperties"):

@@ -4,7 +4,7 @@ A line there is a type and its fields, `name=number:type`: `*type` where absent 
 merge by that key, `/` where they merge as sets, `+number:type` for fields that JSON writes inline. `defaults.txt` has
 what the API server fills in whatever else an object says. Each type becomes a structural OpenAPI schema, the form that
 definitions of custom resources have, so that one code decodes, completes, merges and describes both. What OpenAPI
-cannot say stands under `x-go-type` and `x-struct`.
+cannot say stands under `x-go-type` and `x-struct`, and defaults by struct under `x-defaults`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ GO_TYPE = "x-go-type"
 """Under which a schema has the name of its Go type: such values are decoded as Go does it."""
 STRUCT = "x-struct"
 """Under which the schema of a struct has its qualified name, `core.Pod`."""
+DEFAULTS = "x-defaults"
+"""Under which the schema of a struct has the defaults of its fields."""
 _FIELD = re.compile(
     r"(?:(?P<name>[\w$][\w$-]*)|\+)(?:=?(?P<number>\d+))?:(?P<pointer>\*?)(?P<type>[^/]+)(?:/(?P<key>\w*))?"
 )
@@ -96,9 +98,8 @@ def _table() -> tuple[dict[str, Json], dict[str, list[FieldRow]]]:
     for name, schema in schemas.items():
         schema["properties"].update(_properties(name, table))
     for name, texts in _lines("defaults"):
-        properties = schemas[name]["properties"]
-        for field, _, value in (text.partition("=") for text in texts.split()):
-            properties[field] = properties[field] | {"default": decode(value)}
+        fields = (text.partition("=") for text in texts.split())
+        schemas[name][DEFAULTS] = {field: decode(value) for field, _, value in fields}
     return schemas, table
 
 

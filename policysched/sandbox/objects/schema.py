@@ -16,7 +16,7 @@ from typing import Any
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import Cause, StatusError, required, shown, unsupported, wrong
-from policysched.sandbox.objects.fields import GO_TYPE, STRUCT
+from policysched.sandbox.objects.fields import DEFAULTS, GO_TYPE, STRUCT
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -26,6 +26,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
 }
+_NESTED = (dict, list)
+_SCALARS = {"string": str, "boolean": bool, "integer": int}
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 _GO_NAMES = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
 _KEEP = "x-kubernetes-preserve-unknown-fields"
@@ -92,26 +94,29 @@ class _Pruning:
         """Prune an object's fields or a map's values."""
         known, more = schema.get("properties") or {}, schema.get("additionalProperties")
         for name in list(value):
-            place = f"{path}.{name}" if path else name
             inner = known.get(name, more)
+            if isinstance(inner, dict) and type(value[name]) is _SCALARS.get(inner.get("type", "")):
+                continue
+            place = f"{path}.{name}" if path else name
             if not isinstance(inner, dict):
                 if more is not True and not schema.get(_KEEP):
                     self.unknown.append(place)
                     del value[name]
             elif STRUCT not in schema:
                 # The Go decoder names no keys of maps of scalars.
-                self.value(value, name, inner, path if inner.get(GO_TYPE) and _is_scalar(inner) else place)
+                scalar = GO_TYPE in inner and inner.get("type") not in ("object", "array")
+                self.value(value, name, inner, path if scalar else place)
             elif value[name] is None:
                 del value[name]
             else:
-                self.struct = schema[STRUCT].partition(".")[2]
+                self.struct = schema[STRUCT]
                 self.value(value, name, inner, place)
 
     def value(self, holder: Any, at: Any, schema: Json, path: str) -> None:
         """Prune the value that stands somewhere in an object, a map or a list."""
         value = holder[at]
         if GO_TYPE in schema and not _conforms(value, schema):
-            text = f"Go struct field {self.struct}.{_INDEX.sub('', path)} of type {schema[GO_TYPE]}"
+            text = f"Go struct field {self.struct.partition('.')[2]}.{_INDEX.sub('', path)} of type {schema[GO_TYPE]}"
             raise StatusError(400, f"json: cannot unmarshal {_GO_NAMES.get(type(value), 'object')} into {text}")
         if isinstance(value, dict):
             self.members(value, schema, path)
@@ -124,29 +129,25 @@ class _Pruning:
                 raise StatusError(400, f"quantities must match the regular expression '{_QUANTITY_TEXT}'")
 
 
-def _is_scalar(schema: Json) -> bool:
-    return schema.get("type") not in ("object", "array")
-
-
 def default(value: Any, schema: Json) -> None:
     """Fill in the schema's defaults, at every depth where the parent is there."""
     if isinstance(value, list):
         for item in value:
             default(item, schema.get("items") or {})
     elif isinstance(value, dict):
-        _default_object(value, schema)
+        known, more = schema.get("properties") or {}, schema.get("additionalProperties")
+        given = schema.get(DEFAULTS, {}) if STRUCT in schema else _defaults(known)
+        for name, item in given.items():
+            if value.get(name) is None:
+                value[name] = copy.deepcopy(item) if isinstance(item, _NESTED) else item
+        for name, item in value.items():
+            inner = known.get(name, more) if isinstance(item, _NESTED) else None
+            if isinstance(inner, dict):
+                default(item, inner)
 
 
-def _default_object(value: Json, schema: Json) -> None:
-    for name, inner in (schema.get("properties") or {}).items():
-        if "default" in inner and value.get(name) is None:
-            value[name] = copy.deepcopy(inner["default"])
-        if name in value:
-            default(value[name], inner)
-    more = schema.get("additionalProperties")
-    if isinstance(more, dict):
-        for item in value.values():
-            default(item, more)
+def _defaults(properties: Json) -> Json:
+    return {name: inner["default"] for name, inner in properties.items() if "default" in inner}
 
 
 def validate(value: Any, schema: Json, path: str = "") -> Iterator[Cause]:
