@@ -25,7 +25,7 @@ from policysched.model.objects import (
     Stored,
     Workload,
 )
-from policysched.model.policy import API_VERSION, KIND, PLURAL, Policy, decode_policy
+from policysched.model.policy import API_VERSION, KIND, PLURAL, Policy, decode_watched_policy
 from policysched.state.cluster import FINISHED
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ PODS: Final = Watched("pods", "Pod", "/api/v1/pods", decode_pod, _unfinished, kn
 """Finished pods hold nothing, so they are not even remembered."""
 NAMESPACES: Final = Watched("namespaces", "Namespace", "/api/v1/namespaces", decode_namespace)
 POLICIES: Final[Watched[Policy]] = Watched(
-    PLURAL, KIND, POLICIES_PATH, decode_policy, malformed_is_gone=False, tolerated=frozenset((404,))
+    PLURAL, KIND, POLICIES_PATH, decode_watched_policy, malformed_is_gone=False, tolerated=frozenset((404,))
 )
 """Where the kind is not installed there are no policies; where it is forbidden there may be."""
 DEVICE_CLASSES: Final[Watched[DeviceClass]] = Watched(

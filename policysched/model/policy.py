@@ -163,6 +163,13 @@ class Policy(Struct, frozen=True):
         return self.metadata.name
 
 
+class UnreadablePolicy(Policy, frozen=True):
+    """A policy with a spec that cannot be read: its own says nothing, and what was in force stays."""
+
+    field: str = ""
+    reason: str = ""
+
+
 class LastGood(Struct, frozen=True):
     """A generation that compiled, as the annotation keeps it: of this object and no other."""
 
@@ -186,6 +193,22 @@ def decode_policy(raw: bytes | Mapping[str, Any]) -> Policy:
             raise
         plain = decode(dict[str, Any], KIND, raw)
         return decode(Policy, KIND, {key: value for key, value in plain.items() if key != "status"})
+
+
+def decode_watched_policy(raw: bytes | Mapping[str, Any]) -> Policy:
+    """Decode a policy; one whose spec alone cannot be read, such as one of a later version, is an UnreadablePolicy.
+
+    Raises:
+        ObjectError: it cannot be told which object it is.
+    """
+    try:
+        return decode_policy(raw)
+    except ObjectError as error:
+        if not error.field.startswith("spec"):
+            raise
+        plain = decode(dict[str, Any], KIND, raw)
+        named = decode_policy({key: value for key, value in plain.items() if key != "spec"})
+        return UnreadablePolicy(named.metadata, status=named.status, field=error.field, reason=error.reason)
 
 
 def _without_long_status(raw: bytes) -> bytes:

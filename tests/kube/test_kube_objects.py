@@ -41,17 +41,29 @@ async def test_malformed_object_is_reported_once_a_version_and_counts_as_gone(ku
     assert run.broken == ["b@2", "a@3", "a@4"]
 
 
+def nameable(name: str, version: int) -> dict[str, Any]:
+    """A policy that can be told from others and no more."""
+    return {"metadata": {"name": name, "resourceVersion": str(version), "uid": f"uid-{name}", "labels": 7}}
+
+
 async def test_malformed_policy_leaves_its_last_good_version_in_place(kube: Kube) -> None:
-    bad = {"spec": {"weight": 1000}}
     kube.server.on(
         "GET",
         POLICIES.path,
         answer(page(node("p", 1), kind=KIND)),
-        answer(page(node("p", 4) | bad, version=4, kind=KIND)),
+        answer(page(nameable("p", 4), version=4, kind=KIND)),
     )
-    kube.server.on("WATCH", POLICIES.path, stream(event("MODIFIED", node("p", 3) | bad), gone()), stream(gone()), HANG)
+    kube.server.on("WATCH", POLICIES.path, stream(event("MODIFIED", nameable("p", 3)), gone()), stream(gone()), HANG)
     run = await heard(kube, "list", "+p@1", "list", "list", watched=POLICIES)
     assert run.broken == ["p@3", "p@4"]
+
+
+async def test_policy_whose_spec_cannot_be_read_is_heard_of(kube: Kube) -> None:
+    bad = {"spec": {"weight": 1000}}
+    kube.server.on("GET", POLICIES.path, answer(page(node("p", 2) | bad, node("q", 1), kind=KIND)))
+    kube.server.on("WATCH", POLICIES.path, stream(event("MODIFIED", node("q", 3) | bad)), HANG)
+    run = await heard(kube, "list", "+p@2", "+q@1", "+q@3", watched=POLICIES)
+    assert run.broken == []
 
 
 async def test_finished_pods_are_not_there(kube: Kube) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from policysched.framework import PREFIX
 from policysched.language.checking.costs import Cost
 from policysched.model.decode import ObjectError
-from policysched.model.policy import LAST_GOOD, Policy, decode_last_good
+from policysched.model.policy import LAST_GOOD, Policy, UnreadablePolicy, decode_last_good
 from policysched.pausing import Pausing
 from policysched.rules.compile.compiler import Result, compiling
 from policysched.rules.compile.metrics import finding
@@ -77,7 +77,7 @@ class PolicyStore:
         known = self._entries.get(policy.name)
         if known is not None and known.policy.metadata.uid != policy.metadata.uid:
             known = None
-        if known is not None and known.policy.spec == policy.spec:
+        if known is not None and _has_spec_of(policy, known.policy):
             self._entries[policy.name] = _same_spec(known, policy)
             return
         result = yield from self._compiling(policy)
@@ -114,7 +114,9 @@ class PolicyStore:
         self._entries[name] = StoredPolicy(policy, failed(error), before.active if before is not None else None)
 
     def _compiling(self, policy: Policy) -> Pausing[Result]:
-        """Compile a policy; one at which the compiler itself fails is a policy with an error."""
+        """Compile a policy; one that cannot be read, or at which the compiler itself fails, is one with an error."""
+        if isinstance(policy, UnreadablePolicy):
+            return Result(None, (replace(finding("E0001", policy.reason), field=policy.field),), Cost())
         try:
             return (yield from compiling(policy))
         except Exception as error:
@@ -131,6 +133,11 @@ class PolicyStore:
 def plugin_name(policy: str) -> str:
     """Give the plugin name of a policy."""
     return PREFIX + policy
+
+
+def _has_spec_of(policy: Policy, other: Policy) -> bool:
+    """Tell whether two objects have the same spec; of one that cannot be read it is not known."""
+    return policy.spec == other.spec and not isinstance(policy, UnreadablePolicy) | isinstance(other, UnreadablePolicy)
 
 
 def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:

@@ -23,7 +23,14 @@ MOST_OF_OTHERS = 64 * 1024
 """How long the entries of other installations may be that are written back. Units: bytes of JSON."""
 DEEPEST = 16
 """How deep a status of ours is nested at most, its spec included."""
-_REASONS = {"E01": "SyntaxError", "E02": "NameError", "E03": "TypeError", "E04": "ScopeError", "E05": "RuleError"}
+_REASONS = {
+    "E00": "ShapeError",
+    "E01": "SyntaxError",
+    "E02": "NameError",
+    "E03": "TypeError",
+    "E04": "ScopeError",
+    "E05": "RuleError",
+}
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 ABOUT_NODES = "W0705"

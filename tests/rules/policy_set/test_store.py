@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from policysched.model.policy import Policy, decode_policy
+from policysched.model.policy import Policy, decode_policy, decode_watched_policy
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.status.policy_status import MAX_DIAGNOSTICS, differs, make_status
 from tests.rules.build import Spec, filtering, policy, scoring
@@ -81,6 +81,34 @@ def test_after_a_restart_a_broken_policy_acts_as_its_annotation_keeps(
     entry = store.get("p")
     assert entry is not None
     assert bool(entry.refused) is (in_force is None and kept is not None)
+
+
+def unreadable(generation: int, last_good: Spec | None = None) -> Policy:
+    """A policy as a later release may write it: with a mode that is not known here."""
+    metadata = msgspec.to_builtins(policy(generation=generation, last_good=last_good).metadata)
+    return decode_watched_policy({"metadata": metadata, "spec": BETTER | {"mode": "Audit"}})
+
+
+@pytest.mark.parametrize(("kept", "in_force"), [(REMEMBERED, 3), (None, None)])
+def test_after_a_restart_a_policy_that_cannot_be_read_acts_as_its_annotation_keeps(
+    kept: Spec | None, in_force: int | None
+) -> None:
+    store = PolicyStore()
+    assert apply(store, unreadable(5, kept)) is (in_force is not None)
+    assert active(store) == in_force
+    entry = store.get("p")
+    assert entry is not None
+    status = make_status(entry, "me", NOW)
+    assert [(one["code"], one["field"]) for one in status["diagnostics"]] == [("E0001", "spec.mode")]
+    assert (status["conditions"][0]["status"], status["conditions"][0]["reason"]) == ("False", "ShapeError")
+
+
+def test_a_policy_that_cannot_be_read_any_more_leaves_the_last_good_generation_in_force() -> None:
+    store = PolicyStore()
+    assert [apply(store, one) for one in (policy(generation=1), unreadable(2), unreadable(3))] == [True, False, False]
+    assert active(store) == 1
+    assert apply(store, policy(generation=4))
+    assert active(store) == 4
 
 
 @pytest.mark.parametrize("kept", [None, {"generation": 3, "spec": WORSE}])
