@@ -24,6 +24,7 @@ _HTTP = 80
 _OWN_SITES = frozenset({"same-origin", "none"})
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
 _FEW = 1000
+_MOST_DIGITS = 19
 _TRUE = frozenset({"true", "1", "True", "t"})
 
 
@@ -124,7 +125,7 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 def number(query: Mapping[str, str], name: str) -> int:
     """Read a whole number of the query; absent is 0."""
     text = query.get(name, "") or "0"
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise StatusError(400, f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)
 
