@@ -55,7 +55,7 @@ async def _kubectl(kubeconfig: Path, *arguments: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
-    out, problem = await asyncio.wait_for(process.communicate(), 60)
+    out, problem = await asyncio.wait_for(process.communicate(), 300)
     assert process.returncode == 0, problem.decode()
     return out.decode()
 

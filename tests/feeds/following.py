@@ -37,7 +37,7 @@ class Kept:
         self._more.set()
 
     async def reaches(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.all) < count:
                 self._more.clear()
                 await self._more.wait()

@@ -103,10 +103,10 @@ async def test_a_server_that_is_down_is_told() -> None:
 async def test_a_server_that_is_slow_is_given_up() -> None:
     counted = Counted()
     async with fake_prometheus() as fake:
-        fake.otherwise = after(5, nodes(n1=1))
+        fake.otherwise = after(60, nodes(n1=1))
         began = time.monotonic()
         found = await answers(prometheus(fake, counted, timeout=0.2))
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
     assert found.problem() == f"{fake.url} did not answer in time"
     assert counted.outcomes() == {"timeout": 1}
     assert fake.asked[0]["timeout"] == "0.2s"

@@ -109,7 +109,7 @@ async def mirrors(world: World) -> AsyncIterator[dict[str, tuple[Mirror, Reflect
         made[watched.name] = (mirror, reflector)
         tasks.append(asyncio.create_task(reflector.run()))
     for _, reflector in made.values():
-        await asyncio.wait_for(reflector.synced.wait(), 5)
+        await asyncio.wait_for(reflector.synced.wait(), 60)
     yield made
     assert not any(task.done() for task in tasks)
     for task in tasks:

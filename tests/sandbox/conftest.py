@@ -82,7 +82,7 @@ class Api:
                     break
         return events
 
-    async def until(self, path: str, holds: Any, seconds: float = 5) -> Json:
+    async def until(self, path: str, holds: Any, seconds: float = 60) -> Json:
         """Read an object again and again until something holds."""
         async with asyncio.timeout(seconds):
             while True:
@@ -150,7 +150,7 @@ class Kubectl:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        output, _ = await asyncio.wait_for(process.communicate(stdin.encode()), 30)
+        output, _ = await asyncio.wait_for(process.communicate(stdin.encode()), 120)
         text = output.decode()
         assert process.returncode == code, text
         return text

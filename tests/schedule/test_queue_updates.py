@@ -149,8 +149,8 @@ async def test_waiter_returns_when_a_pod_arrives() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     tested.add(pod("a"))
-    await asyncio.wait_for(waiting, 5)
-    await asyncio.wait_for(waiter.wait(), 5)
+    await asyncio.wait_for(waiting, 60)
+    await asyncio.wait_for(waiter.wait(), 60)
     assert drain(tested) == ["a"]
 
 
@@ -165,8 +165,8 @@ async def test_waiter_returns_when_time_has_come_or_someone_wakes_it() -> None:
     clock.at = 1000.995
     tested.fail(queued)
     clock.at = 1001.995
-    await asyncio.wait_for(waiter.wait(), 5)
+    await asyncio.wait_for(waiter.wait(), 60)
     clock.at = 1500.0
     assert drain(tested) == ["a"]
     waiter.wake()
-    await asyncio.wait_for(waiter.wait(), 5)
+    await asyncio.wait_for(waiter.wait(), 60)

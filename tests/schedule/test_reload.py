@@ -47,7 +47,7 @@ class Stand:
 
     async def until(self, so: Callable[[], bool]) -> None:
         """Wait for what takes some real time."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not so():
                 await asyncio.sleep(0.001)
         await self.settled()

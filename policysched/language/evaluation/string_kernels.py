@@ -23,6 +23,7 @@ from policysched.language.ir.graph import ANY_LENGTH, INPUT_BITS, MAX_PARTS, MAX
 _DECIMAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _LARGEST: Final = math.ldexp(1.0, INPUT_BITS)
 _SHORT: Final = 256
+_MOST_REMEMBERED: Final = 1024
 """Up to how many characters a text is looked through one by one. Units: characters."""
 
 
@@ -40,7 +41,7 @@ def matches(text: str, pattern: str) -> bool:
     Cost: linear in both but for parts of the pattern with `?`, which take a bit of each machine word for each character
     of the text, once a character of the part. A pattern that stands for more characters than there are costs nothing.
     """
-    first, rest, last, least = _parts(pattern)
+    first, rest, last, least = (_remembered_parts if len(pattern) <= _MOST_REMEMBERED else _parts)(pattern)
     if least > len(text) or (last is None and least < len(text)) or not _fits(text, 0, first):
         return False
     if last is None:
@@ -56,7 +57,6 @@ def matches(text: str, pattern: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=256)
 def _parts(pattern: str) -> tuple[str, tuple[str, ...], str | None, int]:
     """Divide a pattern at its stars.
 
@@ -67,6 +67,9 @@ def _parts(pattern: str) -> tuple[str, tuple[str, ...], str | None, int]:
     first, *rest = pattern.split("*")
     least = len(pattern) - len(rest)
     return (first, tuple(filter(None, rest[:-1])), rest[-1], least) if rest else (first, (), None, least)
+
+
+_remembered_parts: Final = lru_cache(maxsize=256)(_parts)
 
 
 def _places(text: str, wanted: str) -> dict[str, int]:

@@ -43,15 +43,24 @@ def _digits(part: str) -> str:
 
 def compare(left: str, right: str) -> int:
     """Return -1, 0 or 1 as one canonical version is older than, equal to or newer than another."""
-    one, other = _key(left), _key(right)
+    one, other = key(left), key(right)
     return (one > other) - (one < other)
 
 
-@functools.lru_cache(maxsize=1024)
+def key(text: str) -> _Key:
+    """Return what orders a canonical version; of short ones it is remembered."""
+    return _remembered_key(text) if len(text) <= _MOST_REMEMBERED else _key(text)
+
+
 def _key(text: str) -> _Key:
     release, dash, pre = text.partition("-")
     # A release is newer than its pre-releases.
     return _ordered_parts(release), not dash, _ordered_parts(pre) if dash else ()
+
+
+_MOST_REMEMBERED: Final = 64
+"""How long a text may be whose parts are remembered. Units: characters."""
+_remembered_key: Final = functools.lru_cache(maxsize=1024)(_key)
 
 
 def _ordered_parts(text: str) -> tuple[_Part, ...]:

@@ -69,11 +69,17 @@ class LabelSelector(Struct, frozen=True):
     match_expressions: list[Requirement] = []
 
 
-@lru_cache(maxsize=65536)
+LONGEST_TIMESTAMP = 64
+"""Units: characters."""
+
+
 def seconds_of(timestamp: str | None) -> float | None:
     """Give a timestamp in seconds since 1970, None where there is none or it is malformed; without a zone it is UTC."""
-    if not timestamp:
-        return None
+    return _seconds_of(timestamp) if timestamp and len(timestamp) <= LONGEST_TIMESTAMP else None
+
+
+@lru_cache(maxsize=65536)
+def _seconds_of(timestamp: str) -> float | None:
     try:
         read = datetime.fromisoformat(timestamp)
         return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp()

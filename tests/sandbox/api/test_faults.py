@@ -79,5 +79,5 @@ async def test_a_request_may_take_long(quiet: Sandbox, quiet_api: Api) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
             await quiet_api.get(PODS)
-    async with asyncio.timeout(0.1):
+    async with asyncio.timeout(30):
         await quiet_api.get(PODS)

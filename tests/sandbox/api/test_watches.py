@@ -116,7 +116,7 @@ async def test_forgotten_history_is_gone_at_once(quiet_api: Api, quiet: Sandbox)
 
 async def test_a_watch_ends_after_its_time(quiet_api: Api) -> None:
     start = await version(quiet_api)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await quiet_api.watch(PODS, 0, resourceVersion=start, timeoutSeconds="1") == []
 
 
