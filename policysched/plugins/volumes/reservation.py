@@ -82,12 +82,16 @@ class VolumeReservation:
         except ApiError as error:
             return error.message
         ends, poll = handle.clock.monotonic() + self._timeout, POLL
-        while not (problem := self._problem()) and not self._is_done():
+        looked_at: list[object] = []
+        while True:
+            objects = self._objects()
+            if objects != looked_at and ((problem := self._problem()) or self._is_done()):
+                return problem
             if handle.clock.monotonic() >= ends:
                 return "binding volumes: context deadline exceeded"
+            looked_at = objects
             await handle.pause(min(poll, ends - handle.clock.monotonic()))
             poll = min(poll * 1.25, SLOWEST_POLL)
-        return problem
 
     async def _write(self, handle: BindingHandle) -> None:
         for volume, claim in self._bindings:
@@ -95,6 +99,21 @@ class VolumeReservation:
                 self._versions[f"volume {volume.metadata.name}"] = await handle.client.claim_volume(volume)
         for claim in self._provisions:
             self._versions[f"claim {claim.key}"] = await handle.client.select_node(claim, self._node)
+
+    def _objects(self) -> list[object]:
+        """List what is looked at; while all of it is what it was, so is the answer."""
+        nodes, storage = self._cluster.nodes, self._storage
+        row = nodes.row_of.get(self._node, -1)
+        claims = [storage.claims.stored(claim.key) for claim in self._provisions]
+        return [
+            pod_id(self._pod) in self._cluster.pods.by_id,
+            None if row < 0 else nodes.nodes[row],
+            storage.csi_nodes.get(self._node),
+            *(storage.volumes.stored(volume.metadata.name) for volume, _ in self._bindings),
+            *(storage.claims.stored(claim.key) for _, claim in self._bindings),
+            *claims,
+            *(storage.volumes.stored(claim.spec.volume_name) for claim in claims if claim is not None),
+        ]
 
     def _is_done(self) -> bool:
         """Tell whether every claim is bound as far as the API server has told."""

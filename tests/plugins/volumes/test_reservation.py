@@ -212,6 +212,23 @@ async def test_volumes_that_do_not_come_are_looked_for_less_and_less_often() -> 
     assert len(looks) < 2 * server.seconds
 
 
+async def test_what_is_as_it_was_is_not_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[float] = []
+    judge = VolumeReservation._problem
+
+    def counting(reservation: VolumeReservation) -> str:
+        judged.append(server.seconds)
+        return judge(reservation)
+
+    monkeypatch.setattr(VolumeReservation, "_problem", counting)
+    around = static()
+    nothing: list[Act] = [lambda _: None] * 5
+    server = Server(around, *nothing, put(replace(FREE, metadata=replace(FREE.metadata, labels={"a": "b"}))))
+    await reserved(around, POD).pre_bind(server.handle)
+    assert len(judged) == 2
+    assert server.seconds >= 10
+
+
 async def test_a_server_that_refuses_ends_the_binding() -> None:
     around = static()
     server = Server(around)
