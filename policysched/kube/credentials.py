@@ -130,6 +130,10 @@ def _read(file: Path) -> Mapping[str, Any]:
         content = yaml.safe_load(file.read_text("utf-8"))
     except OSError as error:
         raise KubeconfigError(f"kubeconfig {file} cannot be read: {error.strerror}") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+        raise KubeconfigError(f"kubeconfig {file} is not YAML: {place}{error.problem}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise KubeconfigError(f"kubeconfig {file} is not YAML: {_one_line(error)}") from error
     if not isinstance(content, Mapping):

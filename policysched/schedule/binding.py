@@ -80,14 +80,18 @@ class Binder:
     async def _bind(self, pod: Pod, node: str) -> str:
         """Write the binding; give what went wrong, empty where nothing did."""
         try:
-            await self._client.bind(pod, node)
-        except ApiError as error:
-            if await self._bound_all_the_same(pod, node, error):
-                return ""
-            return f'running Bind plugin "DefaultBinder": {error.message}'
+            problem = await self._refusal(pod, node)
         except Exception as error:
             log.exception("binding pod=%s failed", pod.key)
-            return f'running Bind plugin "DefaultBinder": {error!r}'
+            problem = repr(error)
+        return problem and f'running Bind plugin "DefaultBinder": {problem}'
+
+    async def _refusal(self, pod: Pod, node: str) -> str:
+        """Write the binding; give the server's words where it is not stored."""
+        try:
+            await self._client.bind(pod, node)
+        except ApiError as error:
+            return "" if await self._bound_all_the_same(pod, node, error) else error.message
         return ""
 
     async def _bound_all_the_same(self, pod: Pod, node: str, error: ApiError) -> bool:

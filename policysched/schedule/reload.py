@@ -117,7 +117,7 @@ class Reloader:
         before = self.store.get(policy.name)
         changed = await self._work_through(self.store.applying(policy))
         await self._put_in_force(changed, before)
-        if policy.status.observed_generation != policy.metadata.generation:
+        if not _same_generation(before, policy) and policy.status.observed_generation != policy.metadata.generation:
             self._say_errors(policy.name)
         if policy.name not in changed:
             await self._report(policy.name)
@@ -216,19 +216,23 @@ class Reloader:
             policies = self.store.policy_set()
             await self._work_through(self._scheduler.using_policies(policies, changed))
         except Exception:
-            for name in sorted(self.store.names()):
-                self._try_alone(name, before)
+            refused = [name for name in sorted(self.store.names()) if not self._acts_alone(name, before)]
+            if not refused:
+                log.exception("policies that act alone failed together, trying again")
             policies = self.store.policy_set()
             await self._work_through(self._scheduler.using_policies(policies, changed))
         self.on_swap(policies)
 
-    def _try_alone(self, name: str, before: StoredPolicy | None) -> None:
+    def _acts_alone(self, name: str, before: StoredPolicy | None) -> bool:
+        """Tell whether a policy can act without the others; one that cannot is refused."""
         entry = self.store.get(name)
         try:
             active = entry.active if entry is not None else None
             self._scheduler.use_policies(PolicySet.of([active] if active is not None else []), frozenset())
         except Exception as error:
             self.store.refuse(name, error, before if before is not None and before.policy.name == name else None)
+            return False
+        return True
 
     def _failed(self, policy: Policy, error: Exception) -> None:
         self.on_failure(policy, error)
@@ -340,6 +344,13 @@ class _Newest(asyncio.Queue[Policy | str]):
 
     def _get(self) -> Policy | str:
         return self._queue.pop(next(iter(self._queue)))
+
+
+def _same_generation(before: StoredPolicy | None, policy: Policy) -> bool:
+    if before is None:
+        return False
+    old, new = before.policy.metadata, policy.metadata
+    return (old.uid, old.generation) == (new.uid, new.generation)
 
 
 def _log_failure(policy: Policy, error: Exception) -> None:

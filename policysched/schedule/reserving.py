@@ -17,7 +17,11 @@ def reserve(profile: Profile, pod: Pod, cluster: Cluster, row: int) -> list[Rese
     """Let every plugin hold its part; give what is held, or what went wrong."""
     held: list[Reservation] = []
     for plugin in profile.reserves:
-        answer = plugin.reserve(pod, cluster, row)
+        try:
+            answer = plugin.reserve(pod, cluster, row)
+        except Exception:
+            undo(held)
+            raise
         if isinstance(answer, Status):
             undo(held)
             return f'running Reserve plugin "{plugin.name}": {answer.message}'

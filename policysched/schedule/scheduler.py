@@ -214,10 +214,10 @@ class Scheduler:
             pod.key, decision.node, decision.evaluated_count, decision.feasible_count,
         )  # fmt: skip
         if held:
-            self._start(self._binder.bind(queued, decision.node, held))
+            self._start(pod, self._binder.bind(queued, decision.node, held))
             return
         await self._room.acquire()
-        self._start(self._bind(queued, decision.node))
+        self._start(pod, self._bind(queued, decision.node))
 
     def _reserve(self, pod: Pod, row: int) -> list[Reservation] | str:
         if not has_volumes(pod):
@@ -248,14 +248,14 @@ class Scheduler:
         self.queue.reject(queued, decision.rejectors())
         level = logging.DEBUG if is_told(pod, "Unschedulable", message) else logging.INFO
         log.log(level, "unschedulable pod=%s: %s", pod.key, message)
-        self._start(self._binder.report_failure(pod, "Unschedulable", message))
+        self._start(pod, self._binder.report_failure(pod, "Unschedulable", message))
 
     def _fail(self, queued: QueuedPod, message: str) -> None:
         pod = queued.pod
         self.queue.fail(queued)
         level = logging.DEBUG if is_told(pod, "SchedulerError", message) else logging.WARNING
         log.log(level, "error for pod=%s: %s", pod.key, message)
-        self._start(self._binder.report_failure(pod, "SchedulerError", message))
+        self._start(pod, self._binder.report_failure(pod, "SchedulerError", message))
 
     def _message(self, decision: Decision, profile: Profile) -> str:
         if self.cluster.nodes.count == 0:
@@ -272,10 +272,15 @@ class Scheduler:
         """Let the cluster be at the present: a cycle, and whether a change helps, see one time."""
         self.cluster.moment.move(self._clock.now().timestamp())
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
+    def _start(self, pod: Pod, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name=pod.key)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("what was to be done for pod=%s failed", task.get_name(), exc_info=error)
 
 
 def _interests(profiles: Mapping[str, Profile]) -> dict[str, Interests]:

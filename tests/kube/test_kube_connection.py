@@ -77,7 +77,7 @@ async def test_context_chooses_another_user(kube: Kube, home: Path) -> None:
     ("content", "context", "message"),
     [
         (None, None, r"no kubeconfig at .*/config: name one with --kubeconfig or the variable KUBECONFIG"),
-        ("{", None, r"kubeconfig .*/config is not YAML: "),
+        ("{", None, r"kubeconfig .*/config is not YAML: line 1, column 2: expected the node content"),
         ("just text", None, r"kubeconfig .*/config is not a kubeconfig: it holds no mapping"),
         ({}, None, r"kubeconfig .*/config has no current-context: name one with --context \(none\)"),
         (kubeconfig("http://x"), "moon", r'kubeconfig .*/config has no context "moon": it has here, there'),

@@ -83,6 +83,17 @@ async def test_a_failed_binding_frees_the_node_and_is_tried_again_without_an_eve
     assert again.attempts == 2
 
 
+async def test_binding_whose_end_cannot_be_found_out_frees_the_node() -> None:
+    stand = Stand()
+    stand.client.errors |= {"bind": [refused(500, "internal")], "read": [ValueError("a bug")]}
+    await stand.binder.bind(stand.attempt(), "n1")
+    assert stand.client.told == [
+        ("d/p", "FailedScheduling", "running Bind plugin \"DefaultBinder\": ValueError('a bug')")
+    ]
+    assert not stand.cluster.is_assumed("u")
+    assert stand.queue.counts().backoff == 1
+
+
 async def test_a_pod_that_the_server_does_not_find_is_tried_again_until_the_watch_says_it_is_gone() -> None:
     stand = Stand()
     stand.client.errors["bind"] = [refused(404, 'pods "p" not found')]

@@ -218,6 +218,7 @@ async def test_a_broken_edit_is_logged_once_with_its_first_error(caplog: pytest.
         broken = policy(generation=2, filters=[{"name": "f", "require": "node.nome"}])
         written = msgspec.structs.replace(broken, status=msgspec.structs.replace(broken.status, observed_generation=2))
         await stand.settled(broken)
+        await stand.settled(replace(broken, metadata=replace(broken.metadata, resource_version="8")))
         await stand.settled(written)
     said = [line for line in caplog.messages if "stays in force" in line]
     assert len(said) == 1
@@ -325,6 +326,25 @@ async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
         assert failures == ["p MemoryError()"]
         await stand.settled(policy(generation=3, filters=filtering('node.name != "x"')))
         assert stand.in_force == {"p": 3, "q": 1}
+
+
+async def test_policies_that_fail_together_and_not_alone_are_tried_again_and_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    join, failures = PolicySet.join, [MemoryError("once")]
+
+    def failing(policies: PolicySet, profile: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return join(policies, profile)
+
+    async with running(policy("q", **OPEN)) as stand:
+        monkeypatch.setattr(PolicySet, "join", failing)
+        await stand.settled(policy(**GOOD))
+        assert stand.in_force == {"p": 1, "q": 1}
+        assert stand.rejected
+    assert caplog.text.count("policies that act alone failed together, trying again") == 1
+    assert "MemoryError: once" in caplog.text
 
 
 async def test_status_that_cannot_be_made_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

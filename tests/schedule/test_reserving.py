@@ -52,6 +52,8 @@ class Reserving(FakeFilter):
 
     def reserve(self, of: Pod, cluster: Cluster, row: int) -> Reservation | Status | None:
         self.log.append(f"{self.name} reserves {cluster.nodes.names[row]} for {of.metadata.name}")
+        if isinstance(self.held, Exception):
+            raise self.held
         return self.held if not isinstance(self.held, str) else None
 
 
@@ -86,6 +88,13 @@ async def test_what_cannot_be_had_frees_what_was_held_before() -> None:
     log: list[str] = []
     bound, notes = await outcome(Reserving("A", log), Reserving("B", log, FAILED))
     assert (bound, notes) == ({}, ['running Reserve plugin "B": nothing left'])
+    assert log == [*RESERVED, "A gives back"]
+
+
+async def test_plugin_that_fails_frees_what_was_held_before() -> None:
+    log: list[str] = []
+    bound, notes = await outcome(Reserving("A", log), Reserving("B", log, ValueError("a bug")))
+    assert (bound, notes) == ({}, ["the scheduling cycle failed: ValueError('a bug')"])
     assert log == [*RESERVED, "A gives back"]
 
 

@@ -166,6 +166,14 @@ async def cancelled_while_it_binds() -> tuple[Stand, Holding, asyncio.Task[None]
     return stand, holding, task
 
 
+async def test_work_for_a_pod_that_fails_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    async with running(node("n1", allocatable={"cpu": 1})) as stand:
+        stand.client.errors["condition"] = [ValueError("a bug")]
+        await stand.settled(pod("a", requests={"cpu": 2}))
+    assert "what was to be done for pod=default/a failed" in caplog.text
+    assert "ValueError: a bug" in caplog.text
+
+
 async def test_bindings_under_way_end_after_the_last_cycle() -> None:
     stand, holding, task = await cancelled_while_it_binds()
     await stand.settle()
