@@ -7,10 +7,12 @@ show one.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import typer
 
@@ -45,6 +47,8 @@ app.command(cls=OnceCommand)(demo)
 app.command(cls=OnceCommand)(version)
 
 INTERRUPTED = 130
+_FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
+"""What writing to a full or broken disk fails with."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,7 +64,8 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _call(given)
+        code = _call(given)
+        _flush()
     except (UsageError, ConnectionProblemError) as error:
         return _fail(str(error), 2)
     except PolicyschedError as error:
@@ -68,9 +73,24 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader went away: what follows would fail again when the interpreter flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return 1
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _leave_stdout()
+        return _fail(f"the output cannot be written: {os.strerror(error.errno).lower()}", 1)
+    return code
+
+
+def _flush() -> None:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.flush()
+
+
+def _leave_stdout() -> None:
+    """Write nothing any more: what is left would fail again when the interpreter flushes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _call(arguments: list[str]) -> int:

@@ -176,6 +176,14 @@ def test_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
     assert done.stdout.startswith("error[E0201]")
 
 
+def test_disk_that_is_full_ends_the_command_with_one_line() -> None:
+    for arguments in ("version", "explain -o json"):
+        script = f"{sys.executable} -c 'from policysched.cli import main; main()' {arguments} > /dev/full"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        said = "error: the output cannot be written: no space left on device\n"
+        assert (done.returncode, done.stderr) == (1, said)
+
+
 def test_unknown_name_of_the_package_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         policysched.nothing  # noqa: B018 - asking is the test
