@@ -66,12 +66,12 @@ def put(backend: Backend, target: Target, body: Any, options: WriteOptions) -> A
 def _replace(backend: Backend, target: Target, old: Stored, body: Any, options: WriteOptions) -> Answer:
     if target.subresource != "scale":
         return 200, update(backend, target.resource, old, body, target.subresource, options)
-    workload = scaled(target.resource, fresh(target, old), body or {})
+    workload = scaled(target.resource, copy_of(target, old), body or {})
     entry = update(backend, target.resource, old, workload, "", options)
     return 200, scale_of(entry.object)
 
 
-def fresh(target: Target, entry: Stored) -> Json:
+def copy_of(target: Target, entry: Stored) -> Json:
     """Copy an object, in the target's version, for changing."""
     copied: Json = decode(encode_entry(target.resource, entry))
     return copied
@@ -82,7 +82,7 @@ def patch(backend: Backend, target: Target, body: Any, media: str, options: Writ
     if media == _APPLY:
         return _apply(backend, target, body, options)
     old = fetch(backend, target.resource, target.namespace, target.name)
-    before = scale_of(fresh(target, old)) if target.subresource == "scale" else fresh(target, old)
+    before = scale_of(copy_of(target, old)) if target.subresource == "scale" else copy_of(target, old)
     patched = _patched(target, before, body, media)
     _same_uid(target, before, patched)
     shown = encode(patched) if options.field_validation == "Strict" else b""
@@ -109,7 +109,7 @@ def _apply(backend: Backend, target: Target, body: Any, options: WriteOptions) -
     else:
         old = fetch(backend, target.resource, target.namespace, target.name)
         last = backend.applied.get((old.object["metadata"]["uid"], options.manager), {})
-        merged = apply_patch(fresh(target, old), last, applied, target.resource.schema)
+        merged = apply_patch(copy_of(target, old), last, applied, target.resource.schema)
         entry = update(backend, target.resource, old, decode(encode(merged)), target.subresource, options)
         code = 200
     if not options.dry_run:

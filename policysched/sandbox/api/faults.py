@@ -32,7 +32,7 @@ class Fault:
     after: int = 0
 
     def matches(self, method: str, path: str) -> bool:
-        """Tell whether the fault is for this request and not used up."""
+        """Whether the fault is for this request and not used up."""
         return self.times != 0 and self.method in ("*", method) and bool(self.path.search(path))
 
 

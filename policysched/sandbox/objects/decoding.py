@@ -58,8 +58,8 @@ def check_kind(resource: ApiResource, obj: Any) -> Json:
     return obj | {"kind": kind, "apiVersion": version, "metadata": metadata if metadata is not None else {}}
 
 
-def clean(resource: ApiResource, obj: Json, field_validation: str) -> list[str]:
-    """Drop unknown fields; returns warnings, or fails where the request is strict."""
+def drop_unknown(resource: ApiResource, obj: Json, field_validation: str) -> list[str]:
+    """Drop unknown fields and return warnings, or fail where fieldValidation is Strict."""
     try:
         unknown = _unknown(resource, obj)
     except StatusError as error:
@@ -94,7 +94,7 @@ def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -
 
 
 def outward(resource: ApiResource) -> Callable[[Json], Json] | None:
-    """Return how to show a stored object in this version, or None where it is stored so."""
+    """Return the conversion from the storage version to this one, None where they are the same."""
     if resource.group == "events.k8s.io":
         return _event_out
     if resource.custom is not None and not resource.custom.get("storage"):
@@ -104,7 +104,7 @@ def outward(resource: ApiResource) -> Callable[[Json], Json] | None:
 
 
 def inward(resource: ApiResource, obj: Json) -> Json:
-    """Turn an object of this version into the stored form."""
+    """Convert an object of this version to the storage version."""
     if resource.key == "events":
         return _event_in(obj)
     if resource.custom is not None and resource.custom.get("storedVersion"):

@@ -29,7 +29,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One fault of an object: the field, the reason's name and its text."""
+    """A StatusCause: what is wrong with a field of an object, its reason and its text."""
 
     field: str
     reason: str
@@ -84,8 +84,8 @@ def conflict(group: str, plural: str, name: str, why: str) -> StatusError:
     return StatusError(409, f'Operation cannot be fulfilled on {resource} "{name}": {why}', details=details)
 
 
-def unlike(resource: str, place: tuple[str, str], word: str, wanted: str, found: str) -> str:
-    """Say that a write was meant for another object: its UID or version is not the one asked for."""
+def precondition_failed(resource: str, place: tuple[str, str], word: str, wanted: str, found: str) -> str:
+    """Write the message of a failed precondition: the object's UID or version is not the one asked for."""
     key = "/".join(["/registry", resource, *filter(None, place)])
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
@@ -116,17 +116,17 @@ def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> Status
 
 
 def required(field: str, why: str = "") -> Cause:
-    """Name a field that has to be there."""
+    """Return the cause "Required value" of a field that is not there."""
     return Cause(field, "FieldValueRequired", "Required value" + (f": {why}" if why else ""))
 
 
 def wrong(field: str, value: object, why: str) -> Cause:
-    """Name a field with a value that cannot be."""
+    """Return the cause "Invalid value" of a field."""
     return Cause(field, "FieldValueInvalid", f"Invalid value: {shown(value)}: {why}")
 
 
 def unsupported(field: str, value: object, choices: Sequence[str]) -> Cause:
-    """Name a field whose value is none of its choices."""
+    """Return the cause "Unsupported value" of a field whose value is none of its choices."""
     listed = ", ".join(f'"{choice}"' for choice in choices)
     text = f"Unsupported value: {shown(value)}: supported values: {listed}"
     return Cause(field, "FieldValueNotSupported", text)

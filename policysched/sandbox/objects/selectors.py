@@ -102,7 +102,7 @@ def _numeric_test(key: str, operator: str, value: str) -> Predicate:
 
 
 def object_selected(selector: Json | None, labels: Json) -> bool:
-    """Tell whether a LabelSelector of an object selects labels; None selects nothing."""
+    """Whether a LabelSelector of an object selects labels; None selects nothing."""
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):

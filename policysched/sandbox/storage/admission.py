@@ -1,4 +1,4 @@
-"""What the API server does to a new object with a look at the rest of the cluster.
+"""Admission: what the API server does to a new object with a look at the rest of the cluster.
 
 Priority from its class, the default service account, the usual tolerations, what matchLabelKeys stand for, the first
 status of a pod. It reads the store and changes only the object at hand. Objects that are loaded keep the status they

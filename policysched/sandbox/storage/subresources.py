@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import StatusError, conflict, invalid, required, unlike, wrong
+from policysched.sandbox.objects.errors import StatusError, conflict, invalid, precondition_failed, required, wrong
 from policysched.sandbox.objects.resources import PODS, ApiResource
 from policysched.sandbox.objects.selectors import object_selected, selector_text
 from policysched.sandbox.storage.deletion import DeleteOptions, delete
@@ -28,7 +28,7 @@ def bind(backend: Backend, namespace: str, name: str, binding: Any, *, dry_run: 
     for field, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         wanted, found = metadata.get(field), pod["metadata"][field]
         if wanted and wanted != found:
-            raise conflict("", "pods", name, unlike("pods", (namespace, name), word, wanted, found))
+            raise conflict("", "pods", name, precondition_failed("pods", (namespace, name), word, wanted, found))
     why = _refusal(pod)
     if why:
         raise conflict("", "pods/binding", name, why)

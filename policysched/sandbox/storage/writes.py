@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.decoding import check_kind, clean, inward, outward, validated
+from policysched.sandbox.objects.decoding import check_kind, drop_unknown, inward, outward, validated
 from policysched.sandbox.objects.errors import (
     STALE,
     Cause,
@@ -20,8 +20,8 @@ from policysched.sandbox.objects.errors import (
     conflict,
     invalid,
     not_found,
+    precondition_failed,
     required,
-    unlike,
     wrong,
 )
 from policysched.sandbox.objects.kinds import complete
@@ -91,7 +91,7 @@ def fetch(backend: Backend, resource: ApiResource, namespace: str, name: str) ->
 def create(backend: Backend, resource: ApiResource, namespace: str, body: Any, options: WriteOptions) -> Stored:
     """Store a new object."""
     obj = check_kind(resource, body)
-    options.warnings += clean(resource, obj, options.field_validation)
+    options.warnings += drop_unknown(resource, obj, options.field_validation)
     _place(backend, resource, namespace, obj)
     _new_metadata(backend, resource, obj, options)
     complete(resource, obj)
@@ -147,11 +147,11 @@ def update(
 ) -> Stored:
     """Store a changed object; `subresource` is "" or "status"."""
     obj = check_kind(resource, body)
-    options.warnings += clean(resource, obj, options.field_validation)
+    options.warnings += drop_unknown(resource, obj, options.field_validation)
     complete(resource, obj)
     obj = inward(resource, obj)
     _guard(resource, old.object, obj)
-    obj = carried(resource, old.object, obj, subresource)
+    obj = prepare_for_update(resource, old.object, obj, subresource)
     shown = outward(resource)
     validated(resource, shown(obj) if shown else obj, immutable(resource, old.object, obj))
     if same(old.object, obj) or options.dry_run:
@@ -185,28 +185,28 @@ def _guard(resource: ApiResource, old: Json, obj: Json) -> None:
         raise StatusError(400, "the namespace of the provided object does not match the namespace sent on the request")
     uid = metadata.get("uid") or before["uid"]
     if uid != before["uid"]:
-        why = unlike(resource.plural, (before.get("namespace", ""), name), "UID", uid, before["uid"])
+        why = precondition_failed(resource.plural, (before.get("namespace", ""), name), "UID", uid, before["uid"])
         raise conflict(resource.group, resource.plural, name, why)
     if (metadata.get("resourceVersion") or before["resourceVersion"]) != before["resourceVersion"]:
         raise conflict(resource.group, resource.plural, name, STALE)
 
 
 def same(old: Json, new: Json) -> bool:
-    """Tell whether two versions are equal but for the version itself."""
+    """Whether two versions are equal but for the resource version."""
     before = old["metadata"] | {"resourceVersion": ""}
     after = new["metadata"] | {"resourceVersion": ""}
     return before == after and old | {"metadata": 0} == new | {"metadata": 0}
 
 
 def counts_generations(resource: ApiResource) -> bool:
-    """Tell whether the kind's metadata has a generation."""
+    """Whether the kind's metadata has a generation."""
     return resource.custom is not None or resource.key in _GENERATIONS
 
 
-def carried(resource: ApiResource, old: Json, new: Json, subresource: str) -> Json:
-    """Put the parts that this write may not change back to what they were."""
+def prepare_for_update(resource: ApiResource, old: Json, new: Json, subresource: str) -> Json:
+    """Put what this write may not change back: system metadata, and status or everything else; count the generation."""
     if subresource == "status":
-        return _only_status(resource, old, new)
+        return _prepare_status(resource, old, new)
     new = new | {"metadata": _metadata(old, new["metadata"])}
     if (resource.has_status and resource.key != "nodes") or resource.key == "nodes":
         new = _with(new, "status", old.get("status"))
@@ -215,7 +215,7 @@ def carried(resource: ApiResource, old: Json, new: Json, subresource: str) -> Js
     return new
 
 
-def _only_status(resource: ApiResource, old: Json, new: Json) -> Json:
+def _prepare_status(resource: ApiResource, old: Json, new: Json) -> Json:
     kept = _metadata(old, new["metadata"])
     if resource.custom is not None:
         kept = dict(old["metadata"])
@@ -242,7 +242,7 @@ def _changed(resource: ApiResource, old: Json, new: Json) -> bool:
 
 
 def immutable(resource: ApiResource, old: Json, new: Json) -> list[Cause]:
-    """Name what the update changes and must not."""
+    """Return a cause for each immutable field that the update changes."""
     if resource.key == "pods":
         return _pod(old["spec"], new["spec"])
     path = _FIXED.get(resource.key)
