@@ -19,7 +19,7 @@ Line: TypeAlias = tuple[str, str, str, str, str]
 
 _FIRST: Final = r"""[^ \n\-?:,\[\]{}#&*!|>'"%@`<]"""
 """What a plain text begins with that can be nothing else."""
-_KEY: Final = rf"{_FIRST}[^ \n:]{{0,300}}(?::[^ \n:]{{1,300}}){{0,2}}"
+_KEY: Final = rf"{_FIRST}[^ \n:]{{0,300}}+(?::[^ \n:]{{1,300}}+){{0,2}}+"
 """A key; libyaml takes none that is longer than 1024 characters."""
 _PLAIN: Final = rf"(?:{_FIRST}|-(?=[^ \n]))[^ \n:]*+(?:(?::(?=[^ \n])| ++(?=[^ \n#]))[^ \n:]*+)*+"
 _QUOTED: Final = r"""'(?:[^'\n]|'')*+'|"[^"\\\n]*+\""""
@@ -30,7 +30,7 @@ _ENTRY: Final = re.compile(rf"""{_LEAD}((?:{_KEY}|'[^'\n]*'|"[^"\n]*")\ *:(?:\ |
 _ITEMS: Final = re.compile(r"^items:\n( *- )", re.MULTILINE)
 _STRANGE: Final = re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _ASCII: Final = bytes((0x0A, *range(0x20, 0x7F)))
-_PIECE: Final = 1 << 16
+_PIECE: Final = 1 << 13
 _MARKED: Final = SPECIAL | frozenset("'\"{[")
 _ITEM: Final = 3
 """How many containers are open around the fields of an item: the list, the document and what holds it."""

@@ -7,6 +7,7 @@ keeps places (`yaml_nodes`) has to read it, with the same values where both can.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +18,8 @@ from policysched.app.yaml_nodes import MAX_DEPTH, TYPED, PlainLoader
 
 SPECIAL: Final = frozenset("yYnNtTfFoO~-+0123456789.<")
 """What plain scalars begin with that may be more than texts."""
+_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\Z")
+"""Numbers that are written alike everywhere."""
 _LIST: Final = 1
 """How deep the lists of a document stand in it."""
 Shrink: TypeAlias = Callable[[dict[str, Any]], Any]
@@ -126,6 +129,8 @@ def resolved(written: str) -> Any:
     Raises:
         ValueError, yaml.YAMLError: it has none.
     """
+    if _DECIMAL.match(written):
+        return int(written)
     return _constructed(written) if TYPED.match(written) else written
 
 
