@@ -1,6 +1,6 @@
-"""When a change can help a pod that a policy turned away.
+"""When a change can help a pod that a policy rejected.
 
-A policy remembers of the pods it turned away where its rules held then. A change helps such a pod if they hold on a
+A policy remembers of the pods it rejected where its rules held then. A change helps such a pod if they hold on a
 row where they did not: a row that changed itself, or one that sees another aggregate or another value for all. Pods
 that are alike to the policy are looked at once a change, however many wait.
 """
@@ -26,12 +26,13 @@ from policysched.model.objects.meta import seconds_of
 from policysched.rules.compile.policy import CompiledFilter
 from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.inputs.nodes import WELL_KNOWN_LABELS, aspects_read
+from policysched.rules.results.independent import PodIndependentResults
 from policysched.rules.results.matrix import FilterMatrix
 
 MOST_PODS = 8192
 REJECTIONS_BYTES = 64 * 1024 * 1024
-"""How much memory what a policy remembers of pods that it turned away may take. Units: bytes."""
-BYTES_PER_REJECTED = 4096
+"""How much memory what a policy remembers of pods that it rejected may take. Units: bytes."""
+BYTES_PER_REJECTED = 6144
 """What an entry takes beside its pod and its arrays. Units: bytes."""
 BYTES_PER_ENCODED = 6
 """What a pod takes for each byte of its encoded form."""
@@ -133,7 +134,9 @@ class _Known(NamedTuple):
 class Rejections:
     """What a policy remembers of the pods that it rejected; of their number none is kept alive by that."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: EvaluationContext) -> None:
+        self.independent = PodIndependentResults(context)
+        """None: the rules are evaluated where a hint is asked for, and no results of all nodes are kept for it."""
         self._by_pod: LRUCache[int, _Known] = LRUCache(MOST_PODS)
         self._by_key: LRUCache[Hashable, RejectedPods] = LRUCache(REJECTIONS_BYTES, getsizeof=attrgetter("nbytes"))
 

@@ -172,7 +172,7 @@ class PolicyPlugin:
         return found
 
     def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
-        """Remember where the rules hold now for a pod that is turned away."""
+        """Remember where the rules hold now for a pod that is rejected."""
         self._rejected(pod, cluster).note()
 
     def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:
@@ -190,7 +190,10 @@ class PolicyPlugin:
 
     def _rejected(self, pod: Pod, cluster: Cluster) -> RejectedPods:
         """Give what is remembered of a pod and those that are alike to the policy."""
-        context = self.context(cluster)
+        context, known = self.context(cluster), self._rejections.get(cluster)
+        if known is None:
+            known = self._rejections[cluster] = Rejections(context)
+        independent = known.independent
         version = (self.epoch(cluster), context.values(pod, self._time_keys) if self._time_keys else ())
 
         def prepare() -> tuple[Hashable, Callable[[], RejectedPods]]:
@@ -201,10 +204,9 @@ class PolicyPlugin:
             inputs = context.inputs(pod)
             own = inputs.key(dict.fromkeys(item for row in rules for item in row.rule.require.inputs))
             key = (tuple(row.place for row in rules), own, version)
-            independent = PodIndependentResults(context)
             return key, lambda: make(FilterMatrix(independent, inputs, {self.name: rules}))
 
-        return self._rejections.setdefault(cluster, Rejections()).of(pod, version, prepare)
+        return known.of(pod, version, prepare)
 
 
 class PolicyGroup:

@@ -49,3 +49,36 @@ def test_memory_of_pods_that_were_turned_away_is_bounded(monkeypatch: pytest.Mon
     finally:
         tracemalloc.stop()
     assert taken < 20 * LARGE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "node.name == pod.name",
+        'node.pods.count(peer.labels["a"] == pod.labels["a"]) < 1 and avg(node.free.cpu) > pod.requests.cpu',
+    ],
+)
+def test_what_a_rejected_pod_takes_is_counted(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def measure(self: hints.RejectedPods, of: Pod) -> None:
+        measured(self, of)
+        counted.append(self.nbytes)
+
+    measured = hints.RejectedPods.measure
+    monkeypatch.setattr(hints.RejectedPods, "measure", measure)
+    made, around = plugin(filters=filtering(text)), cluster(node())
+    pods = [pod(f"p{number}", labels={"a": f"x{number}"}) for number in range(200)]
+    made.on_rejected(pod("first"), around)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for one in pods:
+            made.on_rejected(one, around)
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert len(counted) == 1 + len(pods)
+    assert taken <= 1.1 * sum(counted)
