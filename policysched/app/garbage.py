@@ -3,7 +3,7 @@
 Nearly everything here is freed as soon as nobody holds it; only what holds itself in a circle waits for a look. A look
 at everything takes 0.1 s with 5,000 nodes and 10,000 pods, and comes every few thousand pods. So what has been looked
 at once is left out of later looks, each of which sees what came since the last one. Circles among what was left out are
-found when the process takes half as much memory again as after the last look at everything.
+found when the process takes twice as much memory as after the last look at everything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 FEW: Final = (700, 4, 2)
 """After how many new objects the youngest are looked at, after how many such looks the next older ones, and so on."""
 MEASURED_EVERY: Final = 16
-GROWTH: Final = 1.5
+GROWTH: Final = 2
 _PAGES: Final = Path("/proc/self/statm")
 
 

@@ -52,7 +52,7 @@ def test_old_circles_are_found_when_memory_has_grown() -> None:
         del circle
         looked(MEASURED_EVERY)
         assert found() is not None
-        memory[0] = 151
+        memory[0] = 201
         looked(MEASURED_EVERY + 1)
         assert found() is None
         other = Circle()

@@ -1,0 +1,286 @@
+"""How long the loop is held: every piece of work between two of its turns, while the scheduler does all that it does.
+
+The scheduler of `policysched run` in this process, an API server in memory and those who use it in another: nodes,
+policies as in `bench.rules` that are applied, edited and removed, pods that come and go, pods that wait and are helped
+by one change, nodes that change. Times are those of the processor in the scheduler's thread, so other processes do not
+count, but for making each other slower. Prints a table by phase, and the longest pieces with what they were.
+
+    python -m bench.loop [--nodes 5000] [--pods 2000] [--policies 20] [--waiting 2000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import logging
+import sys
+import time
+from asyncio import events
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from bench import rules
+from policysched.app.api import Api
+from policysched.app.clock import SystemClock
+from policysched.app.run import RunOptions, run_scheduler
+from policysched.app.sandbox import new_sandbox, start, written_kubeconfig
+from policysched.kube.connection import Connection
+from policysched.kube.transport import Transport
+from policysched.model.policy import API_VERSION, KIND
+from policysched.sandbox import Sandbox
+
+Object = dict[str, Any]
+AT_ONCE = 32
+"""How many requests those who use the API server make at once."""
+LIMIT = 0.010
+"""How long a piece of work should be at most. Units: seconds."""
+
+
+@dataclass
+class Pieces:
+    """What the loop did, piece by piece."""
+
+    phase: str = "start"
+    taken: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
+    """Seconds of the processor and what it was, by phase."""
+    _collecting: float = 0.0
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Time every callback of the loop, and the collections of garbage among them."""
+        run = events.Handle._run
+
+        def timed(handle: events.Handle) -> None:
+            begin = time.thread_time()
+            run(handle)
+            taken = time.thread_time() - begin
+            what = (
+                f"{_name(handle)}, {self._collecting * 1000:.0f} of it garbage" if self._collecting else _name(handle)
+            )
+            self.taken.setdefault(self.phase, []).append((taken, what))
+            self._collecting = 0.0
+
+        def collected(phase: str, _: dict[str, int]) -> None:
+            self._collecting += time.thread_time() * (1 if phase == "stop" else -1)
+
+        events.Handle._run = timed  # type: ignore[method-assign]
+        gc.callbacks.append(collected)
+        try:
+            yield
+        finally:
+            gc.callbacks.remove(collected)
+            events.Handle._run = run  # type: ignore[method-assign]
+
+
+def _name(handle: events.Handle) -> str:
+    """Say what a callback was: the coroutine of a task, else a function."""
+    called = handle._callback  # type: ignore[attr-defined]
+    task = getattr(called, "__self__", None)
+    if isinstance(task, asyncio.Task):
+        return str(getattr(task.get_coro(), "__qualname__", "task"))
+    return str(getattr(called, "__qualname__", type(called).__name__))
+
+
+def node(index: int) -> Object:
+    """Make a node."""
+    return {"apiVersion": "v1", "kind": "Node", **rules.node(index)}
+
+
+def pod(index: int, name: str, **spec: Any) -> Object:
+    """Make a pod of one of the classes of `bench.rules`."""
+    made = msgspec.to_builtins(rules.pod(index % rules.CLASSES, index))
+    metadata = {"name": name, "namespace": "default", "labels": made["metadata"]["labels"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made["spec"] | spec}
+
+
+def policy(number: int, version: int = 0) -> Object:
+    """Make a policy; a version differs in its constants."""
+    made = rules.policies(number + 1)[number]
+    spec = rules._filled(msgspec.to_builtins(made.spec), 0)
+    spec["filters"][0] = {"name": "f0", "require": f'node.name != "none-{number}-{version}"'}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": made.name}, "spec": spec}
+
+
+class Users:
+    """Those who use the API server, and wait for what the scheduler makes of it."""
+
+    def __init__(self, sandbox: Sandbox, api: Api) -> None:
+        self.sandbox, self.api = sandbox, api
+
+    async def each(self, work: Iterable[Callable[[], Awaitable[Any]]]) -> None:
+        """Make requests, some at once."""
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def one(ask: Callable[[], Awaitable[Any]]) -> None:
+            async with room:
+                await ask()
+
+        await asyncio.gather(*map(one, work))
+
+    async def create(self, objects: Iterable[Object]) -> None:
+        """Create objects."""
+        await self.each([lambda made=made: self.api.create(made) for made in objects])
+
+    async def until(self, so: Callable[[], bool], what: str, seconds: float = 600.0) -> None:
+        """Wait for something.
+
+        Raises:
+            SystemExit: it never came.
+        """
+        end = time.monotonic() + seconds
+        while not so():
+            if time.monotonic() > end:
+                raise SystemExit(f"{what}: not so after {seconds:g} s")
+            await asyncio.sleep(0.5)
+
+    def settled(self, prefix: str, placed: bool) -> bool:
+        """Tell whether all pods of a name's beginning have a node, or say why they wait."""
+        pods = [one for one in self.sandbox.objects("Pod") if one["metadata"]["name"].startswith(prefix)]
+        return all(one["spec"].get("nodeName") or (not placed and one["status"].get("conditions")) for one in pods)
+
+    def observed(self) -> bool:
+        """Tell whether the newest generation of every policy is in force."""
+        found = ((one["metadata"]["generation"], one.get("status") or {}) for one in self.sandbox.objects(KIND))
+        return all(status.get("activeGeneration") == generation for generation, status in found)
+
+
+async def use(users: Users, given: argparse.Namespace) -> None:
+    """Go through the phases."""
+
+    async def phase(name: str, work: Awaitable[None], so: Callable[[], bool]) -> None:
+        say(name)
+        await work
+        await users.until(so, name)
+
+    edited = [policy(number, 1) for number in range(given.policies)]
+    big = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"example.com/none": "1"}}}]}
+    waiting = [pod(number, f"waiting-{number}", **big) for number in range(given.waiting)]
+    names = [f"node-{number}" for number in range(0, given.nodes, max(1, given.nodes // 500))]
+    await phase("first decisions", users.create([pod(0, "first")]), lambda: users.settled("first", True))
+    await phase("policies come", users.create(map(policy, range(given.policies))), users.observed)
+    pods = [pod(number, f"pod-{number}") for number in range(given.pods)]
+    await phase("pods come", users.create(pods), lambda: users.settled("pod-", True))
+    edits = users.each(
+        [lambda one=one: users.api.patch(KIND, one["metadata"]["name"], {"spec": one["spec"]}) for one in edited]
+    )
+    await phase("policies are edited", edits, users.observed)
+    await phase("pods wait", users.create(waiting), lambda: users.settled("waiting-", False))
+    labels = {"metadata": {"labels": {"rack": "other", "price": "7"}}}
+    changes = users.each([lambda name=name: users.api.patch("Node", name, labels) for name in names])
+    await phase("nodes change", changes, users.observed)
+    helped = users.create([_roomy("helps", 2 * given.waiting)])
+    await phase("waiting pods are helped", helped, lambda: users.settled("waiting-", True))
+    gone = users.each(
+        [lambda name=name: users.api.delete("Pod", name) for name in (one["metadata"]["name"] for one in pods[::2])]
+    )
+    await phase("pods go", gone, users.observed)
+    removed = users.each([lambda one=one: users.api.delete(KIND, one["metadata"]["name"]) for one in edited])
+    await phase("policies go", removed, lambda: not users.sandbox.objects(KIND))
+
+
+def _roomy(name: str, pods: int) -> Object:
+    """Make a node that has room for many pods, and what those ask for that wait."""
+    made = node(0)
+    amounts = {"cpu": "9999", "memory": "99Ti", "pods": str(pods), "example.com/none": str(pods)}
+    return {
+        **made,
+        "metadata": {**made["metadata"], "name": name},
+        "status": {**made["status"], "allocatable": amounts},
+    }
+
+
+async def serve(given: argparse.Namespace) -> None:
+    """Serve the API and use it, saying on the standard output what is done: in a process of its own."""
+    sandbox = new_sandbox(kubelet_seconds=None)
+    sandbox.load([node(number) for number in range(given.nodes)])
+    sandbox.load(pod(n, f"placed-{n}", nodeName=f"node-{n % given.nodes}") for n in range(given.placed))
+    await start(sandbox)
+    connection = Connection(sandbox.url, SystemClock())
+    try:
+        with written_kubeconfig(sandbox.kubeconfig()) as path:
+            say(str(path))
+            await use(Users(sandbox, Api(Transport(connection))), given)
+            say("end")
+            await asyncio.to_thread(sys.stdin.read)
+    finally:
+        await connection.close()
+        await sandbox.stop()
+
+
+def say(line: str) -> None:
+    """Tell the other process."""
+    print(line, flush=True)
+
+
+async def schedule(arguments: Sequence[str], pieces: Pieces) -> None:
+    """Run the scheduler until the users of the API server are done."""
+    command = (sys.executable, "-m", "bench.loop", "--serve", *arguments)
+    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+    users = await asyncio.create_subprocess_exec(*command, **pipes)
+    stop, said = asyncio.Event(), users.stdout or asyncio.StreamReader()
+
+    async def follow() -> None:
+        async for line in said:
+            pieces.phase = line.decode().strip()
+            if pieces.phase == "end":
+                break
+        stop.set()
+
+    path = Path((await said.readline()).decode().strip())
+    with pieces.watched():
+        following = asyncio.create_task(follow())
+        await run_scheduler(RunOptions(kubeconfig=path), stop)
+        await following
+    await users.communicate(b"")
+
+
+def show(pieces: Pieces) -> None:
+    """Print what pieces of work there were, by phase, and the longest."""
+    table = Table(title="pieces of work between two turns of the loop, ms of processor time")
+    for title in ("phase", "pieces", "median", "p99", "longest", f"over {LIMIT * 1000:g} ms"):
+        table.add_column(title, justify="left" if title == "phase" else "right")
+    for phase, taken in pieces.taken.items():
+        times = sorted(seconds for seconds, _ in taken)
+        over = sum(seconds > LIMIT for seconds in times)
+        shown = (_at(times, 0.5), _at(times, 0.99), times[-1])
+        table.add_row(phase, f"{len(times):,}", *(f"{one * 1000:.2f}" for one in shown), str(over))
+    console = Console(width=120)
+    console.print(table)
+    longest = sorted(((s, phase, name) for phase, taken in pieces.taken.items() for s, name in taken), reverse=True)
+    for seconds, phase, name in longest[:12]:
+        console.print(f"{seconds * 1000:8.2f} ms  {phase}: {name}", highlight=False)
+
+
+def _at(times: Sequence[float], share: float) -> float:
+    return times[min(len(times) - 1, int(share * len(times)))]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--placed", type=int, default=10_000, help="how many pods are on nodes at the start")
+    parser.add_argument("--pods", type=int, default=2000)
+    parser.add_argument("--policies", type=int, default=20)
+    parser.add_argument("--waiting", type=int, default=2000)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    logging.getLogger("policysched").setLevel(logging.ERROR)
+    if given.serve:
+        asyncio.run(serve(given))
+        return
+    pieces = Pieces()
+    asyncio.run(schedule(sys.argv[1:], pieces))
+    show(pieces)
+
+
+if __name__ == "__main__":
+    main()
