@@ -12,6 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 
 from policysched.sandbox.api.requests import Target, flag, number
 from policysched.sandbox.api.tables import table, wants_table
@@ -293,7 +294,7 @@ class WatchStream:
         """Yield what there is to send, several lines at once when they have piled up."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._spec.seconds
-        bookmark_at = loop.time() + BOOKMARK_SECONDS
+        bookmark_at = loop.time() + BOOKMARK_SECONDS if self._spec.bookmark else inf
         while True:
             if self._pending:
                 chunk = b"".join(self._pending)

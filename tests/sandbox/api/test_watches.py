@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policysched.sandbox import Sandbox, sandbox_nodes
+from policysched.sandbox.api import reading
 from tests.sandbox.bodies import PODS, binding, config_map, pod
 
 if TYPE_CHECKING:
@@ -118,6 +119,23 @@ async def test_a_watch_ends_after_its_time(quiet_api: Api) -> None:
     start = await version(quiet_api)
     async with asyncio.timeout(60):
         assert await quiet_api.watch(PODS, 0, resourceVersion=start, timeoutSeconds="1") == []
+
+
+@pytest.mark.parametrize(("bookmarks", "least", "most"), [("true", 3, 100), ("false", 1, 2)])
+async def test_a_watch_that_has_nothing_to_say_sleeps(
+    quiet_api: Api, monkeypatch: pytest.MonkeyPatch, bookmarks: str, least: int, most: int
+) -> None:
+    pauses: list[float] = []
+    pause = reading.WatchStream._pause
+
+    async def counting(stream: reading.WatchStream, seconds: float) -> None:
+        pauses.append(seconds)
+        await pause(stream, seconds)
+
+    monkeypatch.setattr(reading, "BOOKMARK_SECONDS", 0.05)
+    monkeypatch.setattr(reading.WatchStream, "_pause", counting)
+    await quiet_api.watch(PODS, 0, allowWatchBookmarks=bookmarks, timeoutSeconds="1")
+    assert least <= len(pauses) <= most
 
 
 async def test_a_watch_of_a_name_sees_that_object_alone(quiet_api: Api) -> None:
