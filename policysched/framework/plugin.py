@@ -11,7 +11,7 @@ Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
@@ -60,15 +60,30 @@ class Everywhere:
 
 
 @dataclass(frozen=True, slots=True)
+class HintIndex:
+    """By what the waiting pods are found that a change may help, so that the others need not be asked about.
+
+    A pod that the hint says yes to is filed under a key that the change leads to; it may say no to pods found so.
+    """
+
+    filed_under: Callable[[Pod], Collection[Hashable]]
+    """The keys of a waiting pod; they depend on nothing but the pod."""
+    leads_to: Callable[[Change, Collection[Hashable]], Collection[Hashable] | None]
+    """The keys of a change among those under which any pod is filed; None stands for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hint:
     """An event that may help a pod which the plugin rejected.
 
-    `helps(pod, change, cluster)` decides for one pod and change; absent, every such event helps.
+    `helps(pod, change, cluster)` decides for one pod and change; absent, every such event helps. All hints of a plugin
+    that have an index have the same one.
     """
 
     resource: Resource
     actions: Action
     helps: Callable[[Pod, Change, Cluster], bool] | None = None
+    index: HintIndex | None = None
 
 
 class Plugin(Protocol):

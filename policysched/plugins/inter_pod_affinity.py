@@ -38,7 +38,7 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
 from policysched.plugins.helper.bases import ScoresInRange, levelled
-from policysched.plugins.inter_pod_affinity_hints import namespace_helps, node_helps, pod_helps
+from policysched.plugins.inter_pod_affinity_hints import INDEX, namespace_helps, node_helps, pod_helps
 from policysched.plugins.inter_pod_affinity_states import (
     AWAY,
     NEAR,
@@ -155,7 +155,7 @@ class InterPodAffinity(ScoresInRange):
         """Pods and nodes help that make what is required so, and namespaces where terms read their labels."""
         pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
         return (
-            Hint(Resource.ASSIGNED_POD, pods, pod_helps),
+            Hint(Resource.ASSIGNED_POD, pods, pod_helps, INDEX),
             Hint(Resource.PENDING_POD, pods, pod_helps),
             Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, node_helps),
             Hint(Resource.NAMESPACE, Action.ALL, namespace_helps),
@@ -170,9 +170,9 @@ class InterPodAffinity(ScoresInRange):
     def _meant(self, terms: Iterable[tuple[int, AffinityTerm]], cluster: Cluster) -> list[Weighted[Meant]]:
         """Resolve the namespaces of terms of the pod to place, each with its weight."""
         found, around = list(terms), self._surroundings(cluster)
-        around.reads_namespaces |= any(term.reads_namespaces for _, term in found)
+        around.reads_namespaces |= any(term.peers.reads_namespaces for _, term in found)
         namespaces = around.namespaces(cluster)
-        return [Weighted(term.topology_key, weight, namespaces.meant_by(term)) for weight, term in found]
+        return [Weighted(term.topology_key, weight, namespaces.meant_by(term.peers)) for weight, term in found]
 
 
 def _normalized(scores: Scores, chosen: Scores) -> Scores | None:

@@ -9,12 +9,27 @@ Source: plugins/interpodaffinity/plugin.go (isSchedulableAfter…), v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import Final, NamedTuple
 
-from policysched.framework import Change, Cluster
+from policysched.framework import Change, Cluster, HintIndex
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
-from policysched.plugins.helper.hints import leaves_a_place, nodes_of, pods_of, updates_itself
+from policysched.plugins.helper.hints import anchors_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
+from policysched.state.anchors import anchors_of_peers, narrowest
+
+
+class _ItsNamespace(NamedTuple):
+    """A waiting pod's namespace, by which it is found for terms of others that mean it whatever its labels are."""
+
+    namespace: str
+
+
+class _ItsLabel(NamedTuple):
+    """A label of a waiting pod, by which it is found for terms of others that demand it."""
+
+    key: str
+    value: str
 
 
 def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
@@ -45,7 +60,7 @@ def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
     """Tell whether labels of namespaces say which pods need each other or keep away from each other."""
     terms = pod_terms(pod)
-    own = any(term.reads_namespaces for term in (*terms.affinity, *terms.anti_affinity))
+    own = any(term.peers.reads_namespaces for term in (*terms.affinity, *terms.anti_affinity))
     return own or cluster.statements.read_namespaces
 
 
@@ -94,7 +109,7 @@ def _meets_all(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> boo
 
 def _meets(term: AffinityTerm, pod: Pod, cluster: Cluster) -> bool:
     """Tell whether a term means a pod, by the labels of its namespace or by those of none."""
-    return term.matches(pod) or term.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
+    return term.peers.matches(pod) or term.peers.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
 
 
 def _enters(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
@@ -105,3 +120,36 @@ def _enters(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str
 def _leaves(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
     """Tell whether a node is new, or has left a domain."""
     return before is None or (key in before and labels.get(key) != before[key])
+
+
+def _filed_under(pod: Pod) -> Collection[Hashable]:
+    """Give what a waiting pod is found by: what it needs or keeps away from, and itself for those that keep away."""
+    terms, metadata = pod_terms(pod), pod.metadata
+    keys: set[Hashable] = {_ItsNamespace(metadata.namespace), *map(_ItsLabel._make, metadata.labels.items())}
+    needed = [anchors_of_peers(peers) for peers in {term.peers: None for term in terms.affinity}]
+    if needed:  # one pod has to meet all of them
+        keys.update(narrowest(needed))
+    for peers in {term.peers: None for term in terms.anti_affinity}:
+        keys.update(anchors_of_peers(peers))
+    return keys
+
+
+def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashable] | None:
+    """Give the keys of pods that may need or avoid one that changed, and of those that one which is gone kept away."""
+    old, new = pods_of(change)
+    keys = anchors_of_change(change, filed)
+    if old is None or new is not None:
+        return keys
+    for peers in {term.peers: None for term in pod_terms(old).anti_affinity}:
+        for namespace, key, value in anchors_of_peers(peers):
+            if key is not None and value is not None:
+                keys.add(_ItsLabel(key, value))
+            elif namespace is not None:
+                keys.add(_ItsNamespace(namespace))
+            else:
+                return None
+    return keys
+
+
+INDEX: Final = HintIndex(_filed_under, _leads_to)
+"""Finds the waiting pods that a change of a placed pod may help."""

@@ -26,10 +26,10 @@ from policysched.plugins.inter_pod_affinity_terms import (
     WeighedByTerms,
     Weighted,
     apart,
-    openness,
     sizes,
     terms_nbytes,
 )
+from policysched.state.anchors import narrowest
 from policysched.state.cluster import Cluster
 from policysched.state.pods import PlacedPod
 from policysched.state.tallies import Tally
@@ -95,8 +95,8 @@ class Surroundings:
         def counts(placed: PlacedPod) -> bool:
             return all(one.matches(placed.pod) for one in wanted)
 
-        narrowest = min((one.anchors for one in wanted), key=lambda anchors: (openness(anchors), len(anchors)))
-        return self._tallies.of(("affinity", wanted), counts, among=narrowest)
+        among = narrowest(one.anchors for one in wanted)
+        return self._tallies.of(("affinity", wanted), counts, among=among)
 
     def stating(self, number: int) -> Tally:
         """Count by row how often placed pods state something."""

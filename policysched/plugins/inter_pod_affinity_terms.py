@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from policysched.model.objects import Pod
-from policysched.model.selection.pod_affinity import AffinityTerm
+from policysched.model.selection.pod_affinity import PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
 from policysched.state.anchors import Anchor, anchors_met, anchors_of_selector, demanded_labels
 from policysched.state.pods import PlacedPod
@@ -59,11 +59,6 @@ def _names_nbytes(meant: Meant) -> int:
     return BYTES_PER_NAME * len(meant.namespaces or ())
 
 
-def openness(anchors: Iterable[Anchor]) -> int:
-    """Count what anchors leave open."""
-    return sum(part is None for anchor in anchors for part in anchor)
-
-
 class Weighted(NamedTuple, Generic[T]):
     """Something that is said about pods: by which topology key, and what each of these pods adds."""
 
@@ -95,16 +90,16 @@ class Namespaces:
             among = (name for label in demanded for name in self._by_label.get(label, ()))
         return [name for name in among if selector.matches(self._labels[name])]
 
-    def meant_by(self, term: AffinityTerm) -> Meant:
+    def meant_by(self, peers: PeerSelector) -> Meant:
         """Resolve the namespaces of a term of the pod to place.
 
         kube-scheduler adds the namespaces that the selector matches and then still asks the selector, but about no
         labels at all: one that only says what must not be there means every namespace.
         """
-        selector = term.namespace_selector
+        selector = peers.namespace_selector
         if selector.matches({}):
-            return Meant(term.pods, None)
-        return Meant(term.pods, term.namespaces.union(self.selected(selector)))
+            return Meant(peers.pods, None)
+        return Meant(peers.pods, peers.namespaces.union(self.selected(selector)))
 
 
 class WeighedByTerms:

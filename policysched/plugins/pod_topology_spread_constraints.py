@@ -14,7 +14,7 @@ from typing import Final
 
 from policysched.framework import Cluster
 from policysched.model.objects import Pod, TopologySpreadConstraint
-from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.model.selection.selectors import LabelMatcher, SelectorCompiler, SelectorError
 from policysched.plugins.default_selector import default_selector
 from policysched.state.anchors import anchors_of_selector
 from policysched.state.pods import PlacedPod
@@ -99,14 +99,25 @@ class Defaults:
         return tuple(replace(one, selector=selector) for one in made)
 
 
+def own_constraints(pod: Pod, action: str) -> tuple[Constraint, ...]:
+    """Compile the constraints of one action that a pod states itself.
+
+    Raises:
+        SelectorError: one of them is not valid.
+    """
+    return _compiled(pod.spec.topology_spread_constraints, pod.metadata.labels, action)
+
+
 def _compiled(
     constraints: Iterable[TopologySpreadConstraint], labels: Mapping[str, str], action: str
 ) -> tuple[Constraint, ...]:
-    return tuple(_compile(one, labels) for one in constraints if one.when_unsatisfiable == action)
+    compiler = SelectorCompiler()
+    return tuple(
+        _compile(one, compiler(one.label_selector), labels) for one in constraints if one.when_unsatisfiable == action
+    )
 
 
-def _compile(one: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
-    selector = compile_selector(one.label_selector)
+def _compile(one: TopologySpreadConstraint, selector: LabelMatcher, labels: Mapping[str, str]) -> Constraint:
     same = {key: labels[key] for key in one.match_label_keys if key in labels}
     return Constraint(
         max_skew=one.max_skew,

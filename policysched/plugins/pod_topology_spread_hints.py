@@ -8,17 +8,21 @@ Source: plugins/podtopologyspread/plugin.go (isSchedulableAfterPodChange, isSche
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Final
 
-from policysched.framework import Action, Change, Cluster, Hint, Resource
+from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Resource
 from policysched.model.objects import Node, Pod
-from policysched.plugins.helper.hints import nodes_of, pods_of
+from policysched.model.selection.selectors import EVERYTHING, SelectorError
+from policysched.plugins.helper.hints import anchors_of_change, nodes_of, pods_of
 from policysched.plugins.pod_topology_spread_constraints import (
     DO_NOT_SCHEDULE,
     Constraint,
     ConstraintError,
     Defaults,
+    own_constraints,
 )
+from policysched.state.anchors import anchors_of_selector
 from policysched.state.pods import pod_id
 
 Constraints = Sequence[Constraint]
@@ -41,10 +45,24 @@ def spread_hints(defaults: Defaults) -> tuple[Hint, ...]:
     updates = Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
     nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
     return (
-        Hint(Resource.ASSIGNED_POD, Action.ADD | updates | Action.DELETE, pod_helps),
+        Hint(Resource.ASSIGNED_POD, Action.ADD | updates | Action.DELETE, pod_helps, INDEX),
         Hint(Resource.PENDING_POD, updates, pod_helps),
         Hint(Resource.NODE, nodes, node_helps),
     )
+
+
+def _filed_under(pod: Pod) -> Collection[Hashable]:
+    """Give what the pods have that count for a waiting one: of one that states no constraints, its namespace."""
+    try:
+        selectors = [one.selector for one in own_constraints(pod, DO_NOT_SCHEDULE)] or [EVERYTHING]
+    except SelectorError:
+        selectors = [EVERYTHING]
+    namespace = (pod.metadata.namespace,)
+    return {anchor for selector in dict.fromkeys(selectors) for anchor in anchors_of_selector(selector, namespace)}
+
+
+INDEX: Final = HintIndex(_filed_under, anchors_of_change)
+"""Finds the waiting pods that a change of a placed pod may help."""
 
 
 def _hard_constraints(defaults: Defaults, pod: Pod, cluster: Cluster) -> Constraints | None:

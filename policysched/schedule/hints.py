@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 
-from policysched.framework import Action, Change, Cluster, Hint, PreEnqueuePlugin, Resource, Watching
+from policysched.framework import Action, Change, Cluster, Hint, HintIndex, PreEnqueuePlugin, Resource, Watching
 from policysched.schedule.queued import QueuedPod
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class Verdict(Enum):
 class Interests:
     """What the plugins of one profile ask of the queue: their gates and their hints."""
 
-    __slots__ = ("_hints", "_matching", "pre_enqueue", "watching")
+    __slots__ = ("_hints", "_matching", "indexes", "pre_enqueue", "watching")
 
     def __init__(
         self,
@@ -46,6 +46,10 @@ class Interests:
         self._hints.update(hints or {})
         self.watching = watching
         """The filters that remember what they turned away, by name."""
+        self.indexes = {
+            plugin: hint.index for plugin, hints in self._hints.items() for hint in hints if hint.index is not None
+        }
+        """What finds the pods that a plugin may say yes about, by the plugin's name."""
         self._matching: dict[tuple[Resource, Action], Matching] = {}
 
     def matching(self, change: Change) -> Matching:
@@ -65,6 +69,12 @@ class Interests:
 
 
 NO_INTERESTS = Interests()
+
+
+def index_of(hints: Sequence[Hint]) -> HintIndex | None:
+    """Give the index of one plugin's hints, None where one of them has none."""
+    indexes = [hint.index for hint in hints]
+    return None if None in indexes else indexes[0]
 
 
 def judge(queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster, *, asks: bool = True) -> Verdict:

@@ -86,7 +86,11 @@ class Places:
             self.incoming["gated" if queued.gated_by else "unschedulable", event] += 1
         self.leave(queued)
         queued.place = Place.WAITING
-        self.waiting.add(queued)
+        self.list_anew(queued)
+
+    def list_anew(self, queued: QueuedPod) -> None:
+        """List a waiting pod by what it waits for now."""
+        self.waiting.add(queued, self.profiles.get(queued.profile, NO_INTERESTS).indexes)
 
     def leave(self, queued: QueuedPod) -> None:
         """Take a pod out of wherever it is."""

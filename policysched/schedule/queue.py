@@ -22,7 +22,7 @@ from policysched.pausing import Pausing, finished
 from policysched.schedule.alarms import Alarms
 from policysched.schedule.asking import Asking
 from policysched.schedule.backoff import WINDOW, Backoff
-from policysched.schedule.hints import NO_INTERESTS, Interests, Verdict, judge, label
+from policysched.schedule.hints import NO_INTERESTS, Interests, Verdict, index_of, judge, label
 from policysched.schedule.inflight import Flight, InFlight, Occurrence
 from policysched.schedule.places import Counts, Places
 from policysched.schedule.queued import NO_PLUGINS, Place, QueuedPod
@@ -88,6 +88,7 @@ class Queue:
             return
         queued.pod = pod
         if queued.place is Place.WAITING:
+            self._places.list_anew(queued)
             self._reconsider(queued, change)
         else:
             self._places.reorder(queued)
@@ -198,8 +199,8 @@ class Queue:
         for profile, interests in self.profiles.items():
             matching = interests.matching(change)
             interesting = interesting or bool(matching)
-            for plugin in matching:
-                concerned.update(self._places.waiting.held_by(profile, plugin))
+            for plugin, hints in matching.items():
+                concerned.update(self._places.waiting.found_by(change, profile, plugin, index_of(hints)))
         if interesting:
             self._in_flight.record(Occurrence(change))
         return self._in_portions(list(concerned.values()), partial(self._judge_all, change))

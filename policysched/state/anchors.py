@@ -7,9 +7,10 @@ labels. An anchor only narrows: whether the selector matches is still to be aske
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from policysched.model.selection.pod_affinity import PeerSelector
 from policysched.model.selection.selectors import LabelMatcher, Operator
 
 Anchor = tuple[str | None, str | None, str | None]
@@ -35,13 +36,24 @@ def anchors_of_selector(pods: LabelMatcher, namespaces: Collection[str] | None) 
     return [(namespace, key, value) for namespace in inside for key, value in labels]
 
 
+def anchors_of_peers(peers: PeerSelector) -> list[Anchor]:
+    """Name where to file what an affinity term means; a selector of namespaces may mean any."""
+    named = peers.namespace_selector.selects_nothing
+    return anchors_of_selector(peers.pods, peers.namespaces if named else None)
+
+
+def narrowest(of: Iterable[list[Anchor]]) -> list[Anchor]:
+    """Choose what leaves least open of the anchors of several selectors that a pod has to meet together."""
+    return min(of, key=lambda anchors: (sum(part is None for anchor in anchors for part in anchor), len(anchors)))
+
+
 def anchors_of_pod(namespace: str, labels: Mapping[str, str]) -> list[Anchor]:
     """Name where selectors are filed that may mean a pod."""
     pairs: list[tuple[str | None, str | None]] = [(None, None), *labels.items()]
     return [(inside, key, value) for inside in (namespace, None) for key, value in pairs]
 
 
-def anchors_met(namespace: str, labels: Mapping[str, str], filed: Mapping[Any, object]) -> list[Anchor]:
+def anchors_met(namespace: str, labels: Mapping[str, str], filed: Collection[Any]) -> list[Anchor]:
     """Find the anchors of a pod among those under which anything is filed; keys that are no anchors are passed over.
 
     Cost: O(labels of the pod) or O(anchors filed), whichever is less.

@@ -1,8 +1,8 @@
 """What placed pods state about other pods, each distinct statement once, findable by the pods that it is about.
 
 Knows kinds of placed pods and their affinity terms, no nodes. Thousands of pods often state the same few terms, and
-thousands of terms are often about a few pods each; so a statement is kept once, with the kinds that state it, and filed
-under anchors of the pods that it means.
+thousands of terms are often about a few pods each; so a statement is kept once, with the kinds that state it. Those
+that mean the same pods are kept together, so that they are asked once, and filed under anchors of these pods.
 
 Source: pkg/scheduler/framework/types.go (NodeInfo.PodsWithAffinity, PodsWithRequiredAntiAffinity), v1.36.
 """
@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from policysched.model.objects import Pod
-from policysched.model.selection.pod_affinity import AffinityTerm, Statement, statements
-from policysched.state.anchors import Anchor, anchors_met, anchors_of_selector
+from policysched.model.selection.pod_affinity import PeerSelector, Statement, statements
+from policysched.state.anchors import Anchor, anchors_met, anchors_of_peers
+
+ByNumber = dict[int, Statement]
 
 
 class Statements:
@@ -22,7 +24,10 @@ class Statements:
     Each has a number that is never given to another, so that who knows it keeps the number and not what it says.
     """
 
-    __slots__ = ("_by_anchor", "_by_kind", "_kinds", "_next", "_numbers", "ever", "read_namespaces", "version")
+    __slots__ = (
+        *("_by_anchor", "_by_kind", "_by_peers", "_kinds", "_next", "_numbers"),
+        *("ever", "read_namespaces", "version"),
+    )
 
     def __init__(self) -> None:
         self.version = 0
@@ -35,7 +40,8 @@ class Statements:
         self._numbers: dict[Statement, int] = {}
         self._by_kind: dict[int, dict[int, int]] = {}
         self._kinds: dict[int, tuple[Statement, set[int]]] = {}
-        self._by_anchor: dict[Anchor, dict[int, Statement]] = {}
+        self._by_peers: dict[PeerSelector, ByNumber] = {}
+        self._by_anchor: dict[Anchor, dict[PeerSelector, ByNumber]] = {}
 
     def appear(self, kind: int, pod: Pod) -> None:
         """Take in what the pods of a new kind state."""
@@ -66,14 +72,16 @@ class Statements:
     ) -> list[tuple[int, Statement]]:
         """List the statements that count and mean a pod, given the labels of its namespace, with their numbers.
 
-        Cost: O(labels of the pod + statements that one of them leads to).
+        Cost: O(labels of the pod + peers that one of them leads to + statements about the pod).
         """
         metadata = pod.metadata
         return [
             (number, statement)
             for anchor in anchors_met(metadata.namespace, metadata.labels, self._by_anchor)
-            for number, statement in self._by_anchor[anchor].items()
-            if counts(statement) and statement.term.matches(pod, namespace_labels)
+            for peers, stated in self._by_anchor[anchor].items()
+            if peers.matches(pod, namespace_labels)
+            for number, statement in stated.items()
+            if counts(statement)
         ]
 
     def of_kind(self, kind: int) -> Mapping[int, int]:
@@ -90,24 +98,35 @@ class Statements:
     def _file(self, statement: Statement) -> int:
         self.version += 1
         self.ever = True
-        self.read_namespaces |= statement.term.reads_namespaces
         number = self._numbers[statement] = self._next
         self._next += 1
         self._kinds[number] = statement, set()
-        for anchor in _anchors(statement.term):
-            self._by_anchor.setdefault(anchor, {})[number] = statement
+        peers = statement.term.peers
+        together = self._by_peers.get(peers)
+        if together is None:
+            together = self._file_peers(peers)
+        together[number] = statement
         return number
+
+    def _file_peers(self, peers: PeerSelector) -> ByNumber:
+        self.read_namespaces |= peers.reads_namespaces
+        together: ByNumber = {}
+        self._by_peers[peers] = together
+        for anchor in anchors_of_peers(peers):
+            self._by_anchor.setdefault(anchor, {})[peers] = together
+        return together
 
     def _remove(self, number: int, statement: Statement) -> None:
         del self._kinds[number]
         del self._numbers[statement]
-        for anchor in _anchors(statement.term):
+        peers = statement.term.peers
+        together = self._by_peers[peers]
+        del together[number]
+        if together:
+            return
+        del self._by_peers[peers]
+        for anchor in anchors_of_peers(peers):
             filed = self._by_anchor[anchor]
-            del filed[number]
+            del filed[peers]
             if not filed:
                 del self._by_anchor[anchor]
-
-
-def _anchors(term: AffinityTerm) -> list[Anchor]:
-    named = term.namespace_selector.selects_nothing
-    return anchors_of_selector(term.pods, term.namespaces if named else None)

@@ -12,6 +12,7 @@ from policysched.framework import (
     Change,
     Cluster,
     FilterPlugin,
+    HintIndex,
     Narrow,
     Nothing,
     Resource,
@@ -68,14 +69,24 @@ def scored(plugin: ScorePlugin, pod: Pod, cluster: Cluster) -> dict[str, int] | 
 
 
 def hinted(plugin: Any, pod: Pod, change: Change, cluster: Cluster | None = None) -> bool:
-    """Whether some hint of the plugin says that the change helps."""
+    """Whether some hint of the plugin says that the change helps; its index must find the pod then."""
     around = cluster if cluster is not None else Cluster()
-    return any(
-        hint.resource is change.resource
+    helping = [
+        hint
+        for hint in plugin.events()
+        if hint.resource is change.resource
         and hint.actions & change.action
         and (hint.helps is None or hint.helps(pod, change, around))
-        for hint in plugin.events()
-    )
+    ]
+    assert all(hint.index is None or finds(hint.index, pod, change) for hint in helping)
+    return bool(helping)
+
+
+def finds(index: HintIndex, pod: Pod, change: Change) -> bool:
+    """Whether a change leads to a waiting pod."""
+    filed = frozenset(index.filed_under(pod))
+    keys = index.leads_to(change, filed)
+    return keys is None or not filed.isdisjoint(keys)
 
 
 def node_change(old: Any, new: Any, action: Action = Action.ADD) -> Change:

@@ -34,6 +34,8 @@ PER_ROW = 1 << 9
 """How much more memory a decision may take for each row, whatever a pod states. Units: bytes."""
 PER_STATED, PER_NODE = 30, 10
 """How many more functions may be called for each thing that a pod states, and for each node."""
+PER_TERM = 25
+"""How many functions may be called for a term of a placed pod that means the same pods as others."""
 SMALL = 1 << 17
 """What a class takes of its own. Units: bytes."""
 
@@ -162,6 +164,16 @@ def test_states_say_how_much_memory_they_take(shape: str) -> None:
     arrays = [track.codes for track in evaluation.filters] + [track.values for track in evaluation.scores]
     told = sum(getattr(state, "nbytes", 0) for state in states) + sum(array.nbytes for array in arrays)
     assert told > 0.5 * (stays - SMALL)
+
+
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+def test_terms_that_mean_the_same_pods_are_compiled_and_asked_once(kind: str) -> None:
+    terms = [
+        {"topologyKey": f"k{number}", "labelSelector": {"matchLabels": {"app": "plain"}}} for number in range(MANY)
+    ]
+    made, one = engine(3), hostile({"affinity": {kind: {REQUIRED: terms}}})
+    assert calls(lambda: place(made.cluster, one)) < PER_TERM * MANY
+    assert calls(lambda: made.cluster.statements.about(ordinary(10), {})) < 2 * MANY
 
 
 def test_selectors_of_namespaces_are_asked_of_namespaces_with_their_labels() -> None:

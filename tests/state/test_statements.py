@@ -162,7 +162,7 @@ def test_what_is_found_by_anchors_is_what_looking_at_every_pod_finds() -> None:
             statement
             for placed in world.cluster.pods.by_id.values()
             for statement in statements(placed.pod)
-            if statement.term.matches(one, labels)
+            if statement.term.peers.matches(one, labels)
         }
         found = [statement for _, statement in table.about(one, labels)]
         assert len(found) == len(set(found))

@@ -11,31 +11,29 @@ pkg/scheduler/framework/types.go (PodInfo.Update), v1.36.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
 
 from policysched.model.objects import Affinity, Pod, PodAffinity, PodAffinityTerm
 from policysched.model.selection.remembered import Remembered
-from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, selector_key
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class AffinityTerm:
-    """Which pods are meant, and by which label of nodes nearness to them is judged."""
+class PeerSelector:
+    """Which pods a term means: by their own labels, and by their namespace or the labels that it has."""
 
     pods: LabelMatcher
     namespaces: frozenset[str]
     namespace_selector: LabelMatcher
-    topology_key: str
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        parts = (self.pods, self.namespaces, self.namespace_selector, self.topology_key)
-        object.__setattr__(self, "_hash", hash(parts))
+        object.__setattr__(self, "_hash", hash((self.pods, self.namespaces, self.namespace_selector)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -50,6 +48,13 @@ class AffinityTerm:
     def reads_namespaces(self) -> bool:
         """Whether the answer depends on the labels of a namespace."""
         return bool(self.namespace_selector.requirements)
+
+
+class AffinityTerm(NamedTuple):
+    """Which pods are meant, and by which label of nodes nearness to them is judged."""
+
+    peers: PeerSelector
+    topology_key: str
 
 
 class Preference(NamedTuple):
@@ -107,10 +112,11 @@ def _terms_of(pod: Pod) -> PodTerms:
     affinity = pod.spec.affinity or Affinity()
     near, away = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
     faults: list[str] = []
+    compiler = _TermCompiler(pod.metadata.namespace)
 
     def parsed(sort: str, stated: Iterable[PodAffinityTerm]) -> Sequence[AffinityTerm]:
         try:
-            return [_term(one, pod.metadata.namespace) for one in stated]
+            return [compiler.term(one) for one in stated]
         except SelectorError as error:
             faults.append(f"{sort}: {error}")
             return ()
@@ -128,14 +134,30 @@ def _terms_of(pod: Pod) -> PodTerms:
     )
 
 
-def _term(stated: PodAffinityTerm, namespace: str) -> AffinityTerm:
-    own = not stated.namespaces and stated.namespace_selector is None
-    return AffinityTerm(
-        pods=compile_selector(stated.label_selector),
-        namespaces=frozenset({namespace} if own else stated.namespaces),
-        namespace_selector=compile_selector(stated.namespace_selector),
-        topology_key=stated.topology_key,
-    )
+class _TermCompiler:
+    """Compiles the terms of one pod, equal peers once: thousands of terms often differ in the topology key alone."""
+
+    __slots__ = ("_namespace", "_peers")
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._peers: dict[Hashable, PeerSelector] = {}
+
+    def term(self, stated: PodAffinityTerm) -> AffinityTerm:
+        """Compile a term.
+
+        Raises:
+            SelectorError: one of its selectors is not valid.
+        """
+        of_namespaces = stated.namespace_selector
+        key = selector_key(stated.label_selector), (*stated.namespaces,), selector_key(of_namespaces)
+        peers = self._peers.get(key)
+        if peers is None:
+            own = not stated.namespaces and of_namespaces is None
+            named = frozenset({self._namespace} if own else stated.namespaces)
+            peers = PeerSelector(compile_selector(stated.label_selector), named, compile_selector(of_namespaces))
+            self._peers[key] = peers
+        return AffinityTerm(peers, stated.topology_key)
 
 
 def _statements_of(pod: Pod) -> Mapping[Statement, int]:

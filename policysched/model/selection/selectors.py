@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, assert_never
@@ -136,9 +136,42 @@ def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
     if selector is None:
         return NOTHING
     for key, value in selector.match_labels.items():
-        _check(key, Operator.IN, (value,))
-    expressions = [_label_requirement(one) for one in selector.match_expressions]
-    return _matcher((*_exactly(selector.match_labels), *expressions))
+        if not (is_qualified_name(key) and is_label_value(value)):
+            raise SelectorError(requirement_fault(key, (value,), ()))
+    exactly = _exactly(selector.match_labels)
+    if not selector.match_expressions:
+        return LabelMatcher(exactly if len(exactly) == 1 else tuple(sorted(exactly)))
+    return _matcher((*exactly, *map(_label_requirement, selector.match_expressions)))
+
+
+def selector_key(selector: LabelSelector | None) -> Hashable:
+    """Give all that a label selector says, for finding an equal one."""
+    if selector is None:
+        return None
+    return (*selector.match_labels.items(),), (*selector.match_expressions,)
+
+
+class SelectorCompiler:
+    """Compiles label selectors, equal ones once."""
+
+    __slots__ = ("_compiled",)
+
+    def __init__(self) -> None:
+        self._compiled: dict[Hashable, LabelMatcher] = {}
+
+    def __call__(self, selector: LabelSelector | None) -> LabelMatcher:
+        """Compile a selector.
+
+        Raises:
+            SelectorError: as `compile_selector` does.
+        """
+        if selector is None:
+            return NOTHING
+        key = selector_key(selector)
+        known = self._compiled.get(key)
+        if known is None:
+            known = self._compiled[key] = compile_selector(selector)
+        return known
 
 
 def match_labels(labels: Mapping[str, str]) -> LabelMatcher:
@@ -206,7 +239,7 @@ def _label_requirement(one: Requirement) -> LabelRequirement:
 
 
 def _exactly(labels: Mapping[str, str]) -> tuple[LabelRequirement, ...]:
-    return tuple(LabelRequirement(key, Operator.IN, (value,)) for key, value in labels.items())
+    return tuple([LabelRequirement(key, Operator.IN, (value,)) for key, value in labels.items()])
 
 
 def _matcher(requirements: Iterable[LabelRequirement]) -> LabelMatcher:

@@ -6,8 +6,11 @@ another version of the same pod.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable
+
 from policysched.framework import Change
 from policysched.model.objects import Node, Pod
+from policysched.state.anchors import anchors_met
 from policysched.state.pods import pod_id
 
 
@@ -21,6 +24,12 @@ def pods_of(change: Change) -> tuple[Pod | None, Pod | None]:
     """Give the old and the new version of a pod."""
     old, new = change.old, change.new
     return old if isinstance(old, Pod) else None, new if isinstance(new, Pod) else None
+
+
+def anchors_of_change(change: Change, filed: Collection[Hashable]) -> set[Hashable]:
+    """Find the anchors, of those under which anything is filed, of a pod that changed, before and after."""
+    pods = [one.metadata for one in pods_of(change) if one is not None]
+    return {anchor for one in pods for anchor in anchors_met(one.namespace, one.labels, filed)}
 
 
 def updates_itself(pod: Pod, change: Change) -> bool:

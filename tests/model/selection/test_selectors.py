@@ -9,6 +9,7 @@ from policysched.model.objects import LabelSelector, Requirement
 from policysched.model.selection.selectors import (
     EVERYTHING,
     NOTHING,
+    SelectorCompiler,
     SelectorError,
     compile_selector,
     match_labels,
@@ -92,6 +93,17 @@ def test_selectors_of_the_same_meaning_are_equal() -> None:
     assert left == right
     assert hash(left) == hash(right)
     assert left.keys == {"a", "b", "c"}
+
+
+def test_compiler_compiles_equal_selectors_once_and_each_as_it_is_compiled_alone() -> None:
+    compiler = SelectorCompiler()
+    for one in (None, selector(), selector(a="1"), selector(a="2", b="1"), selector(("a", "In", ["1"]))):
+        again = None if one is None else msgspec.structs.replace(one)
+        assert compiler(one) is compiler(again)
+        assert compiler(one) == compile_selector(one)
+    for _ in range(2):
+        with pytest.raises(SelectorError):
+            compiler(selector(("a", "In", [])))
 
 
 def test_narrowed_selector_demands_more_and_nothing_stays_nothing() -> None:
