@@ -1,0 +1,155 @@
+"""Very many pods that wait, each with affinity of its own, side by side with kube-scheduler.
+
+A real API server with real nodes; kube-scheduler and policysched take turns, each in a fresh process. Pods that each
+need a neighbour which is not there are turned away once. Then ordinary pods come, one after another: how long the
+slowest waits until it is bound, and what processor time each costs. Then a node comes, which may help all that wait,
+and an ordinary pod right behind it: how long that waits, and what processor time passes until nothing happens any more.
+
+    python -m bench.waiting [--nodes 1000] [--waiting 10000] [--scheduler NAME] [-o json]
+
+It needs the Kubernetes programs that `make test` builds. Units: milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+
+from bench.hostile import CONTROLLERS, SCHEDULERS, Scheduler, bound, removed
+from bench.hostile_objects import Object, affinity, node, pod
+from policysched.app.tables import plain_table
+from policysched.cli.output import print_parts
+from tests.controlplane.api import Api
+from tests.controlplane.loading import until
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Warden
+
+ORDINARY = 20
+PATIENCE = 600.0
+"""How long anything may take. Units: seconds."""
+CALM = 3
+"""For how many seconds a process has to do next to nothing to count as being at rest."""
+IDLE_MS = 60.0
+"""How much processor time a process at rest may take in a second. Units: milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one scheduler made of the waiting pods.
+
+    Units: milliseconds. A wait of None: not bound in time.
+    """
+
+    scheduler: str
+    first_cpu_ms: float
+    ordinary_wait_ms: float | None
+    ordinary_cpu_ms: float
+    node_wait_ms: float | None
+    node_cpu_ms: float
+
+
+def needing(number: int) -> Object:
+    """Make a pod that needs a neighbour which is not there."""
+    term = {"labelSelector": {"matchLabels": {"app": f"absent-{number}"}}, "topologyKey": "topology.kubernetes.io/zone"}
+    return pod(f"waiting-{number}", affinity=affinity("podAffinity", "required", [term]))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run it and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.waiting", description="Many waiting pods, side by side.")
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--waiting", type=int, default=10_000)
+    parser.add_argument("--scheduler", choices=SCHEDULERS, help="just this one")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    given = parser.parse_args(arguments)
+    schedulers = [given.scheduler] if given.scheduler else SCHEDULERS
+    outcomes = measure(schedulers, given.nodes, given.waiting)
+    if given.output == "json":
+        print(json.dumps([asdict(one) for one in outcomes], indent=2))
+    else:
+        report(outcomes, given.nodes, given.waiting)
+
+
+def measure(schedulers: Sequence[str], nodes: int, waiting: int) -> list[Outcome]:
+    """Let the schedulers take turns on one control plane, on which the pods are known to be unschedulable."""
+    with ControlPlane(controllers=CONTROLLERS, kubelets=False) as plane:
+        api = plane.api
+        for number in range(nodes):
+            api.create(node(number))
+        until(lambda: all(not one["spec"].get("taints") for one in api.objects("Node")), "nodes without taints", 300)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(api.create, (needing(number) for number in range(waiting))))
+        warden = Warden(plane.logs)
+        with Scheduler(schedulers[0], plane, warden) as first:
+            print(f"conditions: {schedulers[0]}", file=sys.stderr, flush=True)
+            until(lambda: all(map(turned_away, api.objects("Pod", "default"))), "conditions", PATIENCE)
+            at_rest(first)
+        outcomes = [one_outcome(name, plane, warden, nodes + turn) for turn, name in enumerate(schedulers)]
+        warden.dismiss()
+        return outcomes
+
+
+def turned_away(one: Object) -> bool:
+    """Tell whether a pod has been tried."""
+    return any(each["type"] == "PodScheduled" for each in one["status"].get("conditions", ()))
+
+
+def one_outcome(name: str, plane: ControlPlane, warden: Warden, node_number: int) -> Outcome:
+    """Measure one scheduler."""
+    api = plane.api
+    print(name, file=sys.stderr, flush=True)
+    with Scheduler(name, plane, warden) as scheduler:
+        bound(api, scheduler, "warm-up", PATIENCE)
+        first = at_rest(scheduler)
+        waits = [come_and_go(api, scheduler, f"ordinary-{number}") for number in range(ORDINARY)]
+        ordinary = scheduler.cpu_ms() - first
+        calm = at_rest(scheduler)
+        api.create(node(node_number))
+        wait = bound(api, scheduler, "behind", PATIENCE)
+        moved = at_rest(scheduler) - calm
+        for left in ("warm-up", "behind"):
+            removed(api, {"kind": "Pod", "metadata": {"name": left}})
+    slowest = None if None in waits else max(one for one in waits if one is not None)
+    return Outcome(name, first, slowest, ordinary / ORDINARY, wait, moved)
+
+
+def come_and_go(api: Api, scheduler: Scheduler, name: str) -> float | None:
+    """Have an ordinary pod bound and delete it; give how long it waited. Units: milliseconds."""
+    wait = bound(api, scheduler, name, PATIENCE)
+    removed(api, {"kind": "Pod", "metadata": {"name": name}})
+    return wait
+
+
+def at_rest(scheduler: Scheduler) -> float:
+    """Wait until a process does nothing; give the processor time that it has used. Units: milliseconds."""
+    calm, before, began = 0, scheduler.cpu_ms(), time.monotonic()
+    while calm < CALM and time.monotonic() - began < PATIENCE:
+        time.sleep(1.0)
+        now = scheduler.cpu_ms()
+        calm = calm + 1 if now - before < IDLE_MS else 0
+        before = now
+    return before
+
+
+def report(outcomes: Sequence[Outcome], nodes: int, waiting: int) -> None:
+    """Print one line a scheduler."""
+    heads = ["scheduler", "start CPU ms", "ordinary pod: wait ms", "CPU ms", "node comes: wait ms", "CPU ms"]
+    rows = [[cell(value) for value in asdict(one).values()] for one in outcomes]
+    print_parts([plain_table(None, heads, rows, range(1, len(heads)))])
+    print(f"{nodes} nodes, {waiting} waiting pods; the slowest of {ORDINARY} ordinary pods, and one behind the node")
+
+
+def cell(value: str | float | None) -> str:
+    """Show a figure, a dash where there is none."""
+    if isinstance(value, str):
+        return value
+    return "–" if value is None else f"{value:,.0f}"
+
+
+if __name__ == "__main__":
+    main()
