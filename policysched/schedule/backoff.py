@@ -40,9 +40,10 @@ class Backoff:
         Missing: minus infinity where it need not wait.
         """
         count = queued.consecutive_errors or queued.unschedulable_count
-        if count == 0 or self.maximum == 0:
-            return -math.inf
-        return math.floor(queued.queued_at + self.duration(count))
+        ends = queued.yields_until
+        if count and self.maximum:
+            ends = max(ends, queued.queued_at + self.duration(count))
+        return ends if ends == -math.inf else math.floor(ends)
 
     def holds(self, queued: QueuedPod, now: float) -> bool:
         """Tell whether the pod still has to wait."""

@@ -4,7 +4,8 @@ Four places: active (ready, in the order of the QueueSort plugin), backoff (had 
 unschedulable (until a change that a rejecting plugin says can help), and gated (kept out by a PreEnqueue plugin).
 Time comes in as a clock; the queue neither sleeps nor runs by itself, so `pop` moves along what has become ready.
 While active is empty, pods are taken from backoff early, except after errors: an idle scheduler has nothing better to
-do, but an API server in trouble does.
+do, but an API server in trouble does. Those that come back only because they waited for so long go through backoff,
+too, so that thousands of them do not keep a new pod waiting.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go, KEP-5142.
 """
@@ -131,7 +132,7 @@ class Queue:
             return False
         queued.pod = flight.latest or queued.pod
         queued.rejectors, queued.pending, queued.gated_by = rejectors, pending, ""
-        queued.queued_at, queued.flushed = self._clock.monotonic(), False
+        queued.queued_at, queued.flushed, queued.yields_until = self._clock.monotonic(), False, -math.inf
         _count_failure(queued)
         for plugin in self._watching(queued):
             plugin.on_rejected(queued.pod, self._cluster)
@@ -289,9 +290,10 @@ class Queue:
             yield
 
     def _try_again(self, pods: Sequence[QueuedPod]) -> int:
-        """Requeue pods that have waited too long."""
+        """Requeue pods that have waited too long, for a while behind all others."""
+        until = self._clock.monotonic() + SWEEP
         for queued in pods:
-            queued.flushed = True
+            queued.flushed, queued.yields_until = True, until
             self._places.requeue(queued, Verdict.BACKOFF, "UnschedulableTimeout")
         return len(pods)
 

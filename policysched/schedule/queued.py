@@ -8,6 +8,7 @@ Source: pkg/scheduler/framework/types.go (QueuedPodInfo).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -52,6 +53,8 @@ class QueuedPod:
     """The PreEnqueue plugin that keeps it out."""
     flushed: bool = False
     """True where it is tried again only because it had waited for so long."""
+    yields_until: float = -math.inf
+    """Until when it is tried only while nothing else is ready."""
     place: Place = Place.NOWHERE
     size: int = 0
     """How much the version `measured` of the pod states that hints look at. Units: bytes."""

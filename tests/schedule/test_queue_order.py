@@ -6,6 +6,7 @@ import pytest
 
 from policysched.schedule.backoff import Backoff
 from policysched.schedule.heap import PodHeap
+from policysched.schedule.queue import SWEEP
 from policysched.schedule.queued import Place, QueuedPod
 from tests.schedule.queue_parts import FIT, NODE_ADDED, StandingClock, drain, pod, popped, queue
 
@@ -129,6 +130,28 @@ def test_queue_tries_again_what_has_waited_too_long() -> None:
     assert again.flushed
     tested.reject(again, FIT)
     assert not again.flushed
+
+
+def test_what_has_waited_too_long_is_tried_while_nothing_else_is_ready() -> None:
+    clock = StandingClock(0)
+    tested = queue(clock)
+    for number in range(5):
+        tested.reject(popped(tested, f"old-{number}"), FIT)
+    clock.at = 330
+    tested.flush()
+    tested.add(pod("new"))
+    assert drain(tested) == ["new", *(f"old-{number}" for number in range(5))]
+
+
+def test_what_has_waited_too_long_is_ready_like_others_after_another_half_minute() -> None:
+    clock = StandingClock(0)
+    tested = queue(clock)
+    tested.reject(popped(tested, "old"), FIT)
+    clock.at = 330
+    tested.flush()
+    clock.at = 330 + SWEEP + 1
+    tested.add(pod("new"))
+    assert drain(tested) == ["old", "new"]
 
 
 def test_queue_without_backoff_makes_failed_pods_ready_at_once() -> None:
