@@ -87,8 +87,8 @@ def measure(schedulers: Sequence[str], nodes: int, waiting: int) -> list[Outcome
         warden = Warden(plane.logs)
         with Scheduler(schedulers[0], plane, warden) as first:
             print(f"conditions: {schedulers[0]}", file=sys.stderr, flush=True)
-            until(lambda: all(map(turned_away, api.objects("Pod", "default"))), "conditions", PATIENCE)
             at_rest(first)
+            until(lambda: all(map(turned_away, api.objects("Pod", "default"))), "conditions", PATIENCE)
         outcomes = [one_outcome(name, plane, warden, nodes + turn) for turn, name in enumerate(schedulers)]
         warden.dismiss()
         return outcomes
