@@ -143,8 +143,11 @@ class RuleFrame:
         self.memo: dict[Any, Any] = dict(pod.scalars)
 
     def has_room(self, steps: int = 0) -> bool:
-        """Tell whether what was worked out, and so many steps more, takes no more than may be kept."""
-        return (len(self.memo) + steps) * self.rows * _BYTES <= MOST_KEPT
+        """Tell whether what was worked out, and so many steps more, takes no more than may be kept.
+
+        What was made of the pod alone is no column, and as many of it as there are rules take next to nothing.
+        """
+        return (len(self.memo) - len(self._pod.scalars) + steps) * self.rows * _BYTES <= MOST_KEPT
 
     def make_room(self) -> None:
         """Forget what graphs gave where it is too much to be kept: it is worked out again where it is asked for.

@@ -11,11 +11,14 @@ import tracemalloc
 import pytest
 
 from policysched.app.profiles import default_profile
+from policysched.framework import Codes, Rows
 from policysched.rules.dependencies import context
+from policysched.rules.dependencies.context import RuleFrame
+from policysched.rules.results.matrix import FilterMatrix
 from policysched.schedule.engine import Engine
 from policysched.schedule.record import make_record
 from tests.build import cluster, node, pod
-from tests.rules.build import Spec, policy_set, scoring
+from tests.rules.build import Spec, filtering, policy_set, scoring
 
 MEANS = (("58.6", "50.8", "90.1", 67), ("30.3", "12.1", "82.1", 42))
 """Values whose mean is a whole number and a half, but for what is lost when they are added in another order."""
@@ -80,3 +83,25 @@ def test_many_rules_take_no_more_memory_at_once_than_there_is_room_for(
         records.append(make_record(decision))
     assert records[0] == records[1]
     assert peaks[1] < peaks[0] / 2, peaks
+
+
+def test_all_policies_are_worked_out_once_however_much_they_make_of_the_pod_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[int] = []
+    work_out = FilterMatrix._work_out
+
+    def counted(matrix: FilterMatrix, rows: Rows, frame: RuleFrame) -> Codes:
+        calls.append(frame.rows)
+        return work_out(matrix, rows, frame)
+
+    monkeypatch.setattr(FilterMatrix, "_work_out", counted)
+    monkeypatch.setattr(context, "MOST_KEPT", 1 << 17)
+    rules = [f"node.free.cpu >= pod.requests.cpu * {n}.5 - 9 * pod.requests.cpu" for n in range(160)]
+    specs = {
+        f"p{number}": {"filters": [rule for n in range(20) for rule in filtering(rules[20 * number + n], f"f{n}")]}
+        for number in range(8)
+    }
+    around = cluster(*(node(f"n{index}") for index in range(100)))
+    Engine(around, policy_set(**specs).join(default_profile()), random.Random(0)).decide(pod(requests={"cpu": "1m"}))
+    assert calls == [100]
