@@ -25,9 +25,11 @@ _PLAIN: Final = rf"(?:{_FIRST}|-(?=[^ \n]))[^ \n:]*+(?:(?::(?=[^ \n])| ++(?=[^ \
 _QUOTED: Final = r"""'(?:[^'\n]|'')*+'|"[^"\\\n]*+\""""
 _LEAD: Final = r"( {0,60}+)((?:- ){0,10}+)"
 """No deeper than the other readers go."""
-_LINE: Final = re.compile(rf"{_LEAD}(?:({_KEY}):(?: ({_PLAIN}|{_QUOTED}|\{{\}}|\[\]))?|({_PLAIN}|{_QUOTED}))\n|.*\n")
+_WHOLE: Final = rf"({_KEY}):(?: ({_PLAIN}|{_QUOTED}|\{{\}}|\[\]))?|({_PLAIN}|{_QUOTED})"
+_LINE: Final = re.compile(rf"{_LEAD}(?:{_WHOLE})\n|.+\n?|\n")
 _ENTRY: Final = re.compile(rf"""{_LEAD}((?:{_KEY}|'[^'\n]*'|"[^"\n]*")\ *:(?:\ |$))?""")
 _ITEMS: Final = re.compile(r"^items:\n( *- )", re.MULTILINE)
+_OUTERMOST: Final = re.compile(r"\n(?=[^ \n])")
 _STRANGE: Final = re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _ASCII: Final = bytes((0x0A, *range(0x20, 0x7F)))
 _PIECE: Final = 1 << 13
@@ -62,11 +64,16 @@ def read_blocks(text: str, shrink: Shrink) -> Iterator[Any]:
 def _pieces(text: str) -> Iterator[str]:
     """Cut a text before items and outermost keys, so that its lines are not all in memory at once."""
     items = _ITEMS.search(text)
-    cut = re.compile(rf"\n(?=[^ \n]|{items[1]})" if items else r"\n(?=[^ \n])")
-    start = 0
+    start = outermost = item = 0
     while start < len(text):
-        border = cut.search(text, start + _PIECE)
-        end = border.end() if border else len(text)
+        least = start + _PIECE
+        if outermost < least:
+            border = _OUTERMOST.search(text, least)
+            outermost = border.end() if border else len(text)
+        if item < least:
+            found = text.find(f"\n{items[1]}", least) if items else -1
+            item = len(text) if found < 0 else found + 1
+        end = min(outermost, item)
         yield text[start:end]
         start = end
 
