@@ -72,6 +72,7 @@ class Cluster:
         """Add a node, or replace the one of its name."""
         name = node.metadata.name
         self.nodes.tidy()
+        self._give_rows_back()
         row = self.nodes.row_for(name)
         old = self.nodes.nodes[row]
         action = Action.ADD if old is None else node_difference(old, node)
@@ -281,6 +282,14 @@ class Cluster:
             self.ports.add(placed.row, placed.footprint.ports, count)
             aspects |= Aspect.PORTS
         self.journal.note(placed.row, aspects)
+
+    def _give_rows_back(self) -> None:
+        """Give rows back that pods on nodes which never were have left; between two changes nobody holds one."""
+        if not self.nodes.may_give_back:
+            return
+        self.attachments.refresh()
+        if self.nodes.give_back():
+            self.journal.forget()
 
     def _release_if_empty(self, row: int) -> None:
         if row >= 0 and self.nodes.nodes[row] is None and not self.pods.has_row(row):

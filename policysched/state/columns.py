@@ -51,6 +51,10 @@ class Column:
         data[..., : self.data.shape[-1]] = self.data
         self.data = data
 
+    def narrow(self, capacity: int) -> None:
+        """Give the elements back that are beyond a capacity."""
+        self.data = self.data[..., :capacity].copy()
+
 
 class ColumnSet:
     """Columns of one capacity; each lives as long as somebody holds it."""
@@ -75,6 +79,13 @@ class ColumnSet:
         self.capacity *= 2
         for column in list(self._columns):
             column.widen(self.capacity)
+
+    def shrink(self, rows: int) -> None:
+        """Halve the capacity as long as so many rows have room."""
+        while self.capacity > FIRST_CAPACITY and rows <= self.capacity // 2:
+            self.capacity //= 2
+        for column in list(self._columns):
+            column.narrow(self.capacity)
 
     @property
     def count(self) -> int:

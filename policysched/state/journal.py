@@ -84,6 +84,11 @@ class Journal:
         if int(aspects) & ABOUT_NODES:
             self.about_nodes = self.position
 
+    def forget(self) -> None:
+        """Let everybody recompute everything: the rows are other ones."""
+        self.position += RING + 1
+        self.about_nodes = self.position
+
     def since(self, position: int) -> tuple[RowNumbers, NDArray[np.int32]] | None:
         """Give the rows and aspects noted after a position, oldest first; None if that is too long ago.
 

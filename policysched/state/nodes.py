@@ -7,7 +7,8 @@ A row may hold pods without a node (its node was deleted before its pods, or is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from heapq import heappop, heappush
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from policysched.model.needs import declared_features
 from policysched.model.objects import Node, Taint
 from policysched.model.requests import Allocatable, allocatable
 from policysched.state.amounts import AmountTables
-from policysched.state.columns import ColumnSet, Rows
+from policysched.state.columns import FIRST_CAPACITY, ColumnSet, Rows
 from policysched.state.footprint import Footprint
 from policysched.state.interner import MISSING, Interner, Strings
 from policysched.state.texts import TextColumns
@@ -27,12 +28,14 @@ SPARE_SETS = 64
 NOTHING = 0
 """The code of the empty set of taints, and of features: the first one that each interner gives."""
 EVERY: Final = slice(None)
+MOST_SPARE: Final = 4
+"""Rows are given back when no more than one of so many is in use."""
 
 
 class NodeTable:
     """Everything about nodes that decisions read, by row.
 
-    Shapes: every column's data is (capacity,); rows at or above `size` were never used.
+    Shapes: every column's data is (capacity,); rows at or above `size` are not in use.
     Units: cpu in millicores, other resources in their own unit.
     """
 
@@ -45,6 +48,9 @@ class NodeTable:
         self.names: list[str] = []
         self.nodes: list[Node | None] = []
         self._free: list[int] = []
+        """Rows to be used again, as a heap: low ones first, so that high ones can be given back."""
+        self._barrier = -1
+        """The row in use that kept the rows below it from being given back."""
         self._labels: list[Mapping[str, str]] = []
         self._annotations: list[Mapping[str, str]] = []
         self._label_columns = TextColumns(columns, strings)
@@ -99,7 +105,7 @@ class NodeTable:
         """Give the row of a node's name, taking a free one for a name that has none."""
         row = self.row_of.get(name)
         if row is None:
-            row = self.row_of[name] = self._free.pop() if self._free else self._new_row()
+            row = self.row_of[name] = heappop(self._free) if self._free else self._new_row()
             self.names[row] = name
             self.name.data[row] = self.strings.code(name)
         return row
@@ -109,7 +115,33 @@ class NodeTable:
         del self.row_of[self.names[row]]
         self.names[row] = ""
         self.name.data[row] = MISSING
-        self._free.append(row)
+        heappush(self._free, row)
+
+    @property
+    def may_give_back(self) -> bool:
+        """Whether few rows are in use, and the one is not that kept them last time."""
+        few = MOST_SPARE * len(self._free) >= (MOST_SPARE - 1) * self.size
+        barred = 0 <= self._barrier < self.size and bool(self.names[self._barrier])
+        return few and self.columns.capacity > FIRST_CAPACITY and not barred
+
+    def give_back(self) -> bool:
+        """Give the rows behind the last one in use back, where these are most of all; tell whether that was done.
+
+        Whoever keeps rows by number has to recompute everything then.
+        """
+        size = self.size
+        while size and not self.names[size - 1]:
+            size -= 1
+        self._barrier = size - 1 if MOST_SPARE * size > self.size else -1
+        if self._barrier >= 0:
+            return False
+        self.size = size
+        lists: tuple[list[Any], ...] = (self.names, self.nodes, self._labels, self._annotations)
+        for one in lists:
+            del one[size:]
+        self._free = sorted(row for row in self._free if row < size)
+        self.columns.shrink(size)
+        return True
 
     def tidy(self) -> None:
         """Give up codes of names, texts, taints and features that no node has any more, see `Interner.tidy`."""

@@ -74,6 +74,7 @@ class Trial:
         around = neighbourly(calm=world.calm)
         self._pods, self._looking = [*wanted(), *around], [*spread(), *around]
         self._policies = policies()[-1]
+        self._events = 0
         self._live = Side(world.cluster, off).use(self._policies)
 
     def run(self, events: int, pace: int = 1) -> None:
@@ -82,7 +83,8 @@ class Trial:
         A slower pace, which is a larger number, looks less often.
         """
         chance = self._world.random
-        for number in range(1, events + 1):
+        for _ in range(events):
+            self._events = number = self._events + 1
             self._world.step()
             if number % 100 == 0:
                 self._policies = chance.choice(policies())
@@ -96,6 +98,25 @@ class Trial:
                 assert columns(self._world.cluster) == columns(fresh)
                 self._compare(fresh, chance.sample(self._pods, 5))
         self._compare(self._world.fresh(), self._pods)
+
+    def flood(self, count: int) -> int:
+        """Place pods on nodes that never were, decide among them, and take them away; give the capacity meanwhile."""
+        cluster = self._world.cluster
+        for number in range(count):
+            like = self._pods[number % len(self._pods)]
+            metadata = replace(like.metadata, name=f"ghost{number}", uid=f"ghost{number}")
+            cluster.set_pod(replace(like, metadata=metadata, spec=replace(like.spec, node_name=f"ghost{number}")))
+        for one in self._pods[:5]:
+            self._live.record(one)
+        most = cluster.nodes.columns.capacity
+        for number in range(count):
+            cluster.remove_pod(f"ghost{number}")
+        return most
+
+    @property
+    def capacity(self) -> int:
+        """How many rows the cluster has room for."""
+        return self._world.cluster.nodes.columns.capacity
 
     def _compare(self, cluster: Cluster, pods: Iterable[Pod]) -> None:
         """Compare the live engine with one that has just begun."""
@@ -124,3 +145,13 @@ def test_events_one_by_one_give_what_loading_at_once_gives(
 
 def test_a_long_life_gives_what_loading_at_once_gives() -> None:
     Trial(World(SEED, 100), ()).run(LIFE, pace=20)
+
+
+@pytest.mark.parametrize("off", [CALM, ()], ids=["calm", "default"])
+def test_rows_of_nodes_that_never_were_are_given_back_unnoticed(off: Collection[str]) -> None:
+    trial = Trial(World(SEED + 7, 20, calm=off == CALM), off)
+    for _ in range(8):
+        trial.run(60)
+        assert trial.flood(500) >= 512
+    trial.run(60)
+    assert trial.capacity < 512

@@ -151,6 +151,25 @@ def test_the_last_pod_of_an_absent_node_frees_its_row() -> None:
     assert made.nodes.row_of == {"n2": 0}
 
 
+def test_rows_of_nodes_that_never_were_are_given_back_with_the_next_word_of_a_node() -> None:
+    made = cluster(node("n1"))
+    for number in range(1000):
+        made.set_pod(pod(f"p{number}", on=f"ghost{number}"))
+    assert (made.nodes.size, made.nodes.columns.capacity) == (1001, 1024)
+    made.set_node(node("n2"))
+    for number in range(1000):
+        made.remove_pod(f"default.p{number}")
+    before = made.journal.position
+    made.set_node(node("n1", labels={"a": "x"}))
+    assert (made.nodes.size, made.nodes.columns.capacity) == (1002, 1024), "n2 came behind them"
+    made.remove_node("n2")
+    made.set_node(node("n1"))
+    assert (made.nodes.size, made.nodes.columns.capacity, made.nodes.names) == (1, 64, ["n1"])
+    assert made.journal.since(before) is None
+    made.set_node(node("n3"))
+    assert made.nodes.row_of == {"n1": 0, "n3": 1}
+
+
 # Pods
 
 
