@@ -13,7 +13,7 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go, KEP-5142.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -25,16 +25,12 @@ from policysched.schedule.asking import Asking
 from policysched.schedule.backoff import WINDOW, Backoff
 from policysched.schedule.hints import NO_INTERESTS, Interests, Verdict, index_of, judge, label
 from policysched.schedule.inflight import Flight, InFlight, Occurrence
+from policysched.schedule.moves import PORTION, Moves
 from policysched.schedule.places import Counts, Places
 from policysched.schedule.queued import NO_PLUGINS, Place, QueuedPod
 from policysched.state.differences import pod_difference
 from policysched.state.pods import pod_id
 
-PORTION = 100
-"""How many pods are moved before others get their turn."""
-MOST_MOVES = 16
-"""How many moves may be under way; of more the first one is ended at once."""
-_ENDED = object()
 SWEEP = 30.0
 """How often pods that have waited too long are looked for. Units: seconds."""
 
@@ -59,8 +55,7 @@ class Queue:
         self._in_flight = InFlight()
         self._alarms = Alarms(clock, cluster)
         self._asking = Asking(clock)
-        self._moves: deque[Pausing[None]] = deque()
-        """What is still to be done with pods that wait, where there are many: a portion for each pod that is popped."""
+        self._moves = Moves(self._retry)
         now = clock.monotonic()
         self._next_window, self._next_sweep = math.floor(now) + WINDOW, now + SWEEP
 
@@ -109,8 +104,7 @@ class Queue:
         """Take the next pod to be tried, or None; one of `reject`, `fail` and `done` must follow."""
         if self._clock.monotonic() >= min(self._next_window, self._next_sweep, self._alarms.due):
             self.flush()
-        if self._moves and next(self._moves[0], _ENDED) is _ENDED:
-            self._moves.popleft()
+        self._moves.go_on()
         queued = self._places.take_first()
         if queued is not None:
             queued.place = Place.IN_FLIGHT
@@ -276,18 +270,12 @@ class Queue:
     def _in_portions(self, pods: Sequence[QueuedPod], act: Callable[[Sequence[QueuedPod]], int]) -> int:
         """Do something with pods that wait: now with the first of them, and with the others while pods are popped."""
         if len(pods) > PORTION:
-            self._moves.append(self._acting(pods, act, self._clock.monotonic()))
-            while len(self._moves) > MOST_MOVES:
-                finished(self._moves.popleft())
+            self._moves.add(pods[PORTION:], act, self._clock.monotonic())
         return act(pods[:PORTION]) if pods else 0
 
-    @staticmethod
-    def _acting(pods: Sequence[QueuedPod], act: Callable[[Sequence[QueuedPod]], int], since: float) -> Pausing[None]:
-        """Do it with the others, but for those that were tried meanwhile."""
-        for start in range(PORTION, len(pods), PORTION):
-            some = pods[start : start + PORTION]
-            act([queued for queued in some if queued.place is Place.WAITING and queued.queued_at <= since])
-            yield
+    def _retry(self, pods: Sequence[QueuedPod]) -> int:
+        """Requeue pods that changes may help about which nobody was asked."""
+        return sum(self._places.requeue(queued, Verdict.BACKOFF, "ManyChanges") for queued in pods)
 
     def _try_again(self, pods: Sequence[QueuedPod]) -> int:
         """Requeue pods that have waited too long, for a while behind all others."""

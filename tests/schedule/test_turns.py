@@ -17,8 +17,9 @@ from policysched.app.profiles import default_profile
 from policysched.framework import Action, Change, Resource
 from policysched.language import load_grammar
 from policysched.pausing import finished
+from policysched.schedule.moves import MOST_MOVES, PORTION
 from policysched.schedule.places import Counts
-from policysched.schedule.queue import MOST_MOVES, PORTION, Queue
+from policysched.schedule.queue import Queue
 from policysched.schedule.reload import TURN, Reloader
 from policysched.schedule.scheduler import Scheduler
 from tests.build import node, pod
@@ -186,12 +187,14 @@ def test_a_pod_that_was_tried_again_meanwhile_is_not_moved_by_an_earlier_change(
     assert queue.counts().unschedulable == 1
 
 
-def test_moves_that_pile_up_are_ended_and_none_is_forgotten() -> None:
-    queue = rejected(4 * PORTION)
-    for number in range(3 * MOST_MOVES):
-        queue.move(room(f"n{number}"))
-    assert len(queue._moves) <= MOST_MOVES
-    assert len(popped(queue)) == 4 * PORTION
+def test_moves_that_pile_up_are_joined_and_no_pod_is_forgotten() -> None:
+    count = 5 * MOST_MOVES
+    queue = rejected(count * PORTION)
+    for number in range(1, 3 * MOST_MOVES + 1):
+        assert queue.move(room(f"n{number}")) == PORTION
+        assert queue.counts().unschedulable == (count - number) * PORTION
+        assert len(queue._moves) <= MOST_MOVES
+    assert len(popped(queue)) == count * PORTION
 
 
 def test_pods_that_waited_too_long_are_tried_again_in_portions() -> None:
