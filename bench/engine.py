@@ -20,13 +20,13 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.workloads import decide, lowest
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.objects import Pod
 from policysched.model.policy import decode_policy
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 
 CLASSES = 200

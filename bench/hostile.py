@@ -25,7 +25,7 @@ from pathlib import Path
 import yaml
 
 from bench.hostile_objects import HOSTILE, Hostile, Object, node, ordinary
-from policysched.app.tables import plain_table
+from policysched.app.dry_run.tables import plain_table
 from policysched.cli.output import print_parts
 from tests.controlplane.api import Api, RefusedError
 from tests.controlplane.build import binary

@@ -21,10 +21,10 @@ from rich.table import Table
 
 from bench.hostile_shapes import SHAPES, hostile
 from bench.workloads import node, pod
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.model.decode import decode_node
 from policysched.model.objects import Pod
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 
 MEBIBYTE: Final = 1 << 20

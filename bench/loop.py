@@ -28,10 +28,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import rules
-from policysched.app.api import Api
 from policysched.app.clock import SystemClock
-from policysched.app.run import RunOptions, run_scheduler
-from policysched.app.sandbox import new_sandbox, start, written_kubeconfig
+from policysched.app.demo.api import Api
+from policysched.app.demo.sandbox import new_sandbox, start, written_kubeconfig
+from policysched.app.running.run import RunOptions, run_scheduler
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
 from policysched.model.policy import API_VERSION, KIND

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from policysched.app.files import load
-from policysched.app.stage import Stage, stage
-from policysched.app.tables import plain_table
+from policysched.app.demo.stage import Stage, stage
+from policysched.app.dry_run.tables import plain_table
+from policysched.app.files.objects import load
 from policysched.cli.output import print_parts
 from policysched.errors import PolicyschedError, UsageError
 

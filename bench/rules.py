@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.workloads import decide, lowest
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.language.checking.compile import compile_expression
 from policysched.language.evaluation.columns import Batch
 from policysched.language.ir.names import Environment
@@ -38,7 +38,7 @@ from policysched.rules.dependencies.aggregates import evaluation_context
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 
 RULES = 10

@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import workloads
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.model.decode import decode_node, decode_stored
 from policysched.model.objects import Pod
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 
 DRIVER = "ebs.csi.aws.com"

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 
 from bench.hostile import CONTROLLERS, SCHEDULERS, Scheduler, bound, removed
 from bench.hostile_objects import Object, affinity, node, pod
-from policysched.app.tables import plain_table
+from policysched.app.dry_run.tables import plain_table
 from policysched.cli.output import print_parts
 from tests.controlplane.api import Api
 from tests.controlplane.loading import until

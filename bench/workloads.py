@@ -14,10 +14,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 
 CLASSES = 20

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from policysched.app.check import check
-    from policysched.app.dry_run import dry_run
+    from policysched.app.checking.check import check
+    from policysched.app.dry_run.dry_run import dry_run
 
     __version__: str
 
@@ -20,11 +20,11 @@ __all__ = ["__version__", "check", "dry_run"]
 
 def __getattr__(name: str) -> Any:
     if name == "check":
-        from policysched.app.check import check  # noqa: PLC0415 - see the module's docstring
+        from policysched.app.checking.check import check  # noqa: PLC0415 - see the module's docstring
 
         return check
     if name == "dry_run":
-        from policysched.app.dry_run import dry_run  # noqa: PLC0415 - see the module's docstring
+        from policysched.app.dry_run.dry_run import dry_run  # noqa: PLC0415 - see the module's docstring
 
         return dry_run
     if name == "__version__":

@@ -14,7 +14,7 @@ from policysched.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from policysched.app.check_files import Checked
+    from policysched.app.checking.files import Checked
     from policysched.framework import Cluster
 
 
@@ -48,7 +48,7 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
     Exit codes: 0 nothing but warnings, 1 errors, 2 a file or a flag cannot be used.
     """
-    from policysched.app.check_files import check_files  # noqa: PLC0415 - the compiler is not needed for --help
+    from policysched.app.checking.files import check_files  # noqa: PLC0415 - the compiler is not needed for --help
 
     nodes = _nodes(cluster, kubeconfig, context) if cluster else None
     found = check_files(files, nodes, lenient=allow_none)
@@ -61,7 +61,7 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
 
 def _nodes(names: list[str], kubeconfig: Path | None, context: str | None) -> Cluster:
-    from policysched.app.check_nodes import read_nodes  # noqa: PLC0415 - as above
+    from policysched.app.checking.nodes import read_nodes  # noqa: PLC0415 - as above
     from policysched.cli.waiting import wait_for  # noqa: PLC0415
 
     with working("reading the nodes"):

@@ -21,8 +21,8 @@ from policysched.cli.output import print_finding, print_parts, say, say_json, wo
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from policysched.app.dry_run import Report
-    from policysched.app.findings import Finding
+    from policysched.app.checking.findings import Finding
+    from policysched.app.dry_run.dry_run import Report
 
 
 def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
@@ -51,9 +51,9 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     Exit codes: 0 there is an answer, whatever it is; 1 a policy has errors and took no part; 2 a file or a flag cannot
     be used.
     """
-    from policysched.app.feed import MetricOptions  # noqa: PLC0415 - the engine is not needed for --help
-    from policysched.app.inputs import gather  # noqa: PLC0415
-    from policysched.app.measure import measuring  # noqa: PLC0415
+    from policysched.app.dry_run.inputs import gather  # noqa: PLC0415
+    from policysched.app.dry_run.measure import measuring  # noqa: PLC0415
+    from policysched.app.running.feed import MetricOptions  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.cli.waiting import uncollected, wait_for  # noqa: PLC0415
 
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
@@ -75,7 +75,7 @@ def _say_beside(notes: Iterable[str], found: Iterable[Finding]) -> None:
 
 
 def _print(report: Report, output: TableFormat) -> None:
-    from policysched.app.tables import decision_parts  # noqa: PLC0415 - as above
+    from policysched.app.dry_run.tables import decision_parts  # noqa: PLC0415 - as above
 
     if output is TableFormat.JSON:
         say_json(report.to_dict())

@@ -12,14 +12,14 @@ from policysched.cli.options import TableFormat
 from policysched.cli.output import console, finding_text, say_json
 
 if TYPE_CHECKING:
-    from policysched.app.explain import Explained
+    from policysched.app.checking.explain import Explained
 
 PROSE_WIDTH: Final = 100
 """Up to which column prose is filled, however wide a terminal is."""
 
 
 def _complete(incomplete: str) -> list[tuple[str, str]]:
-    from policysched.app.explain import explain_all  # noqa: PLC0415 - not needed for --help
+    from policysched.app.checking.explain import explain_all  # noqa: PLC0415 - not needed for --help
 
     listed = [(one.code.lower() if incomplete.islower() else one.code, one.title) for one in explain_all()]
     return [(code, title) for code, title in listed if code.startswith(incomplete)]
@@ -36,8 +36,8 @@ def explain(
 
     Exit codes: 0 it is explained; 2 there is no such code.
     """
-    from policysched.app.explain import explain as look_up  # noqa: PLC0415 - not needed for --help
-    from policysched.app.explain import explain_all  # noqa: PLC0415
+    from policysched.app.checking.explain import explain as look_up  # noqa: PLC0415 - not needed for --help
+    from policysched.app.checking.explain import explain_all  # noqa: PLC0415
 
     if code is not None:
         found = look_up(code)
@@ -71,7 +71,7 @@ def _print(one: Explained) -> None:
 
 
 def _parts(one: Explained) -> Iterator[tuple[str, Text]]:
-    from policysched.app.explain import shortened  # noqa: PLC0415 - not needed for --help
+    from policysched.app.checking.explain import shortened  # noqa: PLC0415 - not needed for --help
 
     yield "Example", _yaml(shortened(one.example))
     if one.nodes:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Final
 
-from policysched.app.files import STDIN, shown
-from policysched.app.findings import Finding
+from policysched.app.checking.findings import Finding
+from policysched.app.files.objects import STDIN, shown
 from policysched.errors import UsageError
 from policysched.visible import visible
 

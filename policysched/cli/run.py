@@ -28,9 +28,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     verbosity: Annotated[int, typer.Option("--v", metavar="LEVEL", min=0, max=10, help="How much is logged.")] = 0,
 ) -> int:
     """Run the scheduler until SIGTERM or SIGINT, with a kubeconfig or a pod's own credentials."""
-    from policysched.app.feed import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
-    from policysched.app.profiles import DEFAULT_NAME  # noqa: PLC0415
-    from policysched.app.run import RunOptions, run_scheduler  # noqa: PLC0415
+    from policysched.app.configuration.profiles import DEFAULT_NAME  # noqa: PLC0415
+    from policysched.app.running.feed import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.running.run import RunOptions, run_scheduler  # noqa: PLC0415
     from policysched.cli.stopping import stop_on_signals  # noqa: PLC0415
     from policysched.cli.waiting import wait_for  # noqa: PLC0415
 

@@ -26,7 +26,7 @@ def sandbox(
 
     There is no authentication and nothing is kept: it is for one user on one machine.
     """
-    from policysched.app.sandbox import SandboxOptions, serve_sandbox  # noqa: PLC0415 - no server is needed for --help
+    from policysched.app.demo.sandbox import SandboxOptions, serve_sandbox  # noqa: PLC0415 - no server is needed for --help
     from policysched.cli.stopping import stop_on_signals  # noqa: PLC0415
     from policysched.cli.waiting import wait_for  # noqa: PLC0415
 

@@ -36,8 +36,8 @@ from policysched.framework.status import Code, Status, unresolvable, unschedulab
 from policysched.model.metrics import MetricAnswer, MetricKey, Sample
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.cluster import Cluster
-from policysched.state.columns import NO_ROWS, RowNumbers, Rows
-from policysched.state.journal import Aspect
+from policysched.state.tables.columns import NO_ROWS, RowNumbers, Rows
+from policysched.state.tables.journal import Aspect
 
 __all__ = [
     "MAX_NODE_SCORE",

@@ -31,9 +31,9 @@ from policysched.framework.plugin import (
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
-from policysched.state.columns import RowNumbers, Rows
-from policysched.state.journal import Aspect
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.columns import RowNumbers, Rows
+from policysched.state.tables.journal import Aspect
+from policysched.state.tables.nodes import NodeTable
 
 
 class FilterOnly:

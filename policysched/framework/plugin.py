@@ -24,8 +24,8 @@ from policysched.framework.status import Status
 from policysched.model.objects import Pod
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.cluster import Cluster
-from policysched.state.columns import RowNumbers, Rows
-from policysched.state.journal import Aspect
+from policysched.state.tables.columns import RowNumbers, Rows
+from policysched.state.tables.journal import Aspect
 
 Codes = NDArray[np.int32]
 Scores = NDArray[np.int64]

@@ -1,7 +1,7 @@
 """Whole numbers as Go's int64 has them: sums and products keep the low 64 bits, quotients go towards zero.
 
 For plain numbers of Python, which have no largest one. Arrays of NumPy wrap around by themselves; what differs there is
-in `policysched.state.int64_arrays`. Nothing here raises, whatever the numbers are.
+in `policysched.state.tables.int64_arrays`. Nothing here raises, whatever the numbers are.
 
 Source: the Go specification, "Integer overflow" and "Integer operators".
 """

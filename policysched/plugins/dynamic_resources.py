@@ -35,7 +35,7 @@ from policysched.model.requests import incoming_requests
 from policysched.model.selection.names import is_device_resource_name
 from policysched.plugins.arguments import SECOND, Arguments, PluginArguments, converted, nanoseconds, refusal
 from policysched.plugins.helper.bases import FinalScores, row_count
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.nodes import NodeTable
 
 CLAIMS = "policysched does not support resource claims yet"
 MAPPED = "policysched does not support extended resources of a device class yet"

@@ -16,7 +16,7 @@ from policysched.framework import Change, Cluster, HintIndex
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
 from policysched.plugins.helper.hints import anchors_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
-from policysched.state.anchors import anchors_of_peers, narrowest
+from policysched.state.placed.selector_index import anchors_of_peers, narrowest
 
 
 class _ItsNamespace(NamedTuple):

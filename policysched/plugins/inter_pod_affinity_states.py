@@ -29,10 +29,10 @@ from policysched.plugins.inter_pod_affinity_terms import (
     sizes,
     terms_nbytes,
 )
-from policysched.state.anchors import narrowest
 from policysched.state.cluster import Cluster
-from policysched.state.pods import PlacedPod
-from policysched.state.tallies import Tally
+from policysched.state.placed.counters import Tally
+from policysched.state.placed.pods import PlacedPod
+from policysched.state.placed.selector_index import narrowest
 
 KeyedPart = tuple[str, Part]
 """A topology key and what is summed up over its domains."""

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Mask, RowNumbers, Rows
 from policysched.plugins.helper.present import Present
-from policysched.state.domains import NO_DOMAIN, Domains, DomainTable
-from policysched.state.journal import Journal
 from policysched.state.memory import part_of
-from policysched.state.nodes import NodeTable
-from policysched.state.tallies import Tally
+from policysched.state.placed.counters import Tally
+from policysched.state.tables.domains import NO_DOMAIN, Domains, DomainTable
+from policysched.state.tables.journal import Journal
+from policysched.state.tables.nodes import NodeTable
 
 Sums = NDArray[np.int64]
 FEW: Final = 4

@@ -14,9 +14,9 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
-from policysched.state.anchors import Anchor, anchors_met, anchors_of_selector, demanded_labels
-from policysched.state.pods import PlacedPod
-from policysched.state.statements import Statements
+from policysched.state.placed.existing_terms import Statements
+from policysched.state.placed.pods import PlacedPod
+from policysched.state.placed.selector_index import Anchor, anchors_met, anchors_of_selector, demanded_labels
 
 T = TypeVar("T")
 FEW: Final = 8

@@ -16,9 +16,9 @@ from policysched.framework import Cluster
 from policysched.model.objects import Pod, TopologySpreadConstraint
 from policysched.model.selection.selectors import LabelMatcher, SelectorCompiler, SelectorError
 from policysched.plugins.default_selector import default_selector
-from policysched.state.anchors import anchors_of_selector
-from policysched.state.pods import PlacedPod
-from policysched.state.tallies import Tally
+from policysched.state.placed.counters import Tally
+from policysched.state.placed.pods import PlacedPod
+from policysched.state.placed.selector_index import anchors_of_selector
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"

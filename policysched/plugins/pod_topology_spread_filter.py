@@ -18,9 +18,9 @@ from policysched.framework import Codes, Mask, RowNumbers, Rows, Status, unresol
 from policysched.plugins.helper.bases import row_count
 from policysched.plugins.pod_topology_spread_constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread_sums import DomainSums
-from policysched.state.domains import NO_DOMAIN
 from policysched.state.memory import part_of
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.domains import NO_DOMAIN
+from policysched.state.tables.nodes import NodeTable
 
 TOO_FULL, UNLABELLED = 1, 2
 UNEVEN: Final = "node(s) didn't match pod topology spread constraints"

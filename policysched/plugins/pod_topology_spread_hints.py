@@ -22,8 +22,8 @@ from policysched.plugins.pod_topology_spread_constraints import (
     Defaults,
     own_constraints,
 )
-from policysched.state.anchors import anchors_of_selector
-from policysched.state.pods import pod_id
+from policysched.state.placed.pods import pod_id
+from policysched.state.placed.selector_index import anchors_of_selector
 
 Constraints = Sequence[Constraint]
 

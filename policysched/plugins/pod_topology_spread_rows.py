@@ -23,8 +23,8 @@ from policysched.model.selection.taints import tolerates_all
 from policysched.plugins.helper.verdicts import Verdicts
 from policysched.plugins.nodes.node_selection import labels_test, selector_test
 from policysched.plugins.pod_topology_spread_constraints import Constraint
-from policysched.state.domains import NO_DOMAIN
 from policysched.state.memory import part_of
+from policysched.state.tables.domains import NO_DOMAIN
 
 _READ = int(Aspect.LABELS | Aspect.TAINTS | Aspect.PRESENCE)
 

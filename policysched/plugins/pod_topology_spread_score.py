@@ -24,10 +24,10 @@ from policysched.plugins.helper.present import Present
 from policysched.plugins.pod_topology_spread_constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread_rows import Labelled
 from policysched.plugins.pod_topology_spread_sums import DomainSums
-from policysched.state.domains import NO_DOMAIN
-from policysched.state.int64_arrays import quotients
 from policysched.state.memory import part_of
-from policysched.state.tallies import Tally
+from policysched.state.placed.counters import Tally
+from policysched.state.tables.domains import NO_DOMAIN
+from policysched.state.tables.int64_arrays import quotients
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from policysched.framework import Cluster, RowNumbers
 from policysched.plugins.pod_topology_spread_rows import CountedRows, Inclusion, SharedRows
 from policysched.state.memory import part_of
-from policysched.state.tallies import Tally
+from policysched.state.placed.counters import Tally
 
 FEW = 8
 """Changed rows are followed where they are fewer than one in so many; else all are summed up."""

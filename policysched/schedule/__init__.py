@@ -1,1 +1,6 @@
-"""Scheduling: the cycle, the queue, bindings and reload. It knows a `Client`, not the network."""
+"""Scheduling: the cycle, the queue, bindings and reload. It knows a `Client`, not the network.
+
+Comes in: changes of the cluster and of policies. Goes out: bindings, conditions, events, statuses of policies.
+`scheduler` applies changes and tries pods one after another: `queue` says which is next, `cycle` decides where it
+goes.
+"""

@@ -16,8 +16,8 @@ from typing import Any
 from policysched.framework import Action, ApiError, BindingHandle, Client, Clock, Event, Reservation
 from policysched.model.objects import Pod
 from policysched.schedule.conditions import ConditionWrites
-from policysched.schedule.queue import Queue
-from policysched.schedule.queued import QueuedPod
+from policysched.schedule.queue.queue import Queue
+from policysched.schedule.queue.queued import QueuedPod
 from policysched.state.changes import Change
 from policysched.state.cluster import Cluster
 from policysched.visible import visible

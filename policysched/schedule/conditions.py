@@ -13,7 +13,7 @@ from typing import Any
 
 from policysched.framework import ApiError, Client
 from policysched.model.objects import Pod
-from policysched.state.pods import pod_id
+from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
 PATIENCE = 1.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from policysched.schedule.queued import Place, QueuedPod
+from policysched.schedule.queue.queued import Place, QueuedPod
 
 PORTION = 100
 """How many pods are moved before others get their turn."""

@@ -21,16 +21,16 @@ from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
 from policysched.pausing import Pausing, finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.binding import Binder, is_told, undo
-from policysched.schedule.decision import Decision
-from policysched.schedule.engine import Engine
-from policysched.schedule.hints import Interests
-from policysched.schedule.queue import Queue
-from policysched.schedule.queued import Place, QueuedPod
-from policysched.schedule.reserving import reserve
-from policysched.schedule.waiter import Waiter
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.reserving import reserve
+from policysched.schedule.queue.hints import Interests
+from policysched.schedule.queue.queue import Queue
+from policysched.schedule.queue.queued import Place, QueuedPod
+from policysched.schedule.queue.waiter import Waiter
 from policysched.state.cluster import FINISHED, Cluster
-from policysched.state.pods import pod_id
-from policysched.state.storage import has_volumes
+from policysched.state.placed.pods import pod_id
+from policysched.state.volumes.storage import has_volumes
 
 log = logging.getLogger(__name__)
 TURN = 0.005

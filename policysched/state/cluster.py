@@ -14,25 +14,25 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
-from policysched.state.ages import AgeTable
-from policysched.state.attachments import Attachments
 from policysched.state.changes import Action, Change, Resource
-from policysched.state.columns import ColumnSet
+from policysched.state.cluster_time import Moment
 from policysched.state.differences import aspects_of, node_difference, pod_difference, weighs_differently
-from policysched.state.domains import DomainTable
-from policysched.state.footprint import Footprint, footprint
-from policysched.state.images import ImageTable
-from policysched.state.interner import Strings
-from policysched.state.journal import Aspect, Journal
-from policysched.state.kinds import Kinds, is_another_kind
-from policysched.state.metrics import Metrics
-from policysched.state.moment import Moment
-from policysched.state.nodes import NodeTable
-from policysched.state.pods import PlacedPod, PodTable, pod_id
-from policysched.state.ports import PortTable
-from policysched.state.statements import Statements
-from policysched.state.storage import Storage
-from policysched.state.tallies import Tallies
+from policysched.state.placed.counters import Tallies
+from policysched.state.placed.existing_terms import Statements
+from policysched.state.placed.pods import PlacedPod, PodTable, pod_id
+from policysched.state.placed.signatures import Kinds, is_another_kind
+from policysched.state.tables.ages import AgeTable
+from policysched.state.tables.columns import ColumnSet
+from policysched.state.tables.domains import DomainTable
+from policysched.state.tables.footprint import Footprint, footprint
+from policysched.state.tables.images import ImageTable
+from policysched.state.tables.interner import Strings
+from policysched.state.tables.journal import Aspect, Journal
+from policysched.state.tables.metrics import Metrics
+from policysched.state.tables.nodes import NodeTable
+from policysched.state.tables.ports import PortTable
+from policysched.state.volumes.attachments import Attachments
+from policysched.state.volumes.storage import Storage
 from policysched.state.workloads import Workloads
 
 FINISHED = frozenset(("Succeeded", "Failed"))

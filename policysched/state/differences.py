@@ -8,7 +8,7 @@ from __future__ import annotations
 from policysched.model.objects import Node, Pod, PodCondition
 from policysched.model.requests import Requests, placed_requests
 from policysched.state.changes import Action
-from policysched.state.journal import Aspect
+from policysched.state.tables.journal import Aspect
 
 ASPECTS = {
     Action.UPDATE_NODE_ALLOCATABLE: Aspect.CAPACITY,

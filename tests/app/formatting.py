@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policysched.app.fmt import format_source
+from policysched.app.formatting.policies import format_source
 
 HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n"
 LONG = " && ".join(f'node.labels["{letter * 20}"]=="a"' for letter in "abc")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from policysched import check
-from policysched.app.check import check_documents
-from policysched.app.files import read
-from policysched.app.findings import Finding
-from policysched.app.places import Place
-from policysched.app.shape import MOST
+from policysched.app.checking.check import check_documents
+from policysched.app.checking.findings import Finding
+from policysched.app.checking.shape import MOST
+from policysched.app.files.objects import read
+from policysched.app.files.positions import Place
 from policysched.errors import UsageError
 
 HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"

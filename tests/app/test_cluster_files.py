@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.app.cluster_files import Saved, load_cluster
-from policysched.app.files import load
-from policysched.app.yaml_events import NotPlainError, read_events
-from policysched.app.yaml_nodes import read_yaml
+from policysched.app.files.clusters import Saved, load_cluster
+from policysched.app.files.objects import load
+from policysched.app.files.yaml_events import NotPlainError, read_events
+from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node, decode_pod
 from policysched.model.defaults import PriorityClasses, fill

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from policysched.app.configuration import read_profiles
-from policysched.app.pluginsets import Plugin, Plugins, PluginSet
+from policysched.app.configuration.file import read_profiles
+from policysched.app.configuration.plugin_sets import Plugin, Plugins, PluginSet
 from policysched.errors import UsageError
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.controlled import HASH, Controlled, controlled
+from policysched.app.dry_run.controlled import HASH, Controlled, controlled
 
 Object = dict[str, Any]
 KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob")

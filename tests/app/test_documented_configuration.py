@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policysched import dry_run
-from policysched.app.configuration import UNSUPPORTED
+from policysched.app.configuration.file import UNSUPPORTED
 from policysched.errors import UsageError
 from policysched.framework.plugin import FilterAlone, ScoreAlone
 from policysched.plugins import default_plugins

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.app.files import Document, read
+from policysched.app.files.objects import Document, read
 
 PLACES = """\
 # a comment

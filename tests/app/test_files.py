@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from policysched.app import files
-from policysched.app.files import load, read
-from policysched.app.yaml_nodes import MAX_DEPTH
+from policysched.app.files import objects as files
+from policysched.app.files.objects import load, read
+from policysched.app.files.yaml_nodes import MAX_DEPTH
 from policysched.errors import UsageError
 
 TRAP = '; a text that starts with ", [ or ! or contains ": " or " #" has to be quoted or be a block scalar'

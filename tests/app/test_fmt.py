@@ -12,10 +12,10 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from policysched.app import fmt
-from policysched.app.files import read
-from policysched.app.fmt import format_source
-from policysched.app.fmt_files import Outcome, format_files
+from policysched.app.files.objects import read
+from policysched.app.formatting import policies as fmt
+from policysched.app.formatting.files import Outcome, format_files
+from policysched.app.formatting.policies import format_source
 from policysched.errors import PolicyschedError, UsageError
 from policysched.language import Diagnostic, format_text
 from tests import strategies

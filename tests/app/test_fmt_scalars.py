@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from policysched.app.fmt import format_source
+from policysched.app.formatting.policies import format_source
 from policysched.errors import UsageError
 from tests.app.formatting import CANONICAL, HEAD, LONG, formatted
 

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from policysched.app.garbage import FEW, MEASURED_EVERY, resident_pages, short_looks
+from policysched.app.running.garbage import FEW, MEASURED_EVERY, resident_pages, short_looks
 
 pytestmark = pytest.mark.usefixtures("others_apart")
 

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from policysched.app import handlers
 from policysched.app.clock import SystemClock
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
+from policysched.app.running import handlers
 from policysched.kube.items import LeftOut
 from policysched.model.objects import (
     Affinity,
@@ -28,7 +28,7 @@ from policysched.model.objects import (
 from policysched.model.objects.affinity import NodeSelector, NodeSelectorTerm
 from policysched.model.objects.storage import PersistentVolumeSpec, VolumeNodeAffinity
 from policysched.schedule.scheduler import Scheduler
-from policysched.state.tallies import Tally
+from policysched.state.placed.counters import Tally
 from tests.app.test_hostile_objects import fingerprint
 from tests.build import node, pod
 from tests.schedule.parts import FakeClient

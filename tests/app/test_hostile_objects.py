@@ -19,11 +19,11 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from policysched.app import run
 from policysched.app.clock import SystemClock
-from policysched.app.handlers import Handler
-from policysched.app.profiles import default_profile
-from policysched.app.run import Process, RunOptions
+from policysched.app.configuration.profiles import default_profile
+from policysched.app.running import run
+from policysched.app.running.handlers import Handler
+from policysched.app.running.run import Process, RunOptions
 from policysched.feeds.nothing import NoSource
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection

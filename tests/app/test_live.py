@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from policysched.app.check_nodes import read_nodes
+from policysched.app.checking.nodes import read_nodes
 from policysched.app.clock import SystemClock
-from policysched.app.in_force import compiles, in_force
-from policysched.app.inputs import gather
-from policysched.app.live import read_cluster
-from policysched.app.sandbox import new_sandbox, start, written_kubeconfig
+from policysched.app.demo.sandbox import new_sandbox, start, written_kubeconfig
+from policysched.app.dry_run.in_force import compiles, in_force
+from policysched.app.dry_run.inputs import gather
+from policysched.app.dry_run.live import read_cluster
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube import listing

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from policysched import dry_run
-from policysched.app.feed import MetricOptions
-from policysched.app.measure import NOT_GIVEN, measuring
+from policysched.app.dry_run.measure import NOT_GIVEN, measuring
+from policysched.app.running.feed import MetricOptions
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, Sample
 from tests.feeds.fake_prometheus import fake_prometheus, nodes

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from policysched.app.old_configuration import OLD_VERSIONS, REPLACED, as_v1
-from policysched.app.profiles import configured_profiles
+from policysched.app.configuration.old_versions import OLD_VERSIONS, REPLACED, as_v1
+from policysched.app.configuration.profiles import configured_profiles
 from policysched.errors import UsageError
 
 V1 = "kubescheduler.config.k8s.io/v1"

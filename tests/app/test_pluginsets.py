@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from policysched.app.pluginsets import DEFAULT, POINTS_OF, Lists, Plugin, Plugins, PluginSet, merged, plugin_lists
+from policysched.app.configuration.plugin_sets import (
+    DEFAULT,
+    POINTS_OF,
+    Lists,
+    Plugin,
+    Plugins,
+    PluginSet,
+    merged,
+    plugin_lists,
+)
 from policysched.errors import UsageError
 from policysched.plugins.points import ACTS_AT
 from policysched.plugins.registry import FACTORIES

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.profiles import configured_profiles, default_profile
+from policysched.app.configuration.profiles import configured_profiles, default_profile
 from policysched.errors import UsageError
 from policysched.framework import Plugin
 from policysched.framework.halves import FilterOnly, ScoreOnly, ScoreWithoutPreFilter

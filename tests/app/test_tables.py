@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.tables import decision_parts
+from policysched.app.dry_run.tables import decision_parts
 from tests.app.showing import lines
 
 POD = {"pod": "default/web", "schedulerName": "policysched"}

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.app.yaml_blocks import read_blocks
-from policysched.app.yaml_events import NotPlainError
-from policysched.app.yaml_nodes import read_yaml
+from policysched.app.files.yaml_blocks import read_blocks
+from policysched.app.files.yaml_events import NotPlainError
+from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from tests.laws.examples import examples
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from policysched.app.feed import read_interval
+from policysched.app.running.feed import read_interval
 from policysched.cli.run import run
 from policysched.feeds.prometheus import INTERVAL
 from tests.cli.conftest import Command, Write

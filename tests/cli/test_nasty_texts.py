@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 from rich.console import Console
 
-from policysched.app.demo import decision_parts as demo_parts
+from policysched.app.demo.demo import decision_parts as demo_parts
 from policysched.cli.logs import LineFormatter
 from policysched.cli.output import say, say_error, say_json
 from policysched.framework import Event

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from policysched.app.files import read
+from policysched.app.files.objects import read
 from policysched.cli.output import working
 from policysched.cli.waiting import uncollected, wait_for
 

@@ -16,14 +16,14 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
-from policysched.app.feed import make_source
-from policysched.app.run import Process, RunOptions
+from policysched.app.running.feed import make_source
+from policysched.app.running.run import Process, RunOptions
 from policysched.feeds.problems import FeedCounters
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.kube.resources import PODS
 from policysched.model.decode import decode_node, decode_pod
-from policysched.state.amounts import CPU, MEMORY
+from policysched.state.tables.amounts import CPU, MEMORY
 from tests.e2e.objects import NAME
 from tests.e2e.schedulers import Lines
 from tests.e2e.server import Server

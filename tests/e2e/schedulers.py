@@ -11,8 +11,8 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from policysched.app.feed import NO_METRICS, MetricOptions
-from policysched.app.run import RunOptions, run_scheduler
+from policysched.app.running.feed import NO_METRICS, MetricOptions
+from policysched.app.running.run import RunOptions, run_scheduler
 from tests.e2e.objects import NAME
 from tests.e2e.waiting import DEADLINE, until_true
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.controlled import controlled
+from policysched.app.dry_run.controlled import controlled
 from tests.e2e.objects import Json
 from tests.e2e.server import Server
 from tests.e2e.waiting import until

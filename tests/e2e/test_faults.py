@@ -62,7 +62,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("policysched.kube.transport.MOST_ASKED", 0.05)
     monkeypatch.setattr("policysched.kube.reflector.ABSENT", 0.05)
     monkeypatch.setattr("policysched.kube.reflector.SILENCE", 0.5)
-    monkeypatch.setattr("policysched.app.run.Transport", partial(Transport, timeout=0.5))
+    monkeypatch.setattr("policysched.app.running.run.Transport", partial(Transport, timeout=0.5))
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ async def test_filter_in_force_is_enforced_on_every_pod(
     server: Server, proxy: tuple[Proxy, Path], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("policysched.kube.reflector.SILENCE", 60)
-    monkeypatch.setattr("policysched.app.run.Transport", partial(Transport, timeout=3))
+    monkeypatch.setattr("policysched.app.running.run.Transport", partial(Transport, timeout=3))
     between, kubeconfig = proxy
     pin = only("pin", "n1", **GOLD)
     await server.load(node("n1"), node("n2"), namespace("vault", tier="gold"), namespace("plain"), pin)

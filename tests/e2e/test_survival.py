@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from policysched.app.run import EVENTS_DEADLINE
+from policysched.app.running.run import EVENTS_DEADLINE
 from policysched.sandbox import Sandbox
 from policysched.schedule.scheduler import LAST_WORDS
 from tests.e2e.conftest import Spawning

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from policysched.app import run
-from policysched.app.profiles import configured_profiles
+from policysched.app.configuration.profiles import configured_profiles
+from policysched.app.running import run
 from policysched.framework.profile import Profile
 from policysched.plugins.volumes.volume_restrictions import CLAIM_REASON
 from tests.e2e.objects import NAME, Json, node, pod, unfit

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from policysched.app.files import load
-from policysched.app.templates import pod_of
+from policysched.app.dry_run.templates import pod_of
+from policysched.app.files.objects import load
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from policysched.app.feed import NO_METRICS, MetricOptions
-from policysched.app.files import load
-from policysched.app.stage import Stage, stage
+from policysched.app.demo.stage import Stage, stage
+from policysched.app.files.objects import load
+from policysched.app.running.feed import NO_METRICS, MetricOptions
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 Object = dict[str, Any]

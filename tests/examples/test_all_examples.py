@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from policysched import check
-from policysched.app.files import load
-from policysched.app.sandbox import written_kubeconfig
+from policysched.app.demo.sandbox import written_kubeconfig
+from policysched.app.files.objects import load
 from tests.controlplane.build import binary
 from tests.examples.playing import EXAMPLES, playing
 

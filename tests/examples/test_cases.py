@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import policysched
-from policysched.app.explain import as_policy
+from policysched.app.checking.explain import as_policy
 from tests.examples.cases import CLUSTER, EXAMPLES, FOLDERS, POLICY, TESTS, Case, cases, documents, read_cases
 
 CASES = [pytest.param(folder, case, id=f"{folder}: {case.given}") for folder in FOLDERS for case in cases(folder)]

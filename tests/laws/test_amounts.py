@@ -22,8 +22,8 @@ from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.node_resources.hints import by_name
 from policysched.plugins.node_resources.shortages import MOST_BITS
 from policysched.plugins.node_resources.strategies import Point, RequestedToCapacityRatio, most_allocated
-from policysched.state.amounts import CPU, FIRST_PLACES, MEMORY, WIDEST
-from policysched.state.pods import pod_id
+from policysched.state.placed.pods import pod_id
+from policysched.state.tables.amounts import CPU, FIRST_PLACES, MEMORY, WIDEST
 from tests.build import node, pod
 from tests.laws.examples import examples
 from tests.plugins import reference

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from policysched.app.explain import Explained, explain_all, shortened
+from policysched.app.checking.explain import Explained, explain_all, shortened
 from tests.meta.markdown import ROOT
 
 DOCUMENT: Path = ROOT / "docs" / "errors.md"

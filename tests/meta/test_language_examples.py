@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from policysched.app.check import check
+from policysched.app.checking.check import check
 from policysched.language import UNKNOWN, Environment, compile_expression, interpret
 from policysched.model.policy import API_VERSION, KIND, decode_policy
 from policysched.rules.compile.compiler import compile_policy

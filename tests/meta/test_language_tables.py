@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from policysched.app.definition import policy_schema
-from policysched.app.shape import CODE as SHAPE_CODE
+from policysched.app.checking.definition import policy_schema
+from policysched.app.checking.shape import CODE as SHAPE_CODE
 from policysched.language import FIELDS, Gap, code_table
 from policysched.language.checking.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
 from policysched.language.functions import FUNCTIONS

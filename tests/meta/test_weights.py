@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from tests.meta.markdown import ROOT, table
 
 DOCUMENT = ROOT / "docs" / "weights.md"

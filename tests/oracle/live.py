@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
-from policysched.app.profiles import configured_profiles
+from policysched.app.configuration.profiles import configured_profiles
 from policysched.model.decode import decode_namespace, decode_node, decode_pod, decode_workload
 from policysched.model.defaults import fill, priority_classes
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import make_record
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import make_record
 from policysched.state.cluster import Cluster
-from policysched.state.pods import pod_id
+from policysched.state.placed.pods import pod_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,7 +10,7 @@ import pytest
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
 from policysched.plugins.inter_pod_affinity import InterPodAffinity
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from tests.build import node, pod
 from tests.plugins.affinity_build import away, dislikes, joined, label, likes, near, nodes, scene, term
 from tests.schedule.parts import profile

@@ -17,9 +17,9 @@ from policysched.framework import SKIP, Cluster, Code, Status
 from policysched.model.objects import Pod
 from policysched.plugins import inter_pod_affinity_states
 from policysched.plugins.inter_pod_affinity import InterPodAffinity
-from policysched.schedule.decision import Decision
-from policysched.schedule.engine import Engine
-from policysched.state import journal
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from policysched.state.tables import journal
 from tests.plugins.affinity_reference import Scene, normalized, raw_scores, verdicts
 from tests.plugins.affinity_world import World
 from tests.schedule.parts import profile

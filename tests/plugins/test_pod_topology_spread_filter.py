@@ -22,7 +22,7 @@ from policysched.model.objects import (
 )
 from policysched.plugins.pod_topology_spread import PodTopologySpread
 from policysched.plugins.pod_topology_spread_filter import HardState
-from policysched.state import domains
+from policysched.state.tables import domains
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, rejected, scored
 from tests.plugins.spread_build import BAR, HOST, UNEVEN, ZONES, around, crowd, hard, incoming, soft

@@ -18,10 +18,10 @@ from policysched.model.objects import Pod
 from policysched.plugins import pod_topology_spread_sums
 from policysched.plugins.pod_topology_spread import PodTopologySpread
 from policysched.plugins.pod_topology_spread_constraints import Defaults
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import make_record
-from policysched.state import domains, journal
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import make_record
 from policysched.state.cluster import Cluster
+from policysched.state.tables import domains, journal
 from tests.plugins import spread_reference as reference
 from tests.plugins.spread_maker import Maker
 from tests.plugins.spread_reference import Around

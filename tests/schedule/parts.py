@@ -33,7 +33,7 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.policy import Policy
 from policysched.plugins.priority_sort import PrioritySort
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 
 
 class Fake:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import Record, make_record
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import Record, make_record
 
 
 class Side:

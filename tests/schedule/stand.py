@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.scheduler import Scheduler

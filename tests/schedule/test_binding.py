@@ -10,8 +10,8 @@ from policysched.framework import ApiError, Change
 from policysched.model.objects import Metadata, Pod, PodCondition, PodSpec, PodStatus
 from policysched.schedule import binding
 from policysched.schedule.binding import NOTE_LIMIT, Binder
-from policysched.schedule.queue import Queue
-from policysched.schedule.queued import QueuedPod
+from policysched.schedule.queue.queue import Queue
+from policysched.schedule.queue.queued import QueuedPod
 from tests.build import cluster, node
 from tests.schedule.parts import FakeClient, refused
 from tests.schedule.queue_parts import StandingClock, queue

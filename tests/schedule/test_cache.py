@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstraint
-from policysched.schedule import engine
-from policysched.schedule.engine import LARGEST, Engine
+from policysched.schedule.cycle import engine
+from policysched.schedule.cycle.engine import LARGEST, Engine
 from tests.build import MIB, cluster, node, pod
 from tests.rules.build import policy_set, scoring
 from tests.schedule.life_pods import wanted

@@ -26,7 +26,7 @@ from policysched.model.objects import (
     Volume,
 )
 from policysched.model.objects.volumes import AWSDisk
-from policysched.schedule.classes import class_key
+from policysched.schedule.cycle.classes import class_key
 from tests.build import pod
 
 PLAIN = pod(requests={"cpu": 1}, image="i")

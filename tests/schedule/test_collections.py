@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.model.decode import decode_namespace, decode_node, decode_pod, decode_stored
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 from tests.schedule.every_list import FORMS, KINDS, Object, everything, made, shown
 from tests.schedule.test_object_costs import engine, ordinary, place

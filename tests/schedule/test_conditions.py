@@ -13,7 +13,7 @@ from policysched.model.objects import Pod
 from policysched.model.policy import Policy
 from policysched.schedule import conditions
 from policysched.schedule.conditions import ConditionWrites
-from policysched.state.pods import pod_id
+from policysched.state.placed.pods import pod_id
 from tests.build import pod
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from policysched.framework import Cluster, Codes, Narrow, Rows
 from policysched.model.objects import Pod
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeFilter, FakeScore, engine, profile
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from policysched.framework import SKIP, Aspect, Code, Narrow, Status, unresolvable, unschedulable
-from policysched.schedule.decision import Decision
-from policysched.state.columns import FIRST_CAPACITY
+from policysched.schedule.cycle.decision import Decision
+from policysched.state.tables.columns import FIRST_CAPACITY
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeFilter, FakeScore, engine
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.app.profiles import configured_profiles
+from policysched.app.configuration.profiles import configured_profiles
 from policysched.framework import Cluster
 from policysched.model.objects import (
     Affinity,
@@ -26,9 +26,9 @@ from policysched.model.objects import (
     Volume,
 )
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.decision import Decision
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import Record, make_record
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import Record, make_record
 from tests.app.test_configuration import HEAD
 from tests.build import cluster, node, pod
 

@@ -18,13 +18,13 @@ from msgspec.structs import replace
 
 from bench.hostile_shapes import REQUIRED, SHAPES, hostile
 from bench.workloads import HOST, ZONE, node, pod
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Action, Change, Resource
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.selection.pod_affinity import pod_terms
 from policysched.plugins.inter_pod_affinity import InterPodAffinity
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 from tests.holdings import holdings
 

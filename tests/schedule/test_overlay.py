@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from policysched.framework import SKIP, Aspect, Cluster, Code, Status, unresolvable, unschedulable
 from policysched.model.objects import ClaimSource, Pod, Volume
-from policysched.schedule.decision import Decision
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import make_record
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import make_record
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeFilter, FakeScore, engine
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from policysched.framework import MetricAnswer, MetricKey, Sample
 from policysched.model.objects import Metadata, Namespace, Node, NodeCondition, Pod
-from policysched.schedule.alarms import LONGEST
+from policysched.schedule.queue.timers import LONGEST
 from policysched.schedule.scheduler import Scheduler
 from tests.build import MIB, node, pod
 from tests.rules.build import Spec, filtering, policy_set

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource
 from policysched.model.objects import Pod
-from policysched.schedule.asking import LARGEST, MOST, SHARE
-from policysched.schedule.queue import Queue
+from policysched.schedule.queue.asking import LARGEST, MOST, SHARE
+from policysched.schedule.queue.queue import Queue
 from tests.schedule.queue_parts import FIT, SPREAD, StandingClock, interests, pod, popped, queue
 
 PLACED = Change(Resource.ASSIGNED_POD, Action.ADD, None, pod("placed"))

@@ -4,7 +4,7 @@ import pytest
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource
 from policysched.model.objects import Pod
-from policysched.schedule.hints import label
+from policysched.schedule.queue.hints import label
 from tests.schedule.queue_parts import (
     FIT,
     NODE_ADDED,

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from policysched.framework import Action, Change, Resource
-from policysched.schedule.queued import Place, QueuedPod
+from policysched.schedule.queue.queued import Place, QueuedPod
 from tests.schedule.queue_parts import FIT, NODE_ADDED, POD_REMOVED, SPREAD, Gates, StandingClock, interests, pod, queue
 
 REJECTORS = [FIT, SPREAD, FIT | SPREAD, frozenset()]

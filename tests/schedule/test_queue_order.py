@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from policysched.schedule.backoff import Backoff
-from policysched.schedule.heap import PodHeap
-from policysched.schedule.queue import SWEEP
-from policysched.schedule.queued import Place, QueuedPod
+from policysched.schedule.queue.backoff import Backoff
+from policysched.schedule.queue.heap import PodHeap
+from policysched.schedule.queue.queue import SWEEP
+from policysched.schedule.queue.queued import Place, QueuedPod
 from tests.schedule.queue_parts import FIT, NODE_ADDED, StandingClock, drain, pod, popped, queue
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from policysched.framework import Aspect
-from policysched.schedule.record import make_record
+from policysched.schedule.cycle.record import make_record
 from tests.build import node, pod
 from tests.schedule.parts import FakeFilter, FakeScore, engine
 from tests.schedule.test_evaluation import ABC, nodes, rejections

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import SKIP, Cluster, Code, Status
 from policysched.model.objects import (
     Affinity,
@@ -18,8 +18,8 @@ from policysched.model.objects import (
     Taint,
 )
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import Record, make_record
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import Record, make_record
 from tests.build import cluster, node, pod
 from tests.rules.build import filtering, policy_set, scoring
 from tests.schedule.parts import FakeFilter, FakeScore, engine

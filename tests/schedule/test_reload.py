@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import ApiError
 from policysched.model.policy import LAST_GOOD, Policy
 from policysched.rules.policy_set.policy_set import PolicySet

@@ -9,7 +9,7 @@ from policysched.model.objects import Affinity, NodeAffinity, NodeSelectorTerm, 
 from policysched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.nodes.node_affinity import NodeAffinity as Plugin
-from policysched.schedule.record import make_record
+from policysched.schedule.cycle.record import make_record
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeFilter, FakeScore, engine
 

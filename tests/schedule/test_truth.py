@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
-from policysched.state import journal
-from policysched.state.amounts import CPU, MEMORY
+from policysched.state.tables import journal
+from policysched.state.tables.amounts import CPU, MEMORY
 from tests.schedule.life_pods import spread, wanted
 from tests.schedule.life_policies import policies
 from tests.schedule.neighbours import neighbourly

@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from bench.hostile_shapes import SHAPES, hostile
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import ClaimSource, Pod, Volume
 from policysched.model.objects.volumes import EphemeralSource
 from policysched.plugins.volumes.reservation import VolumeReservation, bound_to
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from tests.build import node
 from tests.plugins.stored import (
     claim,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from policysched.app.profiles import default_profile
-from policysched.schedule.engine import Engine
+from policysched.app.configuration.profiles import default_profile
+from policysched.schedule.cycle.engine import Engine
 from tests.build import node, pod
 from tests.plugins.stored import claim, claiming, storage_class, volume, with_storage
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.decode import SHAPES, decode_node, decode_pod, decode_stored
 from policysched.model.defaults import fill, priority_classes
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import Record, make_record
-from policysched.state.pods import pod_id
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import Record, make_record
+from policysched.state.placed.pods import pod_id
 from tests.oracle.storage import storage
 
 SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260707)

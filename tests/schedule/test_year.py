@@ -18,8 +18,8 @@ from typing import TypeGuard
 import pytest
 
 from policysched.model.selection.remembered import Remembered
-from policysched.schedule import engine
-from policysched.state.interner import SPARE
+from policysched.schedule.cycle import engine
+from policysched.state.tables.interner import SPARE
 from tests.holdings import holdings
 from tests.schedule.year import DAYS, PODS_PER_NODE, Year
 

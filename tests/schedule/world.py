@@ -21,7 +21,7 @@ from policysched.model.objects import (
     ResourceRequirements,
     Workload,
 )
-from policysched.state.pods import pod_id
+from policysched.state.placed.pods import pod_id
 from tests.schedule.world_objects import GPU, NAMESPACES, some_node, some_pod, some_workload
 
 METRICS = (MetricKey("load", "node"), MetricKey("heat", "node"))

@@ -13,16 +13,16 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample, Watching
 from policysched.framework.profile import Profile
 from policysched.model.objects import Metadata, Namespace, Node, Pod, PodStatus, Workload
 from policysched.rules.policy_set.store import PolicyStore, plugin_name
-from policysched.schedule.engine import Engine
-from policysched.schedule.hints import Interests
-from policysched.schedule.queue import Queue
-from policysched.schedule.queued import QueuedPod
-from policysched.state.pods import pod_id
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.queue.hints import Interests
+from policysched.schedule.queue.queue import Queue
+from policysched.schedule.queue.queued import QueuedPod
+from policysched.state.placed.pods import pod_id
 from tests.plugins.stored import claim, csi_node, storage_class, volume
 from tests.rules.build import policy
 from tests.schedule.queue_parts import StandingClock

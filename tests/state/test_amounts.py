@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from policysched.model.int64 import MAX, MIN
-from policysched.state.amounts import CPU, FIRST_PLACES, MEMORY, MOST_KNOWN, AmountTables, Rows, at
-from policysched.state.columns import FIRST_CAPACITY, ColumnSet
-from policysched.state.footprint import Footprint
+from policysched.state.tables.amounts import CPU, FIRST_PLACES, MEMORY, MOST_KNOWN, AmountTables, Rows, at
+from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet
+from policysched.state.tables.footprint import Footprint
 
 NAMES = ("cpu", "memory", "ephemeral-storage", *(f"x.io/{n}" for n in range(2 * FIRST_PLACES)))
 

@@ -21,9 +21,9 @@ from policysched.model.objects import (
     Toleration,
 )
 from policysched.model.objects import Node as NodeObject
-from policysched.state.amounts import MEMORY
 from policysched.state.differences import pod_difference
-from policysched.state.footprint import Footprint, footprint
+from policysched.state.tables.amounts import MEMORY
+from policysched.state.tables.footprint import Footprint, footprint
 from tests.build import cluster, node, pod
 
 CPU = {"cpu": "1", "memory": "1Gi"}

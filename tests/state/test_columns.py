@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from policysched.state.columns import FIRST_CAPACITY, ColumnSet
-from policysched.state.interner import MISSING, Strings
-from policysched.state.texts import MAX_KEYS, TextColumns
+from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet
+from policysched.state.tables.interner import MISSING, Strings
+from policysched.state.tables.texts import MAX_KEYS, TextColumns
 
 
 def test_growing_keeps_values_and_fills_the_rest() -> None:

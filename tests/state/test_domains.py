@@ -7,9 +7,9 @@ import gc
 import numpy as np
 
 from policysched.framework import Cluster
-from policysched.state import domains, journal
-from policysched.state.columns import FIRST_CAPACITY
-from policysched.state.domains import NO_DOMAIN, Domains
+from policysched.state.tables import domains, journal
+from policysched.state.tables.columns import FIRST_CAPACITY
+from policysched.state.tables.domains import NO_DOMAIN, Domains
 from tests.build import cluster, node, pod
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from policysched.plugins.helper.verdicts import Verdicts
-from policysched.state.columns import Column, ColumnSet
-from policysched.state.interner import MISSING, UNKNOWN, Interner, Strings
+from policysched.state.tables.columns import Column, ColumnSet
+from policysched.state.tables.interner import MISSING, UNKNOWN, Interner, Strings
 
 
 def test_codes_count_up_and_stay() -> None:

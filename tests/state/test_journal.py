@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policysched.state.journal import RING, Aspect, Journal
+from policysched.state.tables.journal import RING, Aspect, Journal
 
 
 def noted(journal: Journal, position: int) -> list[tuple[int, int]] | None:

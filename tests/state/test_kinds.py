@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.model.objects import OwnerReference, Pod, PodStatus
-from policysched.state.kinds import kind_key
+from policysched.state.placed.signatures import kind_key
 from tests.build import cluster, pod
 from tests.state.kinds_build import REPELLING, WEB, kind
 

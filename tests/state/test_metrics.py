@@ -7,7 +7,7 @@ import math
 import random
 
 from policysched.framework import Action, Aspect, Cluster, MetricAnswer, MetricKey, Resource, Sample
-from policysched.state.metrics import Gauge
+from policysched.state.tables.metrics import Gauge
 from tests.build import cluster, node
 
 LOAD, HEAT = MetricKey("load", "node"), MetricKey("heat", "instance")

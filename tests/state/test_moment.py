@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from policysched.framework import Aspect, Cluster
 from policysched.model.objects import Node
 from policysched.model.objects.meta import seconds_of
-from policysched.state.ages import age
-from policysched.state.moment import Moment
+from policysched.state.cluster_time import Moment
+from policysched.state.tables.ages import age
 from tests.build import node
 
 NOON = "2026-01-01T12:00:00Z"
@@ -150,7 +150,7 @@ def test_what_is_due_later_is_left_alone() -> None:
 
 
 def test_many_rows_are_noted_at_once(monkeypatch: Any) -> None:
-    monkeypatch.setattr("policysched.state.journal.RING", 16)
+    monkeypatch.setattr("policysched.state.tables.journal.RING", 16)
     journal = Cluster().journal
     journal.note(1, Aspect.USAGE)
     journal.note_all(np.arange(10, dtype=np.int64), Aspect.AGE)

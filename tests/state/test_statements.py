@@ -11,7 +11,14 @@ from policysched.framework import Cluster
 from policysched.model.objects import Affinity, LabelSelector, PodAffinity, Requirement
 from policysched.model.selection.pod_affinity import Sort, Statement, statements
 from policysched.model.selection.selectors import compile_selector
-from policysched.state.anchors import ANYTHING, MOST, Anchor, anchors_met, anchors_of_pod, anchors_of_selector
+from policysched.state.placed.selector_index import (
+    ANYTHING,
+    MOST,
+    Anchor,
+    anchors_met,
+    anchors_of_pod,
+    anchors_of_selector,
+)
 from tests.build import cluster, node, pod
 from tests.plugins.affinity_build import away, term, weighted
 from tests.plugins.affinity_world import World

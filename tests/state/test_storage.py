@@ -13,7 +13,7 @@ from policysched.model.objects import ClaimSource, PersistentVolume, PersistentV
 from policysched.model.objects.storage import PersistentVolumeStatus, class_of, is_fully_bound
 from policysched.model.objects.volumes import AWSDisk, EphemeralSource
 from policysched.model.quantity import ZERO, parse
-from policysched.state.storage import OutOfStepError, Storage
+from policysched.state.volumes.storage import OutOfStepError, Storage
 from tests.build import cluster, node, pod
 
 

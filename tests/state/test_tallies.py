@@ -13,9 +13,9 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
-from policysched.state.columns import FIRST_CAPACITY
-from policysched.state.pods import FIRST_SLOTS, PlacedPod
-from policysched.state.tallies import FEW
+from policysched.state.placed.counters import FEW
+from policysched.state.placed.pods import FIRST_SLOTS, PlacedPod
+from policysched.state.tables.columns import FIRST_CAPACITY
 from tests.build import cluster, node, pod
 from tests.state.kinds_build import REPELLING, WEB, kind
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Mask, Rows, Scores
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.nodes import NodeTable
 
 T = TypeVar("T", bound=np.generic)
 

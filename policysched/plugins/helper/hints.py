@@ -10,8 +10,8 @@ from collections.abc import Collection, Hashable
 
 from policysched.framework import Change
 from policysched.model.objects import Node, Pod
-from policysched.state.anchors import anchors_met
-from policysched.state.pods import pod_id
+from policysched.state.placed.pods import pod_id
+from policysched.state.placed.selector_index import anchors_met
 
 
 def nodes_of(change: Change) -> tuple[Node | None, Node | None]:

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.state.interner import Interner
+from policysched.state.tables.interner import Interner
 
 T = TypeVar("T", bound=Hashable)
 UNKNOWN = -1

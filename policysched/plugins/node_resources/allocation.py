@@ -25,8 +25,8 @@ from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amount
 from policysched.model.selection.names import is_scalar_resource_name
 from policysched.plugins.node_resources.kept import Kept, Shared
-from policysched.state.amounts import WIDEST, Amounts, AmountTables, are_ordinary, at
-from policysched.state.int64_arrays import quotients
+from policysched.state.tables.amounts import WIDEST, Amounts, AmountTables, are_ordinary, at
+from policysched.state.tables.int64_arrays import quotients
 
 
 @dataclass(frozen=True, slots=True)

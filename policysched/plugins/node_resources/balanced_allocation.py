@@ -26,7 +26,7 @@ from policysched.plugins.node_resources.allocation import (
     prepare_allocation,
 )
 from policysched.plugins.node_resources.kept import Kept
-from policysched.state.int64_arrays import from_floats, quotients
+from policysched.state.tables.int64_arrays import from_floats, quotients
 
 PAIR = 2
 """Of how many resources a balance is told without arrays."""

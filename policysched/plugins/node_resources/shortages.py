@@ -19,8 +19,8 @@ import numpy as np
 from policysched.framework import NO_ROWS, Cluster, Codes, Mask, RowNumbers, Rows
 from policysched.model.int64 import wrap
 from policysched.plugins.node_resources.kept import Kept
-from policysched.state.amounts import Amounts, are_ordinary, at
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.amounts import Amounts, are_ordinary, at
+from policysched.state.tables.nodes import NodeTable
 
 PODS, UNRESOLVABLE = 1, 1 << 30
 """Bits of the codes of few resources: too many pods, and a resource that is short even on the empty node."""

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from policysched.framework import MAX_NODE_SCORE, Rows, Scores
 from policysched.plugins.helper.bases import ONE, constant
 from policysched.plugins.node_resources.allocation import Wanted, weighted_mean
-from policysched.state.amounts import Amounts
-from policysched.state.int64_arrays import quotients
+from policysched.state.tables.amounts import Amounts
+from policysched.state.tables.int64_arrays import quotients
 
 NOTHING, HIGHEST = constant(0), constant(MAX_NODE_SCORE)
 

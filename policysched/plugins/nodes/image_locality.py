@@ -19,8 +19,8 @@ from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Rows, Scores
 from policysched.model.needs import container_count, pod_images
 from policysched.model.objects import Pod
 from policysched.plugins.helper.bases import FinalScores, ScoresInRange, row_count
-from policysched.state.int64_arrays import from_floats
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.int64_arrays import from_floats
+from policysched.state.tables.nodes import NodeTable
 
 MEBIBYTE = 1024 * 1024
 LEAST = 23 * MEBIBYTE

@@ -49,8 +49,8 @@ from policysched.plugins.arguments import Arguments, PluginArguments, converted,
 from policysched.plugins.helper.bases import OwnRowOnly, row_count
 from policysched.plugins.helper.hints import nodes_of
 from policysched.plugins.nodes.node_selection import AskedRows, SelectorTest, terms_nbytes
-from policysched.state.int64_arrays import quotients
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.int64_arrays import quotients
+from policysched.state.tables.nodes import NodeTable
 
 ENFORCED, UNMATCHED = 1, 2
 REASONS = {

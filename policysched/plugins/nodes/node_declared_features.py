@@ -31,7 +31,7 @@ from policysched.model.objects import Pod
 from policysched.plugins.helper.bases import OwnRowOnly
 from policysched.plugins.helper.hints import nodes_of, pods_of, updates_itself
 from policysched.plugins.helper.verdicts import Verdicts
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.nodes import NodeTable
 
 REASON = "node(s) didn't match Pod's required features"
 

@@ -15,7 +15,7 @@ from typing import Any
 from policysched.framework import SKIP, Action, Aspect, Cluster, Codes, Hint, Resource, Rows, Status, unresolvable
 from policysched.model.objects import Pod
 from policysched.plugins.helper.bases import OwnRowOnly, codes_where
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.nodes import NodeTable
 
 REASON = "node(s) didn't match the requested node name"
 

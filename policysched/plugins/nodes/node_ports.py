@@ -28,7 +28,7 @@ from policysched.model.objects import Pod
 from policysched.plugins.helper.bases import OwnRowOnly, codes_where
 from policysched.plugins.helper.hints import leaves_a_place, pods_of
 from policysched.state.cluster import Cluster
-from policysched.state.ports import HostPort
+from policysched.state.tables.ports import HostPort
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
 

@@ -18,8 +18,8 @@ from policysched.framework import Mask, Rows
 from policysched.model.selection.node_selectors import NAME_FIELD, FieldRequirement, NodeSelectorMatcher, NodeTerm
 from policysched.model.selection.selectors import LabelRequirement, Operator, int64
 from policysched.plugins.helper.bases import row_count
-from policysched.state.interner import MISSING
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.interner import MISSING
+from policysched.state.tables.nodes import NodeTable
 
 Held = bool | Mask
 """The rows that hold something; True for all of them, False for none.

@@ -28,7 +28,7 @@ from policysched.model.objects import Pod
 from policysched.model.selection.taints import UNSCHEDULABLE_TAINT, tolerates_any_way
 from policysched.plugins.helper.bases import OwnRowOnly, codes_where
 from policysched.plugins.helper.hints import nodes_of, pods_of, updates_itself
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.nodes import NodeTable
 
 REASON = "node(s) were unschedulable"
 

@@ -33,7 +33,7 @@ from policysched.model.selection.taints import count_intolerable, preferring_tol
 from policysched.plugins.helper.bases import OwnRowOnly, ScoresInRange
 from policysched.plugins.helper.hints import nodes_of, updates_itself
 from policysched.plugins.helper.verdicts import Verdicts
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.nodes import NodeTable
 
 BYTES_PER_TOLERATION = 256
 REASON = "node(s) had untolerated taint(s)"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from policysched.framework import Change, Cluster, Code, Status, unresolvable
 from policysched.model.objects import PersistentVolumeClaim, Pod, Volume
 from policysched.model.objects.storage import WAIT_FOR_FIRST_CONSUMER, claim_name, class_of, is_fully_bound, is_made_for
-from policysched.state.storage import Storage
+from policysched.state.volumes.storage import Storage
 
 
 def claim_missing(name: str) -> str:

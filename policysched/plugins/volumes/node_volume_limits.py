@@ -36,7 +36,7 @@ from policysched.model.objects import CSINode, Pod, VolumeAttachment
 from policysched.plugins.helper.bases import OwnRowOnly, codes_where, row_count
 from policysched.plugins.helper.hints import leaves_a_place, pods_of
 from policysched.plugins.volumes.claims import uses_claim
-from policysched.state.csi_volumes import CountingError, CSIVolumeName, csi_volumes
+from policysched.state.volumes.csi_volumes import CountingError, CSIVolumeName, csi_volumes
 
 REASON: Final = "node(s) exceed max volume count"
 EXCEEDED, WITHOUT_NODE, WITH_NODE, PLACED = 1, 2, 3, 4

@@ -19,8 +19,8 @@ from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, P
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, ObjectReference, is_fully_bound
 from policysched.plugins.volumes.matching import is_meant_for
 from policysched.plugins.volumes.reach import Reach
-from policysched.state.pods import pod_id
-from policysched.state.storage import OutOfStepError
+from policysched.state.placed.pods import pod_id
+from policysched.state.volumes.storage import OutOfStepError
 
 POLL: Final = 0.1
 """After how long it is looked for the first time whether the controllers are done. Units: seconds."""

@@ -40,8 +40,8 @@ from policysched.plugins.volumes.claims import (
     stored_claim,
     volume_missing,
 )
-from policysched.state.interner import MISSING
-from policysched.state.storage import Storage
+from policysched.state.tables.interner import MISSING
+from policysched.state.volumes.storage import Storage
 
 REASON: Final = "node(s) had no available volume zone"
 LABELS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)

@@ -27,8 +27,8 @@ from policysched.rules.dependencies.changes import Version
 from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
 from policysched.rules.dependencies.counters import counter, generation, pod_aggregate_at
 from policysched.rules.inputs.pods import PodInputs
-from policysched.state.interner import MISSING
 from policysched.state.memory import part_of
+from policysched.state.tables.interner import MISSING
 
 EXACT: Final = float(2**52)
 """Below this, what a row adds now less what it added before is exact, and so is every sum of such differences."""

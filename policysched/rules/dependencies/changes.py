@@ -15,7 +15,7 @@ from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.dependencies.counters import counter
 from policysched.rules.inputs.nodes import aspects_read
 from policysched.rules.inputs.pods import PodInputs
-from policysched.state.tallies import Tally
+from policysched.state.placed.counters import Tally
 
 PODS = int(Aspect.PODS)
 

@@ -24,9 +24,9 @@ from policysched.rules.dependencies.context import EvaluationContext, Floats
 from policysched.rules.inputs.nodes import node_column
 from policysched.rules.inputs.pods import BEYOND_KIND, PodInputs, Scalar, peer_value
 from policysched.state.cluster import Cluster
-from policysched.state.interner import MISSING
-from policysched.state.pods import PlacedPod
-from policysched.state.tallies import Tally
+from policysched.state.placed.counters import Tally
+from policysched.state.placed.pods import PlacedPod
+from policysched.state.tables.interner import MISSING
 
 NUMBERS = frozenset(("priority", "requests", "image_bytes"))
 _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.ROUND, Op.NEGATE, Op.DEFAULT,

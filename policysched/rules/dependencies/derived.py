@@ -25,8 +25,8 @@ from policysched.rules.dependencies.context import EvaluationContext, RuleFrame,
 from policysched.rules.dependencies.counters import generation
 from policysched.rules.inputs.pods import PodInputs
 from policysched.state.cluster import Cluster
-from policysched.state.interner import MISSING
 from policysched.state.memory import part_of
+from policysched.state.tables.interner import MISSING
 
 BYTES_PER_DEPENDENCY: Final = 2048
 """What a dependency takes beside its arrays. Units: bytes."""

@@ -20,7 +20,7 @@ from policysched.model.needs import pod_images
 from policysched.model.objects import Pod
 from policysched.rules.compile.metrics import MetricInput
 from policysched.state.cluster import Cluster
-from policysched.state.nodes import NodeTable
+from policysched.state.tables.nodes import NodeTable
 
 WELL_KNOWN_LABELS = {
     "arch": "kubernetes.io/arch",

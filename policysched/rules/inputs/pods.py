@@ -22,9 +22,9 @@ from policysched.model.priority import pod_priority, qos_class
 from policysched.model.requests import incoming_requests
 from policysched.rules.compile.graphs import VOLATILE
 from policysched.rules.inputs.nodes import MILLIS, RESOURCE_NAMES, needed
-from policysched.state.ages import age
 from policysched.state.cluster import Cluster
-from policysched.state.pods import PlacedPod
+from policysched.state.placed.pods import PlacedPod
+from policysched.state.tables.ages import age
 
 Scalar = str | float | bool | None
 

@@ -42,7 +42,7 @@ from policysched.rules.results.independent import PodIndependentResults
 from policysched.rules.results.matrix import FilterMatrix, PolicySlice, ScoreMatrix
 from policysched.rules.results.normalized import NormalizedScores
 from policysched.rules.results.rule_rows import FilterRow, Lack, ScoreRow, reason
-from policysched.state.interner import Interner
+from policysched.state.tables.interner import Interner
 
 Contexts = WeakKeyDictionary[Cluster, EvaluationContext]
 Slice = PolicySlice[Any] | NormalizedScores

@@ -22,7 +22,7 @@ from policysched.language.evaluation.columns import evaluate_columns, missing_in
 from policysched.language.ir.graph import ANY_KEY, Input, Typed
 from policysched.rules.compile.policy import CompiledFilter, CompiledScore
 from policysched.rules.dependencies.context import RuleFrame, number
-from policysched.state.interner import Interner
+from policysched.state.tables.interner import Interner
 
 DETAILS = 1 << 24
 """More than the inputs that a policy can find missing: keys computed from pods may be many."""

@@ -16,9 +16,9 @@ from policysched.plugins.node_resources.balanced_allocation import NodeResources
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.node_resources.kept import FEW, Kept
 from policysched.plugins.node_resources.strategies import least_allocated, least_allocated_on_row, most_allocated
-from policysched.state import journal
-from policysched.state.amounts import WIDEST
-from policysched.state.columns import FIRST_CAPACITY
+from policysched.state.tables import journal
+from policysched.state.tables.amounts import WIDEST
+from policysched.state.tables.columns import FIRST_CAPACITY
 from tests.build import cluster, device_class, node, pod
 
 GPU, TPU = "nvidia.com/gpu", "example.com/tpu"

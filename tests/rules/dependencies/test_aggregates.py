@@ -21,7 +21,7 @@ from policysched.rules.dependencies.counters import pod_aggregate_at
 from policysched.rules.dependencies.derived import AffectedRows, dependencies_of
 from policysched.rules.inputs.nodes import aspects_read
 from policysched.rules.inputs.pods import PodInputs
-from policysched.state import journal
+from policysched.state.tables import journal
 from tests.build import cluster, node, pod
 from tests.rules.build import compiled, scoring
 from tests.schedule.world import World

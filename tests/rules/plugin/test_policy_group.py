@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from policysched.app.profiles import default_profile
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import make_record
+from policysched.app.configuration.profiles import default_profile
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import make_record
 from tests.build import cluster, node, pod
 from tests.rules.build import filtering, policy_set, scoring
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Mask
 from policysched.framework.profile import Profile
 from policysched.rules.plugin.record import describe
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, compiled, filtering, plugin, policy_set, scoring
 

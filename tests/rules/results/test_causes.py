@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import make_record
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import make_record
 from tests.build import cluster, node, pod
 from tests.rules.build import filtering, policy_set
 

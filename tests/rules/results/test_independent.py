@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Aspect, Cluster
 from policysched.model.objects import Metadata, Namespace
 from policysched.rules.dependencies.aggregates import evaluation_context, hold
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import make_record
-from policysched.state import journal
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import make_record
+from policysched.state.tables import journal
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, compiled, filtering, policy_set
 

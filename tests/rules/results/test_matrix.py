@@ -10,13 +10,13 @@ import tracemalloc
 
 import pytest
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Codes, Rows
 from policysched.rules.dependencies import context
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.results.matrix import FilterMatrix
-from policysched.schedule.engine import Engine
-from policysched.schedule.record import make_record
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import make_record
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, filtering, policy_set, scoring
 

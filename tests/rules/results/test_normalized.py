@@ -5,10 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from policysched.app.profiles import default_profile
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
-from policysched.schedule.engine import Engine
+from policysched.schedule.cycle.engine import Engine
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, plugin, policy_set, scoring
 

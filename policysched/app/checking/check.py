@@ -1,0 +1,150 @@
+"""What is wrong with policies, before they reach a cluster: shape, names, expressions.
+
+It knows nodes only where it is given some: without them nothing is said of labels that no node has. One mistake never
+hides those of other fields: a misshapen policy is mended as far as that goes. Characters that nobody sees in a text are
+told, because it reads as another one than is compared.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from policysched.app.checking import shape
+from policysched.app.checking.findings import Finding, explained, policy_name
+from policysched.app.files.objects import Document
+from policysched.errors import UsageError
+from policysched.language import Diagnostic, Span, diagnose
+from policysched.model.decode import ObjectError
+from policysched.model.policy import KIND, decode_policy
+from policysched.rules.compile.compiler import compile_policy
+from policysched.visible import is_hidden, visible
+
+if TYPE_CHECKING:
+    from policysched.framework import Cluster
+
+_METRIC: Final = "`metrics."
+"""How a warning about a metric begins: values come from its source and not with the nodes."""
+WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711"})
+"""Warnings that are about the policy as a whole: nothing can be told while parts of it are unknown."""
+Object = Mapping[str, Any]
+
+
+def check(policies: Iterable[Object]) -> list[dict[str, Any]]:
+    """Find what is wrong with policies.
+
+    Args:
+        policies: SchedulingPolicy objects as kubectl prints them.
+
+    Returns:
+        One dict a finding: `file`, `policy`, `severity`, `code`, `field`, `line`, `column`, `endColumn`, `message`
+        and `help`. Line and column count code points inside the field's text, from 1; `endColumn` is exclusive.
+
+    Raises:
+        UsageError: an object is no SchedulingPolicy.
+    """
+    return [finding.to_dict() for policy in policies for finding in findings(policy)]
+
+
+def check_documents(documents: Iterable[Document], cluster: Cluster | None = None) -> list[Finding]:
+    """Find what is wrong with the policies among documents; others are left alone."""
+    return [
+        found
+        for document in documents
+        if shape.is_meant(document.object)
+        for found in findings(document.object, document, cluster)
+    ]
+
+
+def twins(documents: Iterable[Document], apart: Callable[[Document], Hashable] = lambda _: ()) -> Iterator[UsageError]:
+    """Find policies that have the name of one before them: only one of a name can be in force.
+
+    Args:
+        documents: Objects of any kind.
+        apart: Tells documents from each other that are not used together.
+    """
+    first: dict[Hashable, Document] = {}
+    for one in documents:
+        name = policy_name(one.object)
+        if not name or not shape.is_meant(one.object):
+            continue
+        before = first.setdefault((apart(one), name), one)
+        if before is not one:
+            yield UsageError(f'{one.where}: there is another policy "{name}" at {before.where}')
+
+
+def findings(policy: Object, document: Document | None = None, cluster: Cluster | None = None) -> Iterator[Finding]:
+    """Find what is wrong with one policy.
+
+    Args:
+        policy: The object.
+        document: Where it came from.
+        cluster: The nodes that it is for.
+
+    Raises:
+        UsageError: the object is no SchedulingPolicy.
+    """
+    if not isinstance(policy, Mapping) or not shape.is_meant(policy):
+        raise UsageError(f"expected an object of kind {KIND}")
+    name = policy_name(policy)
+    said = list(_diagnostics(policy, cluster))
+    wrong = {one.field for one in said if one.severity == "error"}
+    said += [one for one in hidden_characters(policy) if one.field not in wrong]
+    found = [Finding(name, explained(one, document), document, one.message.startswith(shape.UNKNOWN)) for one in said]
+    yield from sorted(found, key=lambda one: one.place() or (0, 0))
+
+
+def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic]:
+    misshapen = list(shape.faults(policy))
+    yield from misshapen
+    try:
+        decoded = decode_policy(shape.mended(policy, misshapen))
+    except ObjectError as error:
+        if not misshapen:
+            yield Diagnostic("error", shape.CODE, error.reason, 1, 1, 1, None, error.field)
+        return
+    result = compile_policy(decoded)
+    idle = WHOLE_POLICY if misshapen else frozenset[str]()
+    yield from (one for one in result.diagnostics if one.code not in idle and not _is_inside(one.field, misshapen))
+    if result.policy is not None and cluster is not None:
+        from policysched.rules.status.coverage import absent  # noqa: PLC0415 - no columns are needed without nodes
+
+        yield from (one for one in absent(result.policy, cluster) if not one.message.startswith(_METRIC))
+
+
+def _is_inside(field: str, misshapen: Iterable[Diagnostic]) -> bool:
+    """Whether a field is one of those that have the wrong shape, or is in one."""
+    return any(field == one.field or field.startswith((f"{one.field}.", f"{one.field}[")) for one in misshapen)
+
+
+_LAYOUT: Final = frozenset("\n\t\r")
+CODE: Final = "W0706"
+
+
+def hidden_characters(policy: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Warn of the first such character of each text of a policy's spec."""
+    for field, text in _texts(policy.get("spec"), "spec"):
+        if visible(text, None) == text:
+            continue
+        place = next((place for place, one in enumerate(text) if one not in _LAYOUT and is_hidden(one)), None)
+        if place is not None:
+            yield replace(diagnose(CODE, text, Span(place, place + 1), character=_name(text[place])), field=field)
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    match value:
+        case str():
+            yield path, value
+        case dict():
+            for key, item in value.items():
+                yield from _texts(item, f"{path}.{key}")
+        case list():
+            for index, item in enumerate(value):
+                yield from _texts(item, f"{path}[{index}]")
+
+
+def _name(character: str) -> str:
+    name = unicodedata.name(character, "")
+    return f"U+{ord(character):04X}" + (f" ({name.lower()})" if name else "")

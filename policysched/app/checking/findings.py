@@ -1,0 +1,105 @@
+"""What is wrong with policies, as values: printed with carets, written as JSON, returned to Python.
+
+It knows diagnostics, files and no policy's inside. A finding looks up its place in the file only when it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from policysched.app.files import positions
+from policysched.app.files.objects import Document
+from policysched.app.files.positions import Place
+from policysched.language import Diagnostic, render
+from policysched.visible import cut, visible
+
+_COMMENT_HELP: Final = 'YAML takes what follows " #" for a comment: quote the text'
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A diagnostic with the policy it is about and the place in its file, where it has one."""
+
+    policy: str
+    diagnostic: Diagnostic
+    document: Document | None = None
+    at_key: bool = False
+    """Whether it is about a field's name and not about its value."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the policy cannot be used because of it."""
+        return self.diagnostic.severity == "error"
+
+    def place(self) -> Place | None:
+        """Give the place in the file."""
+        found, document = self.diagnostic, self.document
+        if document is None:
+            return None
+        key = positions.key(document.source.root, document.inside(found.field)) if self.at_key else None
+        return positions.start(key) if key else document.place(found.field, found.line, found.column)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the finding as docs/dry-run.md shows it, with long texts cut."""
+        found, place = self.diagnostic, self.place()
+        said = {
+            "file": self.document.file if self.document else None,
+            "policy": cut(self.policy),
+            "severity": found.severity,
+            "code": found.code,
+            "field": cut(found.field),
+            "line": found.line,
+            "column": found.column,
+            "endColumn": found.end_column,
+            "message": cut(found.message),
+            "help": found.help and cut(found.help),
+        }
+        return said | ({"fileLine": place.line, "fileColumn": place.column} if place else {})
+
+    def text(self) -> str:
+        """Show the finding with carets under the line of its file."""
+        found, place = self.diagnostic, self.place()
+        about = f"{visible(self.policy)} {visible(found.field)}:{found.line}:{found.column}".lstrip()
+        if self.document is None or place is None:
+            return f"{found.severity}[{found.code}]: {visible(found.message)}\n  --> {about}" + _help_line(
+                "  ", found.help
+            )
+        moved = replace(found, line=place.line, column=place.column, end_column=self.end(place), help=None)
+        gutter = " " * (len(str(place.line)) + 2)
+        shown = render(moved, "\n".join(self.document.source.lines), self.document.file)
+        return f"{shown}\n{gutter}= in {about}{_help_line(gutter, found.help)}"
+
+    def end(self, begin: Place) -> int:
+        """Give the column behind the finding in the file; one that runs on to another line ends with its own."""
+        found, document = self.diagnostic, self.document
+        if document is None or found.end_column <= found.column:
+            return begin.column
+        if self.at_key:
+            return begin.column + found.end_column - found.column
+        last = document.place(found.field, found.line, found.end_column - 1)
+        if last.line != begin.line:
+            return len(document.source.lines[begin.line - 1]) + 1
+        return last.column + 1
+
+
+def policy_name(policy: Object) -> str:
+    """Give a policy's name, empty where it has none."""
+    metadata = policy.get("metadata")
+    return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
+
+
+def explained(one: Diagnostic, document: Document | None) -> Diagnostic:
+    """Add what YAML did, where the text is short of what stands in the file."""
+    node = document.node(one.field) if document else None
+    if document is None or node is None or not one.code.startswith("E01"):
+        return one
+    if not positions.comment_after(node, document.source.lines):
+        return one
+    return replace(one, help=f"{one.help}; {_COMMENT_HELP}" if one.help else _COMMENT_HELP)
+
+
+def _help_line(indent: str, text: str | None) -> str:
+    return f"\n{indent}= help: {visible(text)}" if text else ""

@@ -1,0 +1,173 @@
+"""The demo: a policy is applied, edited, broken and deleted while pods arrive, and every landing is explained.
+
+It plays on a sandbox with the real scheduler. Each decision is explained by a dry-run over the sandbox's objects just
+before its pod is made, so the table shows what the scheduler saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from policysched.app.demo.objects import POLICY, demo_nodes, demo_pod, demo_policy
+from policysched.app.demo.stage import Stage, stage
+from policysched.app.dry_run.tables import plain_table
+from policysched.framework import PREFIX
+from policysched.model.policy import KIND
+from policysched.visible import visible
+
+Object = dict[str, Any]
+BROKEN: Final = 'node.labels["disk"] = "ssd"'
+RULES: Final = "rules that decided"
+WIDE: Final = 130
+_HELD: Final = "web-hdd"
+
+
+class Narrator(Protocol):
+    """Who tells the audience."""
+
+    width: int
+    """How many characters a line of the audience has."""
+
+    def say(self, text: str) -> None:
+        """Tell what happens."""
+
+    def show(self, part: RenderableType) -> None:
+        """Show a table."""
+
+    def working(self, text: str) -> None:
+        """Tell what is awaited, where that can be taken back."""
+
+
+async def play(narrator: Narrator) -> None:
+    """Play the demo.
+
+    Raises:
+        PolicyschedError: something did not happen in time.
+    """
+    narrator.working("starting an API server in memory and a scheduler")
+    async with stage(demo_nodes()) as on:
+        narrator.say("An API server in memory has 4 nodes: a tainted control plane, two with an SSD and one without.")
+        await _Demo(on, narrator).play()
+
+
+class _Demo:
+    def __init__(self, on: Stage, narrator: Narrator) -> None:
+        self._stage = on
+        self._narrator = narrator
+        self._count = 0
+
+    async def play(self) -> None:
+        await self._apply("1. A policy: web pods need an SSD, and piworknode001 is the favourite.", demo_policy())
+        await self._place(4)
+        edited = demo_policy("piworknode002")
+        await self._apply("2. The policy is edited while the scheduler runs: piworknode002 is the favourite.", edited)
+        await self._place(3)
+        broken = demo_policy("piworknode003", BROKEN)
+        await self._apply("3. A broken edit: the last good generation stays in force.", broken)
+        await self._place(2)
+        await self._hold_back()
+        await self._delete()
+
+    async def _apply(self, title: str, policy: Object) -> None:
+        self._narrator.say(f"\n{title}")
+        spec = policy["spec"]
+        self._narrator.say(f"   require {spec['filters'][0]['require']}")
+        self._narrator.say(f"   score   {', '.join(spec['scores'][0]['cases'])}")
+        status = (await self._stage.apply(policy))["status"]
+        for one in status.get("diagnostics", ()):
+            self._narrator.say(f"   status: {one['severity']}[{one['code']}] {one['field']}: {one['message']}")
+        active = next(one for one in status["conditions"] if one["type"] == "Active")
+        self._narrator.say(f"   status: Active {active['status']}, {active['message']}")
+
+    async def _place(self, count: int) -> None:
+        decisions = []
+        for _ in range(count):
+            self._count += 1
+            pod = demo_pod(f"web-{self._count}")
+            record = self._stage.explain(pod)
+            decisions.append((pod["metadata"]["name"], await self._bound(pod), record))
+        self._narrator.say("")
+        for part in decision_parts(decisions, self._narrator.width):
+            self._narrator.show(part)
+
+    async def _bound(self, pod: Object) -> str:
+        name = pod["metadata"]["name"]
+        self._narrator.working(f"waiting for pod {name}")
+        await self._stage.api.create(pod)
+        return await self._stage.until(lambda: self._node_of(name), f"a node for pod {name}")
+
+    async def _node_of(self, name: str) -> str | None:
+        pod = await self._stage.api.get("Pod", name)
+        return pod["spec"].get("nodeName") if pod["status"].get("phase") == "Running" else None
+
+    async def _hold_back(self) -> None:
+        self._narrator.say("\n4. A web pod asks for a node with disk=hdd: the policy holds it back, an event says so.")
+        await self._stage.api.create(demo_pod(_HELD, {"disk": "hdd"}))
+        note = await self._stage.until(self._failure, f"an event about pod {_HELD}")
+        self._narrator.say(f"   {_HELD}: FailedScheduling: {note}")
+
+    async def _failure(self) -> str | None:
+        for event in await self._stage.api.list("Event"):
+            about = event.get("involvedObject") or {}
+            if event.get("reason") == "FailedScheduling" and about.get("name") == _HELD:
+                return str(event.get("message", ""))
+        return None
+
+    async def _delete(self) -> None:
+        self._narrator.say("\n5. The policy is deleted: the pod that it held back is free.")
+        await self._stage.api.delete(KIND, POLICY)
+        node = await self._stage.until(lambda: self._node_of(_HELD), f"a node for pod {_HELD}")
+        self._narrator.say(f"   {_HELD} runs on {node}")
+
+
+def decision_parts(decisions: Sequence[tuple[str, str, Object]], width: int) -> Iterator[RenderableType]:
+    """Show pods with their node, the scores it got and the rules that decided.
+
+    Args:
+        decisions: A pod's name, the node it landed on, and its decision record.
+        width: Where a line is shorter than a wide table, the rules stand below it.
+    """
+    columns = _columns(record["scores"][node] for _, node, record in decisions)
+    headings = [column.removeprefix(PREFIX) if column.startswith(PREFIX) else _spaced(column) for column in columns]
+    scores = {
+        pod: [str(record["scores"][node].get(plugin, "")) for plugin in columns] for pod, node, record in decisions
+    }
+    rules = {pod: _decided(record, node) for pod, node, record in decisions}
+    numbers = range(2, 2 + len(columns))
+    if width >= WIDE:
+        rows = [[pod, node, *scores[pod], rules[pod]] for pod, node, _ in decisions]
+        yield plain_table(None, ["pod", "node", *headings, RULES], rows, numbers)
+        return
+    yield plain_table(
+        None, ["pod", "node", *headings], [[pod, node, *scores[pod]] for pod, node, _ in decisions], numbers
+    )
+    for text in dict.fromkeys(rules.values()):
+        yield Text(visible(f"{RULES}: {text}"))
+
+
+def _columns(scores: Iterable[Object]) -> list[str]:
+    """Name the plugins that gave a node anything; a column of zeros tells nothing."""
+    given: dict[str, bool] = {}
+    for one in scores:
+        for plugin, score in one.items():
+            given[plugin] = given.get(plugin, False) or score != 0
+    return [plugin for plugin, some in given.items() if some]
+
+
+def _spaced(name: str) -> str:
+    """Put spaces into a plugin's name, so that a narrow table can fold it."""
+    return "".join(f" {letter}" if letter.isupper() and index else letter for index, letter in enumerate(name))
+
+
+def _decided(record: Object, node: str) -> str:
+    said = []
+    for policy in record.get("rules", {}).values():
+        for rule, kept_out in policy.get("filters", {}).items():
+            said.append(f"{rule}: not {', '.join(sorted(kept_out))}")
+        for rule, values in policy.get("scores", {}).items():
+            said.append(f"{rule}: {values[node]} for {node}")
+    return "; ".join(said)

@@ -1,0 +1,260 @@
+"""What would happen to a pod: one scheduling cycle over given objects, explained; nothing is changed.
+
+It runs the engine of the running scheduler on a cluster built from plain dicts. Finished pods hold nothing, and an
+object of the dry-run pod's own name is taken out first.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import replace as replace_field
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from policysched.app.clock import SystemClock
+from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
+from policysched.app.dry_run.in_force import in_force, not_applied, not_compiled
+from policysched.app.dry_run.measure import Measure, Numbers, measure
+from policysched.app.dry_run.templates import as_new
+from policysched.errors import UsageError
+from policysched.framework.profile import Profile
+from policysched.language.messages.diagnostics import Diagnostic
+from policysched.model.decode import (
+    SHAPES,
+    decode_device_class,
+    decode_namespace,
+    decode_node,
+    decode_pod,
+    decode_stored,
+    decode_workload,
+)
+from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
+from policysched.model.objects import Metadata, Namespace, Pod
+from policysched.model.policy import KIND, Policy, decode_policy
+from policysched.pausing import finished
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.rules.policy_set.store import PolicyStore
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import Record, make_record
+from policysched.state.cluster import Cluster
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A decision with what the policies said."""
+
+    record: Record
+    diagnostics: tuple[Diagnostic, ...]
+    """Errors and warnings of the policies that took part; one with errors does nothing."""
+    metric_problems: tuple[str, ...] = ()
+    """What is wrong with metrics that the policies read, one line each."""
+    notes: tuple[str, ...] = ()
+    """What was taken otherwise than it is written, one line each."""
+
+    def to_dict(self) -> Record:
+        """Give the decision record of docs/dry-run.md."""
+        return self.record
+
+    def with_silent(self, policies: Mapping[str, str]) -> Report:
+        """Add policies that had no part in the decision, each with the reason."""
+        said = {**self.record.get("notApplied", {}), **policies}
+        return replace_field(self, record=self.record | {"notApplied": dict(sorted(said.items()))}) if said else self
+
+
+def dry_run(  # noqa: PLR0913 - what a decision depends on
+    objects: Iterable[Object],
+    pod: Object,
+    policies: Iterable[Object] = (),
+    *,
+    config: str | Object | None = None,
+    now: datetime | str | None = None,
+    seed: int | None = None,
+    metrics: Numbers | Measure | None = None,
+) -> Report:
+    """Say where a pod would go and why.
+
+    Args:
+        objects: The cluster as kubectl prints it: nodes, pods, namespaces, priority classes, services, controllers of
+            pods, volumes and what belongs to them, policies, lists of these. A policy of the cluster that does not
+            compile acts as its annotation keeps.
+        pod: The pod to place.
+        policies: SchedulingPolicy objects; one replaces an object of its name.
+        config: A KubeSchedulerConfiguration as text or dict; absent, the default plugins.
+        now: The time that rules see, a datetime or a text as `2026-01-05T23:00:00+01:00`, UTC where it has no zone;
+            absent, the present.
+        seed: What draws among equally good nodes.
+        metrics: For each metric, by its name or its query, a number for each node, as in a metrics file; a node that
+            is not named has no value. Or a function that measures.
+
+    Raises:
+        UsageError: an object is malformed, or the configuration does not fit the pod.
+    """
+    _refuse_one_object(objects=objects, policies=policies)
+    given = list(_unlisted(objects))
+    classes = priority_classes(given)
+    pod, notes = as_new(_of_kind(pod, "Pod"))
+    profile, wanted = _choose_profile(decode_pod(fill_pod(pod, classes)), pod, config)
+    cluster = _cluster(given, classes, wanted)
+    cluster.moment.move(_seconds(now or SystemClock().now()))
+    compiled, diagnostics, failed = _compile(_policies(given, policies))
+    policy_set = PolicySet.of(compiled)
+    problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
+    decision = _decide(cluster, policy_set.join(profile), wanted, seed)
+    record = make_record(decision, policy_set.acting(profile))
+    silent = failed | not_applied(compiled, wanted, cluster, profile)
+    return Report(record, diagnostics, problems, notes).with_silent(silent)
+
+
+def _refuse_one_object(**lists: Iterable[Object]) -> None:
+    """Refuse an object, or its text, where a list of objects is wanted."""
+    for name, several in lists.items():
+        if isinstance(several, Mapping | str):
+            raise UsageError(f"{name} are a list: write `{name}=[{name[0]}]` where there is one object `{name[0]}`")
+
+
+def _seconds(now: datetime | str) -> float:
+    if isinstance(now, str):
+        try:
+            now = datetime.fromisoformat(now)
+        except ValueError as error:
+            raise UsageError(f'now: expected a time such as 2026-01-05T23:00:00+01:00, got "{now:.40}"') from error
+    if not isinstance(now, datetime):
+        raise UsageError(f"now: expected a datetime or a text, got {type(now).__name__}")
+    return (now if now.tzinfo is not None else now.replace(tzinfo=UTC)).timestamp()
+
+
+def _decide(cluster: Cluster, profile: Profile, wanted: Pod, seed: int | None) -> Decision:
+    """Decide, drawing among the best nodes by name: the same seed gives the same node however objects are ordered."""
+    rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
+    decision = Engine(cluster, profile, rng).decide(wanted)
+    if len(decision.best) > 1:
+        names = decision.cluster.nodes.names
+        decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))
+    return decision
+
+
+def _choose_profile(wanted: Pod, raw: Object, config: str | Object | None) -> tuple[Profile, Pod]:
+    stated = (raw.get("spec") or {}).get("schedulerName")
+    if isinstance(stated, str) and not stated.strip():
+        raise UsageError(f'pod "{wanted.key}": spec.schedulerName: a name is needed; without the field a default holds')
+    if config is None:
+        return _under(default_profile(stated or DEFAULT_NAME), wanted)
+    profiles = configured_profiles(config)
+    named = profiles.get(wanted.spec.scheduler_name)
+    if named is not None:
+        return _under(named, wanted)
+    if len(profiles) == 1:
+        return _under(next(iter(profiles.values())), wanted)
+    names = ", ".join(sorted(profiles))
+    raise UsageError(f'no profile is named "{wanted.spec.scheduler_name}": the pod has to name one of {names}')
+
+
+def _under(profile: Profile, wanted: Pod) -> tuple[Profile, Pod]:
+    spec = replace(wanted.spec, scheduler_name=profile.scheduler_name)
+    return profile, replace(wanted, spec=spec)
+
+
+def _of_kind(raw: Object, kind: str) -> Object:
+    """Give an object that may leave its kind open.
+
+    Raises:
+        UsageError: it is of another kind.
+    """
+    if not isinstance(raw, Mapping):
+        raise UsageError(f"expected a {kind}, got {raw!r:.80}")
+    if raw.get("kind", kind) != kind:
+        raise UsageError(f"expected a {kind}, got a {raw['kind']}")
+    return raw
+
+
+def _unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
+    """Give each object; what a list holds stands for itself.
+
+    Raises:
+        UsageError: something is no object or has no kind.
+    """
+    for raw in objects:
+        if not isinstance(raw, Mapping) or not isinstance(raw.get("kind", kind or None), str):
+            raise UsageError(f"expected an object with a kind, got {raw!r:.80}")
+        whole = raw if "kind" in raw else {"kind": kind, **raw}
+        if whole["kind"].endswith("List"):
+            yield from _unlisted(whole.get("items") or (), whole["kind"].removesuffix("List"))
+        else:
+            yield whole
+
+
+def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -> Cluster:
+    cluster = Cluster()
+    pods: dict[str, Pod] = {}
+    for raw in objects:
+        if raw["kind"] == "Pod":
+            pod = decode_pod(fill(raw, classes))
+            pods[pod.key] = pod
+        else:
+            _put(cluster, raw, classes)
+    for name in dict.fromkeys(one.metadata.namespace for one in (wanted, *pods.values())):
+        if name not in cluster.namespaces:
+            # Whoever names a namespace says that it is there; without an object nothing is known of its labels.
+            cluster.set_namespace(Namespace(metadata=Metadata(name=name)))
+    for pod in pods.values():
+        if pod.spec.node_name and pod.key != wanted.key:
+            cluster.set_pod(pod)
+    return cluster
+
+
+def _put(cluster: Cluster, raw: Object, classes: PriorityClasses) -> None:
+    match raw["kind"]:
+        case "Node":
+            cluster.set_node(decode_node(fill(raw, classes)))
+        case "Namespace":
+            cluster.set_namespace(decode_namespace(fill(raw, classes)))
+        case "DeviceClass":
+            cluster.set_device_class(decode_device_class(raw))
+        case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
+            workload = decode_workload(fill(raw, classes))
+            if workload is not None:
+                cluster.workloads.put(workload)
+        case kind if kind in SHAPES:
+            cluster.set_stored(decode_stored(kind, fill(raw, classes)))
+
+
+def _policies(objects: Iterable[Object], tried: Iterable[Object]) -> dict[str, Policy]:
+    """Give the policies that take part, by name: those of the cluster as they are in force, and those to try."""
+    standing = _named(in_force(one) for one in objects if one["kind"] == KIND)
+    return standing | _named(_of_kind(one, KIND) for one in tried)
+
+
+def _named(objects: Iterable[Object]) -> dict[str, Policy]:
+    """Decode policies.
+
+    Raises:
+        UsageError: one is malformed, or two have the same name.
+    """
+    named: dict[str, Policy] = {}
+    for policy in map(decode_policy, objects):
+        if policy.name in named:
+            raise UsageError(f'there are two policies "{policy.name}": only one of a name can be in force')
+        named[policy.name] = policy
+    return named
+
+
+def _compile(
+    policies: Mapping[str, Policy],
+) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...], dict[str, str]]:
+    """Compile policies, as a scheduler that starts with them. Those that do nothing are named, with the reason."""
+    store = PolicyStore()
+    finished(store.starting(policies.values()))
+    entries = {name: entry for name in policies if (entry := store.get(name)) is not None}
+    # What an object says of an earlier generation stands in its spec by now, but for one that there is no room for.
+    compiled = [one.active for one in entries.values() if one.active is not None and (one.waiting or one.result.policy)]
+    acting = {one.name for one in compiled}
+    failed = {name: not_compiled(one.result.diagnostics) for name, one in entries.items() if name not in acting}
+    return compiled, tuple(found for one in entries.values() for found in one.result.diagnostics), failed

@@ -1,0 +1,148 @@
+"""What a dry-run from the command line starts from: files, or the live cluster, with every error at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from policysched.app.checking.check import findings, twins
+from policysched.app.checking.findings import Finding, policy_name
+from policysched.app.dry_run.controlled import controlled
+from policysched.app.dry_run.dry_run import Report, dry_run
+from policysched.app.dry_run.in_force import compiles, in_force, not_compiled
+from policysched.app.dry_run.live import read_cluster
+from policysched.app.dry_run.measure import Measure
+from policysched.app.dry_run.templates import Wanted, pod_of
+from policysched.app.files.clusters import load_cluster
+from policysched.app.files.objects import Document, Object, load
+from policysched.errors import UsageError
+from policysched.model.decode import ObjectError
+from policysched.model.policy import KIND
+
+LIVE: Final = "live"
+WHAT_A_CLUSTER_IS: Final = "nodes and what else a cluster has, as `kubectl get nodes,pods -A -o json` prints them"
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything a decision is made of."""
+
+    objects: tuple[Object, ...]
+    """The cluster."""
+    documents: tuple[Document, ...]
+    """The objects among them that came from files."""
+    wanted: Wanted
+    policies: tuple[Document, ...]
+    """Policies to try."""
+    config: Object | None
+    metrics: Measure | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to know of what was read, one line each."""
+        holds_none = not any(one["kind"] == "Node" for one in self.objects)
+        lacking = f"the cluster has no nodes; --cluster takes {WHAT_A_CLUSTER_IS}" if holds_none else ""
+        return tuple(filter(None, (self.wanted.note, lacking)))
+
+    def findings(self) -> list[Finding]:
+        """Check the policies that take part: those of the cluster that are not replaced, then those to try."""
+        placed = {id(one.object): one for one in self.documents}
+        found = [finding for one in self._standing() for finding in findings(one, placed.get(id(one)))]
+        return found + [finding for one in self.policies for finding in findings(one.object, one)]
+
+    def evaluate(self, found: Iterable[Finding], seed: int | None = None) -> Report:
+        """Make the decision.
+
+        Args:
+            found: What checking found. A policy with errors takes no part, but for one of the cluster's whose
+                annotation keeps its last good generation.
+            seed: What draws among equally good nodes.
+
+        Raises:
+            UsageError: an object is malformed; the text says where it stands.
+        """
+        errors = {one.policy: one.diagnostic for one in reversed([*found]) if one.is_error}
+        others = [one for one in self.objects if one["kind"] != KIND]
+        tried = [one.object for one in self.policies if policy_name(one.object) not in errors]
+        policies = [one for one in map(in_force, self._standing()) if compiles(one)] + tried
+        try:
+            report = dry_run(others, self.wanted.object, policies, config=self.config, seed=seed, metrics=self.metrics)
+        except ObjectError as error:
+            raise _located(error, self.wanted, self.documents) from error
+        taking_part = {policy_name(one) for one in policies}
+        failed = {name: not_compiled([one]) for name, one in errors.items() if name not in taking_part}
+        return report.with_silent(failed)
+
+    def _standing(self) -> list[Object]:
+        replaced = {policy_name(one.object) for one in self.policies}
+        return [one for one in self.objects if one["kind"] == KIND and policy_name(one) not in replaced]
+
+
+async def gather(
+    cluster: Sequence[str],
+    pod: str,
+    policies: Iterable[str] = (),
+    *,
+    config: str | None = None,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+) -> Inputs:
+    """Read what a dry-run needs.
+
+    Args:
+        cluster: Files and folders; `live` is the cluster of the kubeconfig.
+        pod: The file of the pod.
+        policies: Files of policies to try.
+        config: The file of a KubeSchedulerConfiguration.
+        kubeconfig: Which cluster is live.
+        context: Which of the kubeconfig's.
+
+    Raises:
+        PolicyschedError: one of them cannot be used.
+    """
+    documents = load_cluster(one for one in cluster if one != LIVE)
+    wanted = pod_of(load([pod]), pod)
+    tried = load(policies)
+    for several in (documents, tried):
+        for twin in twins(one for one in several if one.object["kind"] == KIND):
+            raise twin
+    for one in tried:
+        if one.object["kind"] != KIND:
+            raise UsageError(f"{one.where}: expected a {KIND}, got a {one.object['kind']}")
+    configuration = _config(config)
+    live = await read_cluster(kubeconfig, context) if LIVE in cluster else []
+    objects = [*live, *(one.object for one in documents)]
+    made = controlled(dict(wanted.document.object), dict(wanted.object), objects)
+    wanted = replace(wanted, object=made.pod)
+    return Inputs((*made.beside, *objects), tuple(documents), wanted, tuple(tried), configuration)
+
+
+def _config(name: str | None) -> Object | None:
+    if name is None:
+        return None
+    documents = load([name])
+    if len(documents) > 1:
+        raise UsageError(f"{documents[1].where}: a configuration is one object")
+    return documents[0].object
+
+
+def _located(error: ObjectError, wanted: Wanted, documents: Iterable[Document]) -> UsageError:
+    """Put the place of the object in its file before an error."""
+    if error.kind == "Pod" and _is(wanted.object, error):
+        prefix = f"{wanted.template}." if wanted.template else ""
+        return wanted.document.refusal(prefix + error.field, error)
+    for document in documents:
+        if document.object["kind"] == error.kind and _is(document.object, error):
+            return document.refusal(error.field, error)
+    return error
+
+
+def _is(found: Object, error: ObjectError) -> bool:
+    metadata = found.get("metadata")
+    if not isinstance(metadata, dict):
+        return not error.key
+    namespace, _, name = error.key.rpartition("/")
+    same = namespace in ("", metadata.get("namespace") or "default")
+    return same and str(metadata.get("name") or "") == name

@@ -1,0 +1,241 @@
+"""YAML as kubectl writes it, a line at a time: several times as fast as by libyaml's events, with the same values.
+
+Nearly all lines of a saved cluster are a key with a short value in block style, nested by indentation alone. These are
+read here. An entry that is more (a value over several lines, in braces, with a comment behind it) is given to libyaml,
+with what is indented below it. Where not even the lines around can be told apart nothing is said of the whole text, and
+another reader has to read it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+from policysched.app.files.yaml_events import SPECIAL, NotPlainError, Shrink, read_part, resolved
+
+Line: TypeAlias = tuple[str, str, str, str, str]
+"""Indentation, dashes, a key and its value, a value without a key; nothing where a line is more than that."""
+
+_FIRST: Final = r"""[^ \n\-?:,\[\]{}#&*!|>'"%@`<]"""
+"""What a plain text begins with that can be nothing else."""
+_KEY: Final = rf"{_FIRST}[^ \n:]{{0,300}}+(?::[^ \n:]{{1,300}}+){{0,2}}+"
+"""A key; libyaml takes none that is longer than 1024 characters."""
+_PLAIN: Final = rf"(?:{_FIRST}|-(?=[^ \n]))[^ \n:]*+(?:(?::(?=[^ \n])| ++(?=[^ \n#]))[^ \n:]*+)*+"
+_QUOTED: Final = r"""'(?:[^'\n]|'')*+'|"[^"\\\n]*+\""""
+_LEAD: Final = r"( {0,60}+)((?:- ){0,10}+)"
+"""No deeper than the other readers go."""
+_WHOLE: Final = rf"({_KEY}):(?: ({_PLAIN}|{_QUOTED}|\{{\}}|\[\]))?|({_PLAIN}|{_QUOTED})"
+_LINE: Final = re.compile(rf"{_LEAD}(?:{_WHOLE})\n|.+\n?|\n")
+_ENTRY: Final = re.compile(rf"""{_LEAD}((?:{_KEY}|'[^'\n]*'|"[^"\n]*")\ *:(?:\ |$))?""")
+_ITEMS: Final = re.compile(r"^items:\n( *- )", re.MULTILINE)
+_OUTERMOST: Final = re.compile(r"\n(?=[^ \n])")
+_STRANGE: Final = re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_ASCII: Final = bytes((0x0A, *range(0x20, 0x7F)))
+_PIECE: Final = 1 << 13
+_MARKED: Final = SPECIAL | frozenset("'\"{[")
+_ITEM: Final = 3
+"""How many containers are open around the fields of an item: the list, the document and what holds it."""
+
+
+def read_blocks(text: str, shrink: Shrink) -> Iterator[Any]:
+    """Give the values of the documents that are not empty.
+
+    Args:
+        text: The documents; a line ends with a line feed.
+        shrink: Is given the items of a document's lists as they are read, and gives what stands for each.
+
+    Raises:
+        NotPlainError: another reader has to be asked.
+    """
+    if not text.endswith("\n"):
+        raise NotPlainError
+    reader = _Reader(shrink)
+    try:
+        for piece in _pieces(text):
+            if _is_strange(piece):
+                raise NotPlainError
+            yield from (value for value in reader.take(piece) if value is not None)
+        yield from (value for value in reader.end() if value is not None)
+    except ValueError as error:
+        raise NotPlainError from error
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a text before items and outermost keys, so that its lines are not all in memory at once."""
+    items = _ITEMS.search(text)
+    start = outermost = item = 0
+    while start < len(text):
+        least = start + _PIECE
+        if outermost < least:
+            border = _OUTERMOST.search(text, least)
+            outermost = border.end() if border else len(text)
+        if item < least:
+            found = text.find(f"\n{items[1]}", least) if items else -1
+            item = len(text) if found < 0 else found + 1
+        end = min(outermost, item)
+        yield text[start:end]
+        start = end
+
+
+def _is_strange(piece: str) -> bool:
+    """Tell whether a text has what breaks lines to YAML alone, or what YAML refuses."""
+    if piece.isascii():
+        return bool(piece.encode().translate(None, _ASCII))
+    return _STRANGE.search(piece) is not None
+
+
+class _Reader:
+    """What is open: containers and the columns of their keys or dashes, the innermost apart."""
+
+    def __init__(self, shrink: Shrink) -> None:
+        self._shrink = shrink
+        self._begin()
+
+    def _begin(self) -> None:
+        self._around: list[tuple[Any, int]] = []
+        self._top: Any = {}
+        self._at = -1
+        self._waiting: str | None = ""
+        """The key of the innermost container that has no value yet."""
+
+    def end(self) -> Iterator[Any]:
+        """End the document; give its value, if there is one."""
+        yield from self._close(-1, within=False).values()
+        self._begin()
+
+    def take(self, piece: str) -> Iterator[Any]:
+        """Read whole lines; give the value of each document that ends in them."""
+        lines = _LINE.findall(piece)
+        number = self._take_simple(lines, 0)
+        texts = piece[:-1].split("\n") if number < len(lines) else []
+        while number < len(lines):
+            if texts[number] == "---":
+                yield from self.end()
+                number += 1
+            else:
+                number = self._take_other(texts, number)
+            number = self._take_simple(lines, number)
+
+    def _take_simple(self, lines: list[Line], first: int) -> int:
+        """Read lines up to the first that is more than a key or a dash with a short value; give its number."""
+        top, at = self._top, self._at
+        for number in range(first, len(lines)):
+            indent, dashes, key, value, item = lines[number]
+            if not key and not (item and dashes):
+                return number
+            if dashes or len(indent) != at or self._waiting is not None or type(top) is list:
+                if not self._place(len(indent), dashes, key):
+                    return number
+                top, at = self._top, self._at
+            if not key:
+                top.append(_read(item) if item[0] in _MARKED else item)
+            elif key in top:
+                raise NotPlainError
+            elif value:
+                top[key] = _read(value) if value[0] in _MARKED else value
+            else:
+                top[key] = None
+                self._waiting = key
+        return len(lines)
+
+    def _place(self, column: int, dashes: str, key: str) -> bool:
+        """Open and close containers, so that the innermost is the one that an entry belongs to.
+
+        Returns:
+            False where the line continues the one before, and nothing was done.
+        """
+        top, at, around = self._top, self._at, self._around
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and (column > at or (dashes and column == at)):
+            around.append((top, at))
+            top[waiting] = [] if dashes else {}
+            top, at = top[waiting], column
+        elif column > at:
+            return False
+        else:
+            top = self._close(column, within=bool(dashes))
+            at = column
+        if dashes:
+            for start in range(column + 2, column + len(dashes) + 2 * bool(key), 2):
+                around.append((top, at))
+                top.append({} if key and start == column + len(dashes) else [])
+                top, at = top[-1], start
+        self._top, self._at = top, at
+        return True
+
+    def _close(self, column: int, *, within: bool) -> Any:
+        """Close the containers that a line at a column ends; give the one that it belongs to.
+
+        Raises:
+            NotPlainError: there is none.
+        """
+        top, at, around = self._top, self._at, self._around
+        while at > column or (at == column and not within and type(top) is list):
+            inner = top
+            top, at = around.pop()
+            if len(around) == _ITEM - 1 and type(inner) is dict and type(top) is list:
+                top[-1] = self._shrink(inner)
+        if at != column or (type(top) is list) != within:
+            raise NotPlainError
+        return top
+
+    def _take_other(self, texts: list[str], number: int) -> int:
+        """Have an entry read by libyaml, with what is indented below it; give the number of the line behind it."""
+        column, dashes, key, rest = _parts(texts[number])
+        if not (dashes or key) and rest[:1] in {"", "#"}:
+            return number + 1
+        continued = self._waiting is None and column > self._at
+        if continued:
+            number -= 1
+            column, dashes, key, rest = _parts(texts[number]) if number >= 0 else (0, "", "", "")
+        if not (key or dashes) or (continued and not rest):
+            raise NotPlainError
+        if not continued:
+            self._place(column, dashes, key)
+        column += len(dashes) if key else len(dashes) - 2
+        end = _end(texts, number + 1, column)
+        entry = "".join(f"{line[column:]}\n" for line in texts[number:end])
+        self._put(read_part(entry, len(self._around) - 1, self._shrink), again=continued)
+        return end
+
+    def _put(self, part: Any, *, again: bool) -> None:
+        """Put what was read of an entry into the innermost container, again where its first line was there before."""
+        top = self._top
+        if len(part) != 1 or type(part) is not type(top):
+            raise NotPlainError
+        if type(top) is list:
+            top[len(top) - again :] = part
+        elif again or not top.keys() & part.keys():
+            top |= part
+        else:
+            raise NotPlainError
+
+
+def _parts(text: str) -> tuple[int, str, str, str]:
+    """Divide a line into the column where it begins, its dashes, its key and the rest."""
+    found = _ENTRY.match(text)
+    assert found is not None  # noqa: S101 - every part of it may be empty
+    indent, dashes, key = found.groups("")
+    return len(indent), dashes, key, text[found.end() :]
+
+
+def _end(texts: list[str], first: int, column: int) -> int:
+    """Find the end of the lines that are empty or begin behind a column."""
+    while first < len(texts) and (texts[first].startswith(" " * (column + 1)) or not texts[first].strip(" ")):
+        first += 1
+    return first
+
+
+def _read(value: str) -> Any:
+    """Read a value that may be more than the text it is written as."""
+    match value[0]:
+        case "'":
+            return value[1:-1].replace("''", "'")
+        case '"':
+            return value[1:-1]
+        case "{":
+            return {}
+        case "[":
+            return []
+    return resolved(value)

@@ -1,0 +1,150 @@
+"""Policies in files with their expressions in canonical form, and everything else byte for byte as it was.
+
+It knows texts and no files. The new text is read again and compared with the old one before it is given out: a mistake
+here must end in a refusal, never in a policy that says something else.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from yaml.nodes import ScalarNode
+
+from policysched.app.checking.expressions import Expression, expressions, is_policy, with_expressions
+from policysched.app.checking.findings import Finding, explained, policy_name
+from policysched.app.files.objects import Document, Source, read
+from policysched.app.formatting.layout import joined
+from policysched.app.formatting.scalars import Edit, Surroundings, rewrite
+from policysched.errors import PolicyschedError
+from policysched.language import Diagnostic, format_text
+
+
+@dataclass(frozen=True, slots=True)
+class Formatted:
+    """What became of a text."""
+
+    text: str
+    count: int = 0
+    """How many expressions are written differently."""
+    findings: tuple[Finding, ...] = ()
+    """Expressions with a mistake in their syntax, which stay as they are."""
+
+
+def format_source(text: str, file: str) -> Formatted:
+    """Write the expressions of the policies in a text in canonical form.
+
+    Args:
+        text: The text of a YAML or JSON file.
+        file: Its name, for messages.
+
+    Raises:
+        UsageError: the text has policies and cannot be read.
+        PolicyschedError: the new text would mean something else.
+    """
+    documents = read(text, file)
+    policies = [one for one in documents if is_policy(one.object)]
+    edits: list[Edit] = []
+    findings: list[Finding] = []
+    for source, group in _by_source(policies):
+        formatting = _Formatting(source, group)
+        edits += formatting.edits()
+        findings += formatting.findings
+    if not edits:
+        return Formatted(text, 0, tuple(findings))
+    new = _apply(text, edits)
+    _verify(documents, new, file)
+    return Formatted(new, len(edits), tuple(findings))
+
+
+class _Formatting:
+    """The policies of one document, a policy or a list of them."""
+
+    def __init__(self, source: Source, policies: Iterable[Document]) -> None:
+        self._source = source
+        self._wanted: defaultdict[int, set[str | None]] = defaultdict(set)
+        self._places: defaultdict[int, int] = defaultdict(int)
+        self._nodes: dict[int, ScalarNode] = {}
+        self.findings: list[Finding] = []
+        for policy in policies:
+            for one in expressions(policy.object):
+                self._take(policy, one)
+
+    def _take(self, policy: Document, one: Expression) -> None:
+        node = policy.exact(one.field)
+        if not isinstance(node, ScalarNode):
+            return
+        new = canonical(one)
+        if isinstance(new, Diagnostic):
+            found = explained(replace(new, field=one.field), policy)
+            self.findings.append(Finding(policy_name(policy.object), found, policy))
+        self._nodes[id(node)] = node
+        self._places[id(node)] += 1
+        self._wanted[id(node)].add(None if isinstance(new, Diagnostic) or is_canonical(one.text, new) else new)
+
+    def edits(self) -> Iterator[Edit]:
+        """Give the changes; a text that stands elsewhere too, by an alias, as something else stays."""
+        changed = {key: wanted for key, wanted in self._wanted.items() if wanted != {None}}
+        if not changed:
+            return
+        around = Surroundings(self._source.root)
+        for key, wanted in changed.items():
+            node, new = self._nodes[key], next(iter(wanted))
+            if new is not None and len(wanted) == 1 and around.uses(node) == self._places[key]:
+                yield rewrite(node, self._source, new, flow=around.in_flow(node))
+
+
+def canonical(one: Expression) -> str | Diagnostic:
+    """Give an expression's canonical form, or its first mistake.
+
+    A form that is too long for a field, as `and` is longer than `&&`, is left as it was.
+    """
+    new = _format(one.text, one.start)
+    if isinstance(new, Diagnostic) or new == one.text:
+        return new
+    return new if _format(new, one.start) == new else one.text
+
+
+@lru_cache(maxsize=4096)
+def _format(text: str, start: str) -> str | Diagnostic:
+    """Format a text; the same one is asked for again when the new file is compared with the old one."""
+    return format_text(text, start)
+
+
+def is_canonical(text: str, wanted: str) -> bool:
+    """Tell whether a text is in canonical form; its author may break it into lines where he likes."""
+    return text == wanted or ("\n" in text and joined(text) == wanted)
+
+
+def _by_source(documents: Iterable[Document]) -> list[tuple[Source, list[Document]]]:
+    found: dict[int, tuple[Source, list[Document]]] = {}
+    for one in documents:
+        found.setdefault(id(one.source), (one.source, []))[1].append(one)
+    return list(found.values())
+
+
+def _apply(text: str, edits: Iterable[Edit]) -> str:
+    parts, done = [], 0
+    for edit in sorted(edits):
+        parts += [text[done : edit.begin], edit.text]
+        done = edit.end
+    return "".join([*parts, text[done:]])
+
+
+def _verify(before: Iterable[Document], text: str, file: str) -> None:
+    """Refuse a text that means something else than it did."""
+    if list(map(_meaning, before)) != list(map(_meaning, read(text, file))):
+        raise PolicyschedError(f"{file}: cannot be formatted without changing what it says, left alone")
+
+
+def _meaning(document: Document) -> Any:
+    if not is_policy(document.object):
+        return document.object
+    return with_expressions(document.object, lambda one: _text(canonical(one), one.text))
+
+
+def _text(new: str | Diagnostic, old: str) -> str:
+    return old if isinstance(new, Diagnostic) else new

@@ -1,0 +1,156 @@
+"""Another text in the place of a YAML or JSON scalar, written the way that the old one was where that still works.
+
+It knows YAML and nothing of expressions. Whether a text may stand without quotes is asked of the YAML reader itself,
+not of rules of our own, because the reader is what the file meets next. A scalar that aliases share is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from policysched.app.files.objects import Source
+from policysched.app.files.yaml_nodes import LINE_END, reads_as
+from policysched.app.formatting.layout import WIDTH, broken
+
+_INDENT: Final = "  "
+_PROPERTIES: Final = re.compile(r"(?:[&!]\S*\s+)*")
+_HIDDEN: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+"""What YAML takes in double quotes only, as an escape."""
+
+
+class Edit(NamedTuple):
+    """What takes the place of a part of a text."""
+
+    begin: int
+    end: int
+    text: str
+
+
+def rewrite(node: ScalarNode, source: Source, wanted: str, *, flow: bool) -> Edit:
+    """Write a text in the place of a scalar.
+
+    Args:
+        node: The scalar; what stands before it (an anchor, a tag) and behind it (a comment) stays.
+        source: Where it stands.
+        wanted: The text, one line; it is broken where the old one was, if it is long.
+        flow: Whether the scalar stands inside of `{}` or `[]`.
+    """
+    if node.style in ("|", ">"):
+        return _block(node, source, wanted)
+    properties = _PROPERTIES.match(source.text, node.start_mark.index, node.end_mark.index)
+    begin, end = properties.end() if properties else node.start_mark.index, node.end_mark.index
+    return Edit(begin, end, _inline(node, source.text[begin:end], wanted, flow=flow))
+
+
+def _inline(node: ScalarNode, old: str, wanted: str, *, flow: bool) -> str:
+    room = WIDTH - node.start_mark.column
+    ascii_only = old.isascii() and not node.value.isascii()
+    if node.style == '"' and "\n" in node.value:
+        return _double(broken(wanted, room, _INDENT), "\\n", ascii_only=ascii_only)
+    ends = list(LINE_END.finditer(old))
+    lines = broken(wanted, room) if ends else [wanted]
+    joint = _joint(old, ends[-1]) if ends else ""
+    if not node.style and reads_as(wanted, flow=flow) == wanted:
+        return joint.join(lines)
+    if node.style == '"' or _HIDDEN.search(wanted) or (not node.style and '"' not in wanted):
+        return _double(lines, joint, ascii_only=ascii_only)
+    return "'{}'".format(joint.join(line.replace("'", "''") for line in lines))
+
+
+def _joint(old: str, end: re.Match[str]) -> str:
+    """Give what stands between two lines of a scalar: a line end and the indentation behind it."""
+    rest = old[end.end() :]
+    return end[0] + rest[: len(rest) - len(rest.lstrip(" \t"))]
+
+
+def _double(lines: Sequence[str], joint: str, *, ascii_only: bool) -> str:
+    """Write lines between double quotes, with escapes that JSON has too."""
+    # JSON's escapes in pairs, for what is above U+FFFF, are none of YAML's.
+    ascii_only = ascii_only and all(character <= "\uffff" for line in lines for character in line)
+    written = (json.dumps(line, ensure_ascii=ascii_only)[1:-1] for line in lines)
+    return '"{}"'.format(joint.join(_HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in written))
+
+
+def _block(node: ScalarNode, source: Source, wanted: str) -> Edit:
+    """Write a text below the head of a block scalar, between its first and its last line that is not empty."""
+    lines = source.lines
+    below = range(node.start_mark.line + 1, min(node.end_mark.line + 1, len(lines)))
+    solid = [number for number in below if lines[number].strip()]
+    first = solid[0]
+    lead = lines[first][: _lead(lines[first])]
+    # An indentation that the head states may be less than what the first line has.
+    least = len(lead) - _lead(node.value.lstrip("\n"))
+    last = max(number for number in solid if _lead(lines[number]) >= least)
+    room = WIDTH - len(lead)
+    new = broken(wanted, room, _INDENT if node.style == "|" else "") if last > first else [wanted]
+    begin, end = source.starts[first], source.starts[first] + len(lines[first])
+    line_end = source.text[end : source.starts[first + 1]] if last > first else ""
+    return Edit(begin, source.starts[last] + len(lines[last]), line_end.join(lead + line for line in new))
+
+
+def _lead(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+class Surroundings:
+    """The nodes of one document."""
+
+    def __init__(self, root: Node) -> None:
+        order = _below_first(root)
+        self._uses = Counter({id(root): 1})
+        for node in reversed(order):
+            for child in _children(node):
+                self._uses[id(child)] += self._uses[id(node)]
+        self._flows = list(_outermost(order))
+        self._begins = [begin for begin, _ in self._flows]
+
+    def uses(self, node: Node) -> int:
+        """Count the places of the document that a node stands at, once aliases are followed."""
+        return self._uses[id(node)]
+
+    def in_flow(self, node: ScalarNode) -> bool:
+        """Tell whether a scalar is written inside of `{}` or `[]`."""
+        index = node.start_mark.index
+        found = bisect_right(self._begins, index) - 1
+        return found >= 0 and index < self._flows[found][1]
+
+
+def _below_first(root: Node) -> list[Node]:
+    """Give every node once, each behind all nodes below it."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    todo = [(root, False)]
+    while todo:
+        node, is_done = todo.pop()
+        if is_done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            todo.append((node, True))
+            todo.extend((child, False) for child in _children(node))
+    return order
+
+
+def _children(node: Node) -> Iterator[Node]:
+    if isinstance(node, SequenceNode):
+        yield from node.value
+    elif isinstance(node, MappingNode):
+        yield from (key for key, _ in node.value)
+        # What a merge brings in stands before the mapping's own, which counts.
+        yield from {key.value: value for key, value in node.value}.values()
+
+
+def _outermost(nodes: list[Node]) -> Iterator[tuple[int, int]]:
+    flows = (one for one in nodes if isinstance(one, MappingNode | SequenceNode) and one.flow_style)
+    end = -1
+    for begin, last in sorted((one.start_mark.index, one.end_mark.index) for one in flows):
+        if begin >= end:
+            end = last
+            yield begin, last

@@ -1,0 +1,154 @@
+"""From what the reflectors hear to what the scheduler is told, one small handler a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from policysched.framework import Clock, Event
+from policysched.kube.client import KubeClient
+from policysched.kube.items import HasMetadata, LeftOut
+from policysched.model.decode import ObjectError
+from policysched.model.objects import DeviceClass, Metadata, Namespace, Node, Pod, PodSpec, Stored, Workload
+from policysched.model.outline import shallow
+from policysched.model.policy import Policy
+from policysched.schedule.reload import Reloader
+from policysched.schedule.scheduler import Scheduler
+from policysched.state.placed.pods import pod_id
+
+T = TypeVar("T", bound=HasMetadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Handler(Generic[T]):
+    """Passes each object on; a list is a series of changes.
+
+    An object that cannot be taken in is taken out again, with what was known of it: the state is that of the others.
+    """
+
+    take_in: Callable[[T], object]
+    take_out: Callable[[T], object]
+    left_out: LeftOut
+
+    def replace(self, changed: Sequence[T], gone: Sequence[T]) -> None:
+        """Take what a list says: first what is gone, so that names may be used again."""
+        for obj in gone:
+            self.delete(obj)
+        for obj in changed:
+            self.upsert(obj)
+
+    def upsert(self, obj: T) -> None:
+        """Take an object as it is now."""
+        try:
+            self.take_in(obj)
+        except Exception as error:
+            self.left_out.failed(type(obj).__name__, obj, error)
+            self.delete(obj)
+
+    def delete(self, obj: T) -> None:
+        """Take note that an object is gone."""
+        try:
+            self.take_out(obj)
+        except Exception as error:
+            self.left_out.failed(type(obj).__name__, obj, error)
+
+
+def node_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Node]:
+    """Pass nodes on."""
+    return Handler(scheduler.set_node, lambda node: scheduler.remove_node(node.metadata.name), left_out)
+
+
+def pod_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Pod]:
+    """Pass pods on."""
+    return Handler(scheduler.set_pod, lambda pod: scheduler.remove_pod(pod_id(pod)), left_out)
+
+
+def namespace_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Namespace]:
+    """Pass namespaces on."""
+    return Handler(scheduler.set_namespace, lambda one: scheduler.remove_namespace(one.metadata.name), left_out)
+
+
+def device_class_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[DeviceClass]:
+    """Pass device classes on."""
+    return Handler(scheduler.set_device_class, lambda one: scheduler.remove_device_class(one.metadata.name), left_out)
+
+
+def workload_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Workload]:
+    """Pass services and controllers on; no pod waits for one."""
+    return Handler(scheduler.cluster.workloads.put, scheduler.cluster.workloads.drop, left_out)
+
+
+def stored_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Stored]:
+    """Pass volumes, claims, storage classes and CSI objects on."""
+    return Handler(scheduler.set_stored, scheduler.remove_stored, left_out)
+
+
+class PolicyHandler:
+    """Gathers policies until the scheduler starts, then passes them on."""
+
+    def __init__(self, reloader: Reloader) -> None:
+        self._reloader = reloader
+        self._listed: dict[str, Policy] | None = {}
+
+    async def start(self) -> None:
+        """Put what was listed in force; what changes meanwhile waits for the reloader's turn."""
+        if self._listed is not None:
+            listed, self._listed = self._listed, None
+            await self._reloader.start(listed.values())
+
+    def replace(self, changed: Sequence[Policy], gone: Sequence[Policy]) -> None:
+        """Take what a list says."""
+        for policy in gone:
+            self.delete(policy)
+        for policy in changed:
+            self.upsert(policy)
+
+    def upsert(self, policy: Policy) -> None:
+        """Take a policy as it is now."""
+        if self._listed is not None:
+            self._listed[policy.name] = policy
+        else:
+            self._reloader.upsert(policy)
+
+    def delete(self, policy: Policy) -> None:
+        """Take note that a policy is gone."""
+        if self._listed is not None:
+            self._listed.pop(policy.name, None)
+        else:
+            self._reloader.delete(policy.name)
+
+
+class _MalformedSpec(msgspec.Struct, rename="camel"):
+    scheduler_name: str = ""
+    node_name: str = ""
+
+
+class _MalformedPod(msgspec.Struct):
+    metadata: Metadata
+    spec: _MalformedSpec = msgspec.field(default_factory=_MalformedSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedPods:
+    """Tells the owner of a pending pod that cannot be read why it is not scheduled."""
+
+    client: KubeClient
+    clock: Clock
+    scheduler_names: frozenset[str]
+    left_out: LeftOut
+
+    def __call__(self, error: ObjectError, raw: bytes) -> None:
+        """Report a malformed pod once; the reflector does not repeat itself."""
+        self.left_out.malformed(error, raw)
+        try:
+            peek = msgspec.json.decode(shallow(raw), type=_MalformedPod)
+        except (msgspec.MsgspecError, UnicodeError):
+            return
+        if peek.spec.node_name or peek.spec.scheduler_name not in self.scheduler_names:
+            return
+        pod = Pod(metadata=peek.metadata, spec=PodSpec(scheduler_name=peek.spec.scheduler_name))
+        note = f"the pod cannot be read: {error}"
+        self.client.record(Event(pod, "Warning", "FailedScheduling", "Scheduling", note, self.clock.now()))

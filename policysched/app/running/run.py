@@ -1,0 +1,173 @@
+"""The running scheduler: connection, reflectors, engine and reload wired together, from start to a clean end.
+
+Nothing is scheduled before everything that decisions read is listed and the policies compiled. Trouble with the server
+is reported in one line and tried again for ever; only a kubeconfig that cannot be used ends the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from policysched.app.clock import SystemClock
+from policysched.app.configuration.profiles import DEFAULT_NAME, default_profile
+from policysched.app.running.feed import NO_METRICS, MetricFeed, MetricOptions, make_source
+from policysched.app.running.garbage import short_looks
+from policysched.app.running.handlers import (
+    MalformedPods,
+    PolicyHandler,
+    device_class_handler,
+    namespace_handler,
+    node_handler,
+    pod_handler,
+    stored_handler,
+    workload_handler,
+)
+from policysched.errors import ConnectionProblemError
+from policysched.feeds.problems import FeedCounters
+from policysched.framework import MetricSource
+from policysched.kube.client import KubeClient
+from policysched.kube.connection import Connection
+from policysched.kube.events.writer import EventWriter
+from policysched.kube.items import LeftOut, OnBroken
+from policysched.kube.reflector import Reflector
+from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, POLICIES, STORED, WORKLOADS, Watched
+from policysched.kube.transport import Pacing, Retry, Transport
+from policysched.language import load_grammar
+from policysched.model.policy import KIND
+from policysched.schedule.reload import Reloader
+from policysched.schedule.scheduler import Scheduler
+
+log = logging.getLogger(__name__)
+INSTANCE = "kube-system/policysched"
+"""The name under which an installation reports in a policy's status."""
+EVENTS_DEADLINE = 5.0
+"""How long events may be written after the end. Units: seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What a process was asked to do."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
+    instance: str = INSTANCE
+    metrics: MetricOptions = NO_METRICS
+
+
+class Process:
+    """One scheduler over one connection."""
+
+    def __init__(
+        self, options: RunOptions, connection: Connection, source: MetricSource, registry: CollectorRegistry
+    ) -> None:
+        # Now, because later a decision would wait for it.
+        load_grammar()
+        clock = SystemClock()
+        self.registry = registry
+        self.left_out = LeftOut(clock.monotonic, registry)
+        self._pacing = pacing = Pacing(random.random)
+        self._transport = transport = Transport(connection)
+        self.events = EventWriter(transport, pacing, socket.gethostname())
+        client = KubeClient(transport, self.events, pacing)
+        profiles = {name: default_profile(name) for name in options.scheduler_names}
+        self.scheduler = Scheduler(profiles, client, clock, random.Random())  # noqa: S311 - draws among equals
+        self.reloader = Reloader(self.scheduler, client, clock, options.instance)
+        self.reloader.on_failure = partial(self.left_out.failed, KIND)
+        self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
+        self.reloader.on_swap = self.feed.use
+        self._policies = PolicyHandler(self.reloader)
+        malformed = MalformedPods(client, clock, frozenset(profiles), self.left_out)
+        self.reflectors: Sequence[Reflector[Any]] = self._reflectors(malformed)
+
+    def _reflectors(self, malformed: MalformedPods) -> list[Reflector[Any]]:
+        """Follow everything that decisions read."""
+        scheduler, left_out = self.scheduler, self.left_out
+        workloads, stored = workload_handler(scheduler, left_out), stored_handler(scheduler, left_out)
+
+        def follow(watched: Watched[Any], handler: Any, on_broken: OnBroken = left_out.malformed) -> Reflector[Any]:
+            return Reflector(self._transport, watched, handler, self._pacing, on_broken=on_broken)
+
+        return [
+            follow(NODES, node_handler(scheduler, left_out)),
+            follow(NAMESPACES, namespace_handler(scheduler, left_out)),
+            follow(DEVICE_CLASSES, device_class_handler(scheduler, left_out)),
+            follow(POLICIES, self._policies),
+            *(follow(watched, workloads) for watched in WORKLOADS),
+            *(follow(watched, stored) for watched in STORED),
+            follow(PODS, pod_handler(scheduler, left_out), malformed),
+        ]
+
+    async def run(self) -> None:
+        """Work until cancelled, then write the events that still wait."""
+        self.events.start()
+        with short_looks():
+            await self._work()
+
+    async def _work(self) -> None:
+        try:
+            await self._find_server()
+            async with asyncio.TaskGroup() as tasks:
+                for reflector in self.reflectors:
+                    tasks.create_task(reflector.run())
+                for reflector in self.reflectors:
+                    await reflector.synced.wait()
+                await self._policies.start()
+                tasks.create_task(self.feed.run())
+                await self.feed.first_answers()
+                tasks.create_task(self.reloader.run())
+                log.info("scheduling")
+                await self.scheduler.run()
+        finally:
+            await self.events.close(EVENTS_DEADLINE)
+
+    async def _find_server(self) -> None:
+        """Wait until the server answers and accepts the credentials, saying once what is in the way."""
+        retry, said = Retry(self._pacing), ""
+        while True:
+            try:
+                await self._transport.check()
+            except ConnectionProblemError as error:
+                if str(error) != said:
+                    log.warning("%s; check the kubeconfig and the server; trying again until it answers", error)
+                said = str(error)
+                await retry.pause()
+            else:
+                return
+
+
+async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
+    """Run a scheduler until it is told to stop.
+
+    Raises:
+        ConnectionProblemError: the kubeconfig cannot be used.
+        UsageError: the source of metrics cannot be used.
+    """
+    registry = CollectorRegistry()
+    source = make_source(options.metrics, SystemClock(), FeedCounters(registry))
+    kubeconfig = str(options.kubeconfig) if options.kubeconfig else None
+    connection = await Connection.open(SystemClock(), kubeconfig=kubeconfig, context=options.context)
+    log.info("policysched for schedulerName %s on %s", ", ".join(options.scheduler_names), connection.url)
+    process = Process(options, connection, source, registry)
+    work = asyncio.create_task(process.run())
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        if work.done() and not work.cancelled() and work.exception() is not None:
+            raise work.exception() or RuntimeError
+    finally:
+        await connection.close()
+    log.info("stopped")

@@ -1,0 +1,124 @@
+"""What a scheduling cycle found out, and the texts kube-scheduler has for it.
+
+A decision refers to its class's evaluation instead of copying it: read it before the cluster changes.
+
+Source: pkg/scheduler/framework/types.go (FitError.Error), pkg/scheduler/schedule_one.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from policysched.framework import NO_ROWS, Code, RowNumbers, Status
+from policysched.model.objects import Pod
+from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
+from policysched.schedule.cycle.tracks import PRE_FILTER_RESULT
+from policysched.state.cluster import Cluster
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+@dataclass(slots=True)
+class Decision:
+    """The outcome of one cycle."""
+
+    cluster: Cluster
+    pod: Pod
+    evaluation: Evaluation
+    rejection: Status | None = None
+    """The PreFilter status that turned the pod away on every node."""
+    failure: Status | None = None
+    """The Filter, PreScore or Score status of a plugin that failed."""
+    row: int = -1
+    """The selected node's row, −1 where no node was feasible."""
+    tied: RowNumbers = field(default_factory=lambda: NO_ROWS)
+    """The rows of the highest total, often many: they are listed only on request."""
+    feasible_count: int = 0
+    nominated: bool = False
+    """True where the pod's nominated node fits, which is then the only one looked at."""
+
+    @property
+    def node(self) -> str:
+        """The selected node's name, empty where there is none."""
+        return self.cluster.nodes.names[self.row] if self.row >= 0 else ""
+
+    @property
+    def best(self) -> list[int]:
+        """The rows of the highest total."""
+        rows: list[int] = self.tied.tolist()
+        return rows
+
+    @property
+    def failed(self) -> bool:
+        """True where a plugin failed, as opposed to rejecting."""
+        return self.failure is not None or (self.rejection is not None and not self.rejection.rejects)
+
+    @property
+    def evaluated_count(self) -> int:
+        """How many nodes were looked at: all of them, unless the nominated one was enough."""
+        return 1 if self.nominated else self.cluster.nodes.count
+
+    def rejectors(self) -> frozenset[str]:
+        """Name the plugins that turned the pod away; changes they wait for bring it back."""
+        if self.cluster.nodes.count == 0:
+            return frozenset()
+        if self.rejection is not None:
+            named = frozenset({self.rejection.plugin} if self.rejection.plugin else ())
+            narrowed = not named or self.rejection.code is Code.UNSCHEDULABLE
+            return named | frozenset(self.evaluation.narrowing) if narrowed else named
+        names = {status.plugin for status, count in self._histogram().items() if count}
+        names.discard(PRE_FILTER_RESULT)
+        return frozenset(names | set(self.evaluation.narrowing))
+
+    def status(self, row: int) -> Status:
+        """Say why a row is not feasible."""
+        return self.evaluation.status_before_narrowing(row) if row == self._promised() else self.evaluation.status(row)
+
+    def fit_error(self) -> str:
+        """Say why no node fits, in kube-scheduler's words, without what PostFilter adds."""
+        total = self.cluster.nodes.count
+        if total == 0:
+            return NO_NODES
+        if self.rejection is not None:
+            return f"0/{total} nodes are available: {self.rejection.message}."
+        counts: Counter[str] = Counter()
+        for status, count in self._histogram().items():
+            for reason in status.reasons:
+                counts[reason] += count
+        parts = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
+        return f"0/{total} nodes are available:" + (f" {', '.join(parts)}." if parts else "")
+
+    def error(self) -> str:
+        """Say which plugin failed, and how."""
+        if self.failure is not None and self.failure is self.evaluation.filter_failure:
+            return f'running "{self.failure.plugin}" filter plugin: {self.failure.message}'
+        if self.failure is not None and self.failure is not self.evaluation.score_failure:
+            return self.failure.message
+        if self.failure is not None:
+            return f'running PreScore plugin "{self.failure.plugin}": {self.failure.message}'
+        if self.rejection is None or self.rejection.rejects:
+            return ""
+        return f'running PreFilter plugin "{self.rejection.plugin}": {self.rejection.message}'
+
+    def _histogram(self) -> Counter[Status]:
+        """Count the rows by the status that keeps them out."""
+        counts: Counter[Status] = Counter()
+        for status, count in self.evaluation.histogram():
+            counts[status] += count
+        promised = self._promised()
+        if promised >= 0:
+            counts[self.evaluation.status(promised)] -= 1
+            counts[self.evaluation.status_before_narrowing(promised)] += 1
+        return counts
+
+    def _promised(self) -> int:
+        """Give the row of the pod's nominated node if it did not fit and narrowing leaves it out, else −1.
+
+        It was tried before all others, so the filter that kept it out is the one to name.
+        """
+        evaluation, name = self.evaluation, self.pod.status.nominated_node_name
+        if not name or not evaluation.narrowing:
+            return -1
+        row = self.cluster.nodes.row_of.get(name, -1)
+        return row if row >= 0 and evaluation.first[row] == NARROWED else -1

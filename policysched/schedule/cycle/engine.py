@@ -1,0 +1,140 @@
+"""The scheduling cycle: given a pod, which nodes can take it and which of them are best.
+
+A plain synchronous function over the columns: nothing changes while it runs. The running scheduler, dry-run and the
+benchmarks call the same one. It draws among the best nodes with the random source it was given and never places
+anything itself: assuming is the caller's step.
+
+Source: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, selectHost).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable
+from operator import attrgetter
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
+from policysched.schedule.cycle.classes import class_key
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.evaluation import Evaluation
+from policysched.schedule.cycle.overlay import for_pod
+from policysched.state.cluster import Cluster
+from policysched.state.volumes.storage import has_volumes
+
+CACHE_BYTES = 512 * 1024 * 1024
+"""How much memory the evaluations of pod classes may take, with what they alone hold. Units: bytes."""
+LARGEST = 4
+"""A class that takes more than one in so many bytes of that is evaluated for each of its pods, and not kept."""
+BYTES_PER_KEY_BYTE = 6
+"""What a pod takes, and what was made of its parts, for each byte of its class's key."""
+
+
+class Engine:
+    """Decides for the pods of one profile over one cluster."""
+
+    def __init__(self, cluster: Cluster, profile: Profile, rng: random.Random) -> None:
+        self.cluster = cluster
+        self.profile = profile
+        self._rng = rng
+        self._evaluations = _no_evaluations()
+
+    def use(self, profile: Profile) -> LRUCache[Hashable, Evaluation]:
+        """Go on with another set of plugins; returns what was prepared for the old ones: much to free."""
+        self.profile = profile
+        before, self._evaluations = self._evaluations, _no_evaluations()
+        return before
+
+    def key(self, pod: Pod) -> Hashable:
+        """Give the pod's class at this moment."""
+        extra = self.profile.extra_key
+        return class_key(pod, None if extra is None else extra(pod, self.cluster))
+
+    def evaluate(self, pod: Pod, key: Hashable = None) -> Evaluation:
+        """Give the up-to-date evaluation of the pod's class."""
+        self.cluster.strings.tidy()
+        key = self.key(pod) if key is None else key
+        epochs = (self.profile.epochs(self.cluster), self.cluster.nodes.columns.capacity)
+        evaluation = self._evaluations.get(key)
+        if evaluation is None or evaluation.epochs != epochs:
+            evaluation = Evaluation(self.cluster, self.profile, pod, epochs)
+            self._keep(key, evaluation)
+        else:
+            self._refresh(key, evaluation)
+        return evaluation
+
+    @property
+    def kept_bytes(self) -> int:
+        """The memory that the evaluations took when they were last measured. Units: bytes."""
+        return int(self._evaluations.currsize)
+
+    def decide(self, pod: Pod, key: Hashable = None) -> Decision:
+        """Run one scheduling cycle for a pod.
+
+        Cost: a few operations over all rows, plus what the plugins ask for rows that changed.
+        """
+        evaluation = self.evaluate(pod, key)
+        if has_volumes(pod):
+            evaluation = for_pod(evaluation, self.profile, pod)
+        if self.cluster.nodes.count == 0:
+            return Decision(self.cluster, pod, evaluation)
+        if evaluation.rejection is not None:
+            return Decision(self.cluster, pod, evaluation, rejection=evaluation.rejection)
+        nominated = self._nominated_row(pod, evaluation)
+        if nominated is not None:
+            tied = np.array([nominated])
+            return Decision(self.cluster, pod, evaluation, row=nominated, tied=tied, feasible_count=1, nominated=True)
+        if evaluation.filter_failure is not None:
+            return Decision(self.cluster, pod, evaluation, failure=evaluation.filter_failure)
+        return self._choose(pod, evaluation)
+
+    def _choose(self, pod: Pod, evaluation: Evaluation) -> Decision:
+        """Choose among the nodes that every filter lets pass."""
+        feasible_count = evaluation.feasible_count
+        if not feasible_count:
+            return Decision(self.cluster, pod, evaluation)
+        ranking = evaluation.ranking()
+        [tied] = (ranking == ranking[ranking.argmax()]).nonzero()
+        if feasible_count > 1 and (failure := evaluation.score_failure or evaluation.stray()) is not None:
+            return Decision(self.cluster, pod, evaluation, failure=failure)
+        return Decision(self.cluster, pod, evaluation, row=self._draw(tied), tied=tied, feasible_count=feasible_count)
+
+    def _keep(self, key: Hashable, evaluation: Evaluation) -> None:
+        """Keep an evaluation in place of the one of its class, and give up those asked for longest ago."""
+        evaluation.measure()
+        evaluation.nbytes += BYTES_PER_KEY_BYTE * _length(key)
+        self._evaluations.pop(key, None)
+        if LARGEST * evaluation.nbytes <= self._evaluations.maxsize:
+            self._evaluations[key] = evaluation
+
+    def _refresh(self, key: Hashable, evaluation: Evaluation) -> None:
+        try:
+            evaluation.refresh()
+        except Exception:
+            # It is half up to date, and the next pod of its class must not find it.
+            del self._evaluations[key]
+            raise
+        if evaluation.to_be_measured:
+            self._keep(key, evaluation)
+
+    def _draw(self, tied: NDArray[np.intp]) -> int:
+        return int(tied[0 if tied.size == 1 else int(self._rng.random() * tied.size)])
+
+    def _nominated_row(self, pod: Pod, evaluation: Evaluation) -> int | None:
+        name = pod.status.nominated_node_name
+        row = self.cluster.nodes.row_of.get(name) if name else None
+        return row if row is not None and evaluation.admits(row) else None
+
+
+def _no_evaluations() -> LRUCache[Hashable, Evaluation]:
+    return LRUCache(CACHE_BYTES, getsizeof=attrgetter("nbytes"))
+
+
+def _length(key: Hashable) -> int:
+    """Give the length of a class's key in bytes, without what policies add."""
+    pod = key[0] if isinstance(key, tuple) else key
+    return len(pod) if isinstance(pod, bytes) else 0

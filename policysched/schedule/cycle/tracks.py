@@ -1,0 +1,258 @@
+"""One plugin's answers for one pod class: reason codes or scores by row, asked again where rows changed.
+
+A track's array has the columns' capacity and is made when the first answer that is not 0 comes: most filters reject
+no row of a class, and an evaluation is as large as its arrays. `flat` and `rejects_any` only ever move one way between
+two full computations: they may miss that an array became uniform again, never that it stopped being so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import (
+    MAX_NODE_SCORE,
+    NO_ROWS,
+    Aspect,
+    Cluster,
+    Code,
+    Codes,
+    Everywhere,
+    FilterPlugin,
+    Hint,
+    LeavingOut,
+    Mask,
+    RowNumbers,
+    Rows,
+    ScorePlugin,
+    Scores,
+    Status,
+    unresolvable,
+)
+from policysched.model.objects import Pod
+from policysched.schedule.cycle.changes import PRESENCE
+from policysched.state.memory import part_of
+from policysched.state.tables.interner import MISSING
+
+PRE_FILTER_RESULT = "PreFilterResult"
+WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
+"""The largest weight by which a score fits into 32 bits."""
+BYTES = 512
+"""What a track and a small state take. Units: bytes."""
+Reach = Callable[[Any, RowNumbers], Rows]
+NO_CODES: Final[Codes] = np.zeros(0, np.int32)
+
+
+def _where(differs: Mask, rows: Rows) -> RowNumbers:
+    """Select the rows where something differs."""
+    return differs.nonzero()[0] if isinstance(rows, slice) else rows[differs]
+
+
+def _leaves_range(scores: Scores) -> bool:
+    """Tell whether one of the scores is none of 0 to 100."""
+    return bool(np.count_nonzero(scores.view(np.uint64) > MAX_NODE_SCORE))
+
+
+def _unsure(state: object) -> bool:  # noqa: ARG001 - in the place of a plugin that knows
+    """Give False."""
+    return False
+
+
+class FilterTrack:
+    """A filter's reason codes."""
+
+    __slots__ = ("_capacity", "_reach", "codes", "place", "plugin", "reads", "rejects_any", "state")
+
+    def __init__(self, plugin: FilterPlugin, state: Any, place: int = -1) -> None:
+        self.plugin = plugin
+        self.place = place
+        """Where the plugin stands among the profile's filters."""
+        self.state = state
+        self.reads = int(plugin.filter_reads) | PRESENCE
+        self._reach: Reach | None = getattr(plugin, "filter_reach", None)
+        self._capacity = 0
+        self.codes = NO_CODES
+        self.rejects_any = False
+
+    def recompute(self, capacity: int, size: int) -> None:
+        """Ask for all rows in use."""
+        self._capacity = capacity
+        self.rejects_any = False
+        if not size:
+            return
+        codes = self.plugin.filter(self.state, slice(0, size))
+        if np.count_nonzero(codes):
+            self.codes = np.zeros(capacity, np.int32)
+            self.codes[:size] = codes
+            self.rejects_any = True
+
+    def update(self, rows: RowNumbers) -> RowNumbers:
+        """Ask for the rows that changed and those they reach; give those that are answered otherwise now."""
+        reached = rows if self._reach is None else self._reach(self.state, rows)
+        return self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with the plugin's state. Units: bytes."""
+        return BYTES + self.codes.nbytes + part_of(self.state)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the filter fails wherever it is reached."""
+        return isinstance(self.state, Everywhere) and self.state.status.code is Code.ERROR
+
+    def reason(self, code: int) -> Status:
+        """Translate a reason code."""
+        return self.plugin.reason(self.state, code).by(self.plugin.name)
+
+    def _ask(self, rows: Rows) -> RowNumbers:
+        codes = self.plugin.filter(self.state, rows)
+        if not self.rejects_any:
+            if not np.count_nonzero(codes):
+                return NO_ROWS
+            self.codes = np.zeros(self._capacity, np.int32)
+            self.rejects_any = True
+        differs = codes != self.codes[rows]
+        self.codes[rows] = codes
+        return _where(differs, rows)
+
+
+class ScoreTrack:
+    """A score plugin's values: weighted final scores, or raw ones where the plugin normalises."""
+
+    __slots__ = (
+        *("_capacity", "_reach", "_stays", "flat", "normalizes", "plugin", "reads", "state", "strays", "values"),
+        "weight",
+    )
+
+    def __init__(self, plugin: ScorePlugin, weight: int, state: Any) -> None:
+        self.plugin = plugin
+        self.weight = weight
+        self.state = state
+        self.normalizes = plugin.normalizes
+        self.reads = int(plugin.score_reads) | PRESENCE
+        self._reach: Reach | None = getattr(plugin, "score_reach", None)
+        self._capacity = 0
+        self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
+        self.flat = True
+        """True while every value is 0."""
+        self._stays: Callable[[Any], bool] = getattr(plugin, "stays_in_range", _unsure)
+        self.strays = self.normalizes and not self._stays(state)
+        """Whether a final score may be none of 0 to 100."""
+
+    def recompute(self, capacity: int, size: int) -> None:
+        """Ask for all rows in use."""
+        self._capacity = capacity
+        self.flat = True
+        self.strays = self.normalizes and not self._stays(self.state)
+        if size:
+            self._ask(slice(0, size))
+
+    def update(self, rows: RowNumbers) -> RowNumbers:
+        """Ask for the rows that changed and those they reach; give those whose final score is known and another."""
+        reached = rows if self._reach is None else self._reach(self.state, rows)
+        return self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with the plugin's state. Units: bytes."""
+        return BYTES + self.values.nbytes + part_of(self.state)
+
+    @property
+    def left_out(self) -> bool:
+        """Whether records leave the plugin out."""
+        return isinstance(self.plugin, LeavingOut) and self.plugin.leaves_out(self.state)
+
+    def final(self, feasible: Mask) -> Scores:
+        """Give the weighted final scores; those of rows that are not feasible mean nothing.
+
+        Shapes: (N,) -> (N,).
+        """
+        found = self.added(feasible) if self.normalizes else self._raw(feasible.size)
+        return np.zeros(feasible.size, np.int64) if found is None else found
+
+    def added(self, feasible: Mask) -> Scores | None:
+        """Give the same of a plugin that normalises, None where all are 0."""
+        normalized = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
+        return None if normalized is None else normalized * self.weight
+
+    def stray(self, feasible: Mask) -> int | None:
+        """Give a final score of a feasible row, before its weight, that is none of 0 to 100; None where there is none.
+
+        Of several it is the lowest, or the highest if none is below 0.
+        """
+        if self.normalizes:
+            finals = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
+        else:
+            finals = self.plugin.score(self.state, slice(0, feasible.size))
+        if finals is None:
+            return None
+        among = finals[feasible]
+        lowest, highest = int(among.min(initial=0)), int(among.max(initial=0))
+        return lowest if lowest < 0 else highest if highest > MAX_NODE_SCORE else None
+
+    def _raw(self, size: int) -> Scores:
+        return np.zeros(size, np.int64) if self.flat else self.values[:size].astype(np.int64, copy=False)
+
+    def _ask(self, rows: Rows) -> RowNumbers:
+        scores = self.plugin.score(self.state, rows)
+        if not self.normalizes and not self._stays(self.state) and _leaves_range(scores):
+            self.strays = True
+            scores = np.clip(scores, 0, MAX_NODE_SCORE)
+        if self.flat:
+            if not np.count_nonzero(scores):
+                return NO_ROWS
+            # final scores are at most 100 times a weight: half the width is nearly always enough
+            wide = self.normalizes or abs(self.weight) > WIDEST_NARROW_WEIGHT
+            self.values = np.zeros(self._capacity, np.int64 if wide else np.int32)
+            self.flat = False
+        if self.normalizes:
+            self.values[rows] = scores
+            return NO_ROWS
+        weighted = scores if self.weight == 1 else scores * self.weight
+        values = weighted.astype(self.values.dtype, copy=False)
+        differs = values != self.values[rows]
+        self.values[rows] = values
+        return _where(differs, rows)
+
+
+class Narrowing:
+    """The filter that stands for the nodes which PreFilter narrowed away."""
+
+    name = PRE_FILTER_RESULT
+    filter_reads = Aspect.NONE
+
+    def __init__(self, plugins: tuple[str, ...]) -> None:
+        self._status = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")
+
+    @staticmethod
+    def prepare(allowed: frozenset[str], cluster: Cluster) -> tuple[frozenset[str], Cluster]:
+        """Keep the names of the nodes that are left, be they there already or not."""
+        return allowed, cluster
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Never called: its state comes from `prepare`."""
+        raise AssertionError((pod, cluster))
+
+    def filter(self, state: tuple[frozenset[str], Cluster], rows: Rows) -> Codes:
+        """Reject the nodes that are not among those left."""
+        allowed, cluster = state
+        find = cluster.strings.find
+        known = np.array([code for name in allowed if (code := find(name)) != MISSING], np.int32)
+        outside: Mask = np.isin(cluster.nodes.name.data[rows], known, invert=True)
+        return outside.astype(np.int32)
+
+    def reason(self, state: Any, code: int) -> Status:  # noqa: ARG002 - it has one reason
+        """Name the plugins that narrowed."""
+        return self._status
+
+    def events(self) -> Sequence[Hint]:
+        """Events belong to the plugins that narrowed."""
+        return ()
+
+    def epoch(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - names never change their meaning
+        """Never stale."""
+        return 0

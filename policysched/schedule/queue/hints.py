@@ -1,0 +1,116 @@
+"""Whether a change is worth another attempt for a pod that was turned away: queueing hints.
+
+A pod is only tried again when a plugin that rejected it says that the change can help; whoever cannot say (an
+exception, no rejector known) counts as yes, because a pod tried in vain costs little and a forgotten one all.
+
+Source: pkg/scheduler/backend/queue/scheduling_queue.go (isPodWorthRequeuing).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from types import MappingProxyType
+
+from policysched.framework import Action, Change, Cluster, Hint, HintIndex, PreEnqueuePlugin, Resource, Watching
+from policysched.schedule.queue.queued import QueuedPod
+
+log = logging.getLogger(__name__)
+NOBODY: Mapping[str, Watching] = MappingProxyType({})
+Matching = Mapping[str, Sequence[Hint]]
+"""Plugin names and their hints that match a change's resource and action."""
+
+
+class Verdict(Enum):
+    """What a change means for a waiting pod."""
+
+    STAY = "it cannot help"
+    BACKOFF = "it may help: try again once the backoff is over"
+    NOW = "a plugin that the pod was pending on says so: try again at once"
+
+
+class Interests:
+    """What the plugins of one profile ask of the queue: their gates and their hints."""
+
+    __slots__ = ("_hints", "_matching", "indexes", "pre_enqueue", "watching")
+
+    def __init__(
+        self,
+        pre_enqueue: Sequence[PreEnqueuePlugin] = (),
+        hints: Mapping[str, Sequence[Hint]] | None = None,
+        watching: Mapping[str, Watching] = NOBODY,
+    ) -> None:
+        self.pre_enqueue = {plugin.name: plugin for plugin in pre_enqueue}
+        self._hints: dict[str, Sequence[Hint]] = {plugin.name: plugin.events() for plugin in pre_enqueue}
+        self._hints.update(hints or {})
+        self.watching = watching
+        """The filters that remember what they turned away, by name."""
+        self.indexes = {
+            plugin: hint.index for plugin, hints in self._hints.items() for hint in hints if hint.index is not None
+        }
+        """What finds the pods that a plugin may say yes about, by the plugin's name."""
+        self._matching: dict[tuple[Resource, Action], Matching] = {}
+
+    def matching(self, change: Change) -> Matching:
+        """Select the hints that are about such a change, by plugin."""
+        kind = (change.resource, change.action)
+        found = self._matching.get(kind)
+        if found is None:
+            found = self._matching[kind] = self._select(*kind)
+        return found
+
+    def _select(self, resource: Resource, action: Action) -> Matching:
+        selected = {
+            plugin: tuple(hint for hint in hints if hint.resource is resource and hint.actions & action)
+            for plugin, hints in self._hints.items()
+        }
+        return {plugin: hints for plugin, hints in selected.items() if hints}
+
+
+NO_INTERESTS = Interests()
+
+
+def index_of(hints: Sequence[Hint]) -> HintIndex | None:
+    """Give the index of one plugin's hints, None where one of them has none."""
+    indexes = [hint.index for hint in hints]
+    return None if None in indexes else indexes[0]
+
+
+def judge(queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster, *, asks: bool = True) -> Verdict:
+    """Say what a change means for a pod, given the matching hints of its profile.
+
+    Without asking them, each that matches says that the change helps.
+    """
+    if not queued.rejectors and not queued.pending:
+        return Verdict.BACKOFF
+    if not asks:
+        return Verdict.STAY if matching.keys().isdisjoint(queued.rejectors | queued.pending) else Verdict.BACKOFF
+    if any(_helps(queued, plugin, change, matching, cluster) for plugin in queued.pending):
+        return Verdict.NOW
+    if any(_helps(queued, plugin, change, matching, cluster) for plugin in queued.rejectors):
+        return Verdict.BACKOFF
+    return Verdict.STAY
+
+
+def _helps(queued: QueuedPod, plugin: str, change: Change, matching: Matching, cluster: Cluster) -> bool:
+    for hint in matching.get(plugin, ()):
+        if hint.helps is None:
+            return True
+        try:
+            if hint.helps(queued.pod, change, cluster):
+                return True
+        except Exception:
+            log.exception("queueing hint of %s failed for pod %s: trying the pod again", plugin, queued.pod.key)
+            return True
+    return False
+
+
+def label(change: Change) -> str:
+    """Name a change as kube-scheduler's metrics do.
+
+    Source: k8s.io/kube-scheduler/framework/types.go (ClusterEvent.Label).
+    """
+    names = [part.name for part in change.action if part.name]
+    single = names[0] if len(names) == 1 and change.action is not Action.UPDATE_OTHER else "UPDATE"
+    return change.resource.value + "".join(word.capitalize() for word in single.split("_"))

@@ -1,0 +1,347 @@
+"""The scheduling queue: which pending pod is tried next, and which waits for what.
+
+Four places: active (ready, in the order of the QueueSort plugin), backoff (had its turn, waits a while),
+unschedulable (until a change that a rejecting plugin says can help), and gated (kept out by a PreEnqueue plugin).
+Time comes in as a clock; the queue neither sleeps nor runs by itself, so `pop` moves along what has become ready.
+While active is empty, pods are taken from backoff early, except after errors: an idle scheduler has nothing better to
+do, but an API server in trouble does. Those that come back only because they waited for so long go through backoff,
+too, so that thousands of them do not keep a new pod waiting.
+
+Source: pkg/scheduler/backend/queue/scheduling_queue.go, KEP-5142.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, Resource, Watching
+from policysched.model.objects import Pod
+from policysched.pausing import Pausing, finished
+from policysched.schedule.moves import PORTION, Moves
+from policysched.schedule.queue.asking import Asking
+from policysched.schedule.queue.backoff import WINDOW, Backoff
+from policysched.schedule.queue.hints import NO_INTERESTS, Interests, Verdict, index_of, judge, label
+from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
+from policysched.schedule.queue.parts import Counts, Places
+from policysched.schedule.queue.queued import NO_PLUGINS, Place, QueuedPod
+from policysched.schedule.queue.timers import Alarms
+from policysched.state.differences import pod_difference
+from policysched.state.placed.pods import pod_id
+
+SWEEP = 30.0
+"""How often pods that have waited too long are looked for. Units: seconds."""
+
+
+class Queue:
+    """All pods that wait for a node, and those whose attempt is under way."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        sort: QueueSortPlugin,
+        cluster: Cluster,
+        *,
+        profiles: Mapping[str, Interests],
+        backoff: Backoff | None = None,
+        max_unschedulable: float = 300.0,
+    ) -> None:
+        self._clock, self._cluster = clock, cluster
+        self._max_unschedulable = max_unschedulable
+        self._pods: dict[str, QueuedPod] = {}
+        self._places = Places(clock, sort, profiles, backoff or Backoff())
+        self._in_flight = InFlight()
+        self._alarms = Alarms(clock, cluster)
+        self._asking = Asking(clock)
+        self._moves = Moves(self._retry)
+        now = clock.monotonic()
+        self._next_window, self._next_sweep = math.floor(now) + WINDOW, now + SWEEP
+
+    def add(self, pod: Pod) -> None:
+        """Take in a pending pod; one that is known is updated."""
+        identity = pod_id(pod)
+        if identity in self._pods:
+            self.update(pod)
+            return
+        queued = self._pods[identity] = QueuedPod(pod, identity, self._clock.monotonic())
+        self._places.enter_active(queued, "UnscheduledPodAdd")
+
+    def update(self, pod: Pod) -> None:
+        """Take a new version of a pending pod; one that is not known is added."""
+        queued = self._pods.get(pod_id(pod))
+        if queued is None:
+            self.add(pod)
+            return
+        flight = self._in_flight.get(queued.identity)
+        old = (flight.latest if flight else None) or queued.pod
+        change = Change(Resource.PENDING_POD, pod_difference(old, pod), old, pod)
+        if flight is not None:
+            flight.latest = pod
+            if not change.nothing:
+                self._in_flight.record(Occurrence(change, queued.identity))
+            return
+        queued.pod = pod
+        if queued.place is Place.WAITING:
+            self._places.list_anew(queued)
+            self._reconsider(queued, change)
+        else:
+            self._places.reorder(queued)
+
+    def delete(self, identity: str) -> bool:
+        """Drop a pod wherever it is; an attempt under way ends without its coming back."""
+        queued = self._pods.pop(identity, None)
+        if queued is None:
+            return False
+        flight = self._in_flight.get(identity)
+        if flight is not None:
+            flight.deleted = True
+        self._places.leave(queued)
+        return True
+
+    def pop(self) -> QueuedPod | None:
+        """Take the next pod to be tried, or None; one of `reject`, `fail` and `done` must follow."""
+        if self._clock.monotonic() >= min(self._next_window, self._next_sweep, self._alarms.due):
+            self.flush()
+        self._moves.go_on()
+        queued = self._places.take_first()
+        if queued is not None:
+            queued.place = Place.IN_FLIGHT
+            queued.attempts += 1
+            self._in_flight.begin(queued)
+        return queued
+
+    def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
+        """Take back a pod that plugins turned away, judging what happened meanwhile; tell whether it still exists.
+
+        Raises:
+            ValueError: no attempt of this pod is under way.
+        """
+        flight = self._in_flight.get(queued.identity)
+        if flight is None:
+            raise ValueError(f"pod {queued.pod.key} is not in flight")
+        if flight.deleted or flight.queued is not queued:
+            self.done(queued)
+            return False
+        queued.pod = flight.latest or queued.pod
+        queued.rejectors, queued.pending, queued.gated_by = rejectors, pending, ""
+        queued.queued_at, queued.flushed, queued.yields_until = self._clock.monotonic(), False, -math.inf
+        _count_failure(queued)
+        for plugin in self._watching(queued):
+            plugin.on_rejected(queued.pod, self._cluster)
+        verdict = self._replay(flight)
+        self._in_flight.end(queued.identity)
+        self._places.requeue(queued, verdict, "ScheduleAttemptFailure")
+        self._alarms.set(queued.pod, self._watching(queued))
+        return True
+
+    def fail(self, queued: QueuedPod) -> bool:
+        """Take back a pod whose attempt ended in an error: it is tried again after a backoff, without any event.
+
+        Raises:
+            ValueError: no attempt of this pod is under way.
+        """
+        return self.reject(queued, NO_PLUGINS)
+
+    def release(self, queued: QueuedPod) -> None:
+        """Say that no plugin will reject the pod any more, so that changes need not be kept for it."""
+        self._in_flight.release(queued.identity)
+
+    def done(self, queued: QueuedPod) -> None:
+        """End an attempt whose pod does not come back; saying it twice does no harm."""
+        flight = self._in_flight.get(queued.identity)
+        if flight is None or flight.queued is not queued:
+            return
+        self._in_flight.end(queued.identity)
+        queued.place = Place.NOWHERE
+        if self._pods.get(queued.identity) is queued:
+            del self._pods[queued.identity]
+
+    def flush(self) -> None:
+        """Make pods ready whose backoff is over, and try those again that time helps or that have waited too long."""
+        now = self._clock.monotonic()
+        if self._places.end_backoffs(now, PORTION):
+            self._next_window = math.floor(now) + WINDOW
+        if self._alarms.ring():
+            self.move(Change(Resource.TIME, Action.UPDATE_OTHER))
+            self._in_portions(list(self._places.waiting), self._set_alarms)
+        if now < self._next_sweep:
+            return
+        self._next_sweep = now + SWEEP
+        waiting = (queued for queued in self._places.waiting if not queued.gated_by)
+        late = [queued for queued in waiting if now - queued.queued_at > self._max_unschedulable]
+        self._in_portions(late, self._try_again)
+
+    def next_wake(self) -> float | None:
+        """Give the monotonic time at which a pod may become poppable by the passing of time, or None."""
+        if self._places.poppable or self._moves:
+            return self._clock.monotonic()
+        waiting = self._places.waiting
+        sweep = min(self._next_sweep, self._alarms.due) if len(waiting) > waiting.gated else math.inf
+        earliest = min(sweep, self._places.error_backoff_ends)
+        return None if earliest == math.inf else earliest
+
+    def move(self, change: Change) -> int:
+        """Requeue the pods that a change may help, and keep it for those in flight; count the former.
+
+        Of many pods the first are judged now, and the others while pods are popped.
+        """
+        if change.nothing:
+            return 0
+        concerned: dict[str, QueuedPod] = {}
+        interesting = False
+        for profile, interests in self.profiles.items():
+            matching = interests.matching(change)
+            interesting = interesting or bool(matching)
+            for plugin, hints in matching.items():
+                concerned.update(self._places.waiting.found_by(change, profile, plugin, index_of(hints)))
+        if interesting:
+            self._in_flight.record(Occurrence(change))
+        return self._in_portions(list(concerned.values()), partial(self._judge_all, change))
+
+    def move_rejected_by(self, plugins: frozenset[str]) -> int:
+        """Requeue the pods that these plugins had rejected, because the plugins changed; count them."""
+        return finished(self.moving_rejected_by(plugins))
+
+    def moving_rejected_by(self, plugins: frozenset[str]) -> Pausing[int]:
+        """Do what `move_rejected_by` does, pausing now and then: pods that are elsewhere by then stay there."""
+        self._in_flight.record(Occurrence(plugins=plugins))
+        concerned = {
+            identity: queued
+            for profile in self.profiles
+            for plugin in plugins
+            for identity, queued in self._places.waiting.held_by(profile, plugin).items()
+        }
+        moved = 0
+        for number, queued in enumerate(concerned.values(), 1):
+            if queued.place is Place.WAITING and not plugins.isdisjoint(queued.rejectors | queued.pending):
+                moved += self._places.requeue(queued, Verdict.BACKOFF, "SchedulingPolicyUpdate")
+            if number % PORTION == 0:
+                yield
+        return moved
+
+    def activate(self, identities: Iterable[str]) -> None:
+        """Make pods ready at once, without backoff; one in flight is tried again if it is rejected."""
+        for identity in identities:
+            queued = self._pods.get(identity)
+            if queued is None or queued.place is Place.ACTIVE:
+                continue
+            if queued.place is Place.IN_FLIGHT:
+                self._in_flight.record(Occurrence(only=identity))
+            else:
+                self._places.enter_active(queued, "ForceActivate")
+
+    def get(self, identity: str) -> QueuedPod | None:
+        """Find a pod, queued or in flight."""
+        return self._pods.get(identity)
+
+    def counts(self) -> Counts:
+        """Count the pods in each place."""
+        return self._places.counts()
+
+    @property
+    def in_flight(self) -> tuple[int, int]:
+        """How many attempts are under way, and how many occurrences are kept for them."""
+        return len(self._in_flight), self._in_flight.occurrences
+
+    @property
+    def incoming(self) -> Counter[tuple[str, str]]:
+        """How many pods entered which place on which event."""
+        return self._places.incoming
+
+    @property
+    def profiles(self) -> Mapping[str, Interests]:
+        """Gates and hints by profile; replaced as a whole when plugins or policies change."""
+        return self._places.profiles
+
+    @profiles.setter
+    def profiles(self, profiles: Mapping[str, Interests]) -> None:
+        self._places.profiles = profiles
+
+    def wake_with(self, on_ready: Callable[[], None]) -> None:
+        """Have a function called whenever a pod becomes poppable by anything but the passing of time."""
+        self._places.on_ready = on_ready
+
+    def _reconsider(self, queued: QueuedPod, change: Change) -> None:
+        if not change.nothing:
+            self._judge_all(change, [queued])
+
+    def _in_portions(self, pods: Sequence[QueuedPod], act: Callable[[Sequence[QueuedPod]], int]) -> int:
+        """Do something with pods that wait: now with the first of them, and with the others while pods are popped."""
+        if len(pods) > PORTION:
+            self._moves.add(pods[PORTION:], act, self._clock.monotonic())
+        return act(pods[:PORTION]) if pods else 0
+
+    def _retry(self, pods: Sequence[QueuedPod]) -> int:
+        """Requeue pods that changes may help about which nobody was asked."""
+        return sum(self._places.requeue(queued, Verdict.BACKOFF, "ManyChanges") for queued in pods)
+
+    def _try_again(self, pods: Sequence[QueuedPod]) -> int:
+        """Requeue pods that have waited too long, for a while behind all others."""
+        until = self._clock.monotonic() + SWEEP
+        for queued in pods:
+            queued.flushed, queued.yields_until = True, until
+            self._places.requeue(queued, Verdict.BACKOFF, "UnschedulableTimeout")
+        return len(pods)
+
+    def _set_alarms(self, pods: Sequence[QueuedPod]) -> int:
+        for queued in pods:
+            self._alarms.set(queued.pod, self._watching(queued))
+        return len(pods)
+
+    def _judge_all(self, change: Change, concerned: Iterable[QueuedPod]) -> int:
+        """Requeue the pods that a change may help, by their matching hints; count them."""
+        moved, event = 0, label(change)
+        self._asking.start(change)
+        for queued in concerned:
+            matching = self._interests(queued).matching(change)
+            asks = self._asking.permits(queued)
+            verdict = judge(queued, change, matching, self._cluster, asks=asks)
+            if verdict is not Verdict.STAY:
+                moved += self._places.requeue(queued, verdict, event)
+        self._asking.stop()
+        return moved
+
+    def _replay(self, flight: Flight) -> Verdict:
+        queued = flight.queued
+        if flight.since < 0 or not (queued.rejectors or queued.pending):
+            return Verdict.BACKOFF
+        best = Verdict.STAY
+        for occurrence in self._in_flight.missed(flight):
+            match self._weigh(queued, occurrence):
+                case Verdict.NOW:
+                    return Verdict.NOW
+                case Verdict.BACKOFF:
+                    best = Verdict.BACKOFF
+                    if not queued.pending:
+                        return best
+                case Verdict.STAY:
+                    pass
+        return best
+
+    def _weigh(self, queued: QueuedPod, occurrence: Occurrence) -> Verdict:
+        if occurrence.change is not None:
+            matching = self._interests(queued).matching(occurrence.change)
+            self._asking.start(occurrence.change)
+            asks = self._asking.permits(queued)
+            verdict = judge(queued, occurrence.change, matching, self._cluster, asks=asks)
+            self._asking.stop()
+            return verdict
+        pushed = occurrence.only or occurrence.plugins & (queued.rejectors | queued.pending)
+        return Verdict.BACKOFF if pushed else Verdict.STAY
+
+    def _watching(self, queued: QueuedPod) -> list[Watching]:
+        known = self._interests(queued).watching
+        return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []
+
+    def _interests(self, queued: QueuedPod) -> Interests:
+        return self.profiles.get(queued.profile, NO_INTERESTS)
+
+
+def _count_failure(queued: QueuedPod) -> None:
+    if queued.rejectors or queued.pending:
+        queued.unschedulable_count += 1
+        queued.consecutive_errors = 0
+    else:
+        queued.consecutive_errors += 1

@@ -1,0 +1,145 @@
+"""The pods that wait for a change, found by the plugin that has to say that it helps, and by what would help.
+
+A change costs only the pods that it may concern: a gated pod stands under its gate alone, because nothing else can let
+it in; the others under every plugin that rejected them, and there under the keys of the plugin's index if it has one.
+It knows nothing of what the keys mean.
+
+Source: pkg/scheduler/backend/queue/unschedulable_pods.go.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from policysched.framework import Change, HintIndex
+from policysched.schedule.queue.queued import QueuedPod
+
+log = logging.getLogger(__name__)
+MOST_KEYS: Final = 1 << 12
+"""A pod of more keys than this is found by every change."""
+Pods = dict[str, QueuedPod]
+"""Pods by identity."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """The pods that wait for a word of one plugin."""
+
+    pods: Pods = field(default_factory=dict)
+    by_key: dict[Hashable, Pods] = field(default_factory=dict)
+    without_keys: Pods = field(default_factory=dict)
+    """Those that every change finds."""
+
+    def add(self, queued: QueuedPod, keys: Collection[Hashable] | None) -> None:
+        self.pods[queued.identity] = queued
+        if keys is None:
+            self.without_keys[queued.identity] = queued
+        for key in keys or ():
+            self.by_key.setdefault(key, {})[queued.identity] = queued
+
+    def discard(self, identity: str, keys: Collection[Hashable] | None) -> None:
+        del self.pods[identity]
+        if keys is None:
+            del self.without_keys[identity]
+        for key in keys or ():
+            filed = self.by_key[key]
+            del filed[identity]
+            if not filed:
+                del self.by_key[key]
+
+
+class WaitingPods:
+    """Unschedulable and gated pods by identity and by (profile, plugin)."""
+
+    __slots__ = ("_held", "_listed_under", "_pods", "gated")
+
+    def __init__(self) -> None:
+        self._pods: Pods = {}
+        self._listed_under: dict[str, tuple[str, Mapping[str, Collection[Hashable] | None], bool]] = {}
+        self._held: dict[tuple[str, str], _Held] = {}
+        self.gated = 0
+
+    def add(self, queued: QueuedPod, indexes: Mapping[str, HintIndex]) -> None:
+        """Add a pod, or list it anew where its plugins changed.
+
+        Args:
+            queued: The pod.
+            indexes: The indexes of its profile's plugins, by name.
+        """
+        self.discard(queued.identity)
+        plugins = frozenset((queued.gated_by,)) if queued.gated_by else queued.rejectors | queued.pending
+        keys = {plugin: _keys(queued, indexes.get(plugin)) for plugin in plugins}
+        self._pods[queued.identity] = queued
+        self._listed_under[queued.identity] = (queued.profile, keys, bool(queued.gated_by))
+        self.gated += bool(queued.gated_by)
+        for plugin in plugins:
+            self._held.setdefault((queued.profile, plugin), _Held()).add(queued, keys[plugin])
+
+    def discard(self, identity: str) -> None:
+        """Drop a pod if it is here."""
+        if self._pods.pop(identity, None) is None:
+            return
+        profile, keys, gated = self._listed_under.pop(identity)
+        self.gated -= gated
+        for plugin in keys:
+            held = self._held[profile, plugin]
+            held.discard(identity, keys[plugin])
+            if not held.pods:
+                del self._held[profile, plugin]
+
+    def held_by(self, profile: str, plugin: str) -> Mapping[str, QueuedPod]:
+        """Give the pods that wait for a word of this plugin, by identity."""
+        held = self._held.get((profile, plugin))
+        return {} if held is None else held.pods
+
+    def found_by(self, change: Change, profile: str, plugin: str, index: HintIndex | None) -> Mapping[str, QueuedPod]:
+        """Give the pods that wait for a word of this plugin and that a change may concern, by identity.
+
+        Args:
+            change: The change.
+            profile: The profile of the pods.
+            plugin: The plugin's name.
+            index: The index of its hints about such changes; without one all its pods are given.
+
+        Cost: O(keys of the change + pods found by them).
+        """
+        held = self._held.get((profile, plugin))
+        if held is None:
+            return {}
+        keys = None if index is None else _led_to(change, index, held.by_key)
+        if keys is None:
+            return held.pods
+        found: Pods = dict(held.without_keys)
+        for key in keys:
+            found |= held.by_key.get(key, {})
+        return found
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(list(self._pods.values()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+
+def _keys(queued: QueuedPod, index: HintIndex | None) -> Collection[Hashable] | None:
+    """Give the keys of a pod; None where it has none, too many, or they cannot be told."""
+    if index is None:
+        return None
+    try:
+        keys = index.filed_under(queued.pod)
+    except Exception:
+        log.exception("cannot tell what pod %s waits for: asking about every change", queued.pod.key)
+        return None
+    return keys if len(keys) <= MOST_KEYS else None
+
+
+def _led_to(change: Change, index: HintIndex, filed: Mapping[Hashable, Pods]) -> Collection[Hashable] | None:
+    """Give the keys that a change leads to; None for all, which is so where they cannot be told."""
+    try:
+        return index.leads_to(change, filed)
+    except Exception:
+        log.exception("cannot tell which pods %s concerns: asking about all", change.resource.value)
+        return None

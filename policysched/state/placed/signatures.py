@@ -1,0 +1,116 @@
+"""Kinds of placed pods: pods that rules about *other* pods cannot tell apart.
+
+Affinity terms, spread constraints and rules over the pods of a node ask about a pod's namespace, labels and the like,
+never about its name. Siblings of a workload are equal in all of that, so a question is answered once a kind and not
+once a pod. What a kind's pods weigh on their rows is `policysched.state.placed.counters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+
+import msgspec
+
+from policysched.model.objects import Pod
+from policysched.model.priority import pod_priority, qos_class
+from policysched.state.placed.pods import PlacedPod
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+class Kinds:
+    """The kinds that placed pods are of, numbered from 0; numbers of kinds without pods are used again."""
+
+    __slots__ = ("_counts", "_free", "_ids", "_keys", "_spaces", "epoch", "present")
+
+    def __init__(self) -> None:
+        self.present: list[PlacedPod | None] = []
+        """A pod of each kind, None for a free number; its row and whether it is assumed mean nothing."""
+        self.epoch = 0
+        """Moves when a kind appears or goes."""
+        self._ids: dict[Hashable, int] = {}
+        self._keys: list[Hashable] = []
+        self._counts: list[int] = []
+        self._free: list[int] = []
+        self._spaces: dict[str, dict[int, None]] = {}
+
+    def of_namespace(self, namespace: str) -> Collection[int]:
+        """Give the kinds of a namespace's pods."""
+        return self._spaces.get(namespace, {})
+
+    def enter(self, placed: PlacedPod) -> tuple[int, bool]:
+        """Count a pod; give its kind, and whether that is a new one."""
+        key = kind_key(placed)
+        kind = self._ids.get(key)
+        if kind is not None:
+            self._counts[kind] += 1
+            return kind, False
+        return self._appear(key, placed), True
+
+    def leave(self, kind: int) -> bool:
+        """Take a pod's count back; tell whether it was the last of its kind."""
+        self._counts[kind] -= 1
+        if self._counts[kind]:
+            return False
+        gone = self.present[kind]
+        if gone is not None:
+            self._forget(gone.pod.metadata.namespace, kind)
+        del self._ids[self._keys[kind]]
+        self.present[kind] = None
+        self._keys[kind] = None
+        self._free.append(kind)
+        self.epoch += 1
+        return True
+
+    def _appear(self, key: Hashable, placed: PlacedPod) -> int:
+        if self._free:
+            kind = self._free.pop()
+            self.present[kind], self._keys[kind], self._counts[kind] = placed, key, 1
+        else:
+            kind = len(self.present)
+            self.present.append(placed)
+            self._keys.append(key)
+            self._counts.append(1)
+        self._ids[key] = kind
+        self._spaces.setdefault(placed.pod.metadata.namespace, {})[kind] = None
+        self.epoch += 1
+        return kind
+
+    def _forget(self, namespace: str, kind: int) -> None:
+        space = self._spaces[namespace]
+        del space[kind]
+        if not space:
+            del self._spaces[namespace]
+
+
+def kind_key(placed: PlacedPod) -> Hashable:
+    """Give everything that rules about other pods may read of a placed pod."""
+    metadata, spec = placed.pod.metadata, placed.pod.spec
+    owner = next(((one.kind, one.name) for one in metadata.owner_references if one.controller), None)
+    return (
+        metadata.namespace,
+        frozenset(metadata.labels.items()),
+        metadata.deletion_timestamp is not None,
+        None if spec.affinity is None else _ENCODER.encode(spec.affinity),
+        pod_priority(placed.pod),
+        spec.priority_class_name,
+        owner,
+        spec.service_account_name,
+        qos_class(placed.pod),
+        placed.footprint.amounts,
+    )
+
+
+def is_another_kind(old: Pod, new: Pod) -> bool:
+    """Tell whether an update may have made a placed pod one of another kind; its resources are not looked at."""
+    before, after = old.metadata, new.metadata
+    return (
+        before.labels != after.labels
+        or (before.deletion_timestamp is None) != (after.deletion_timestamp is None)
+        or before.owner_references != after.owner_references
+        or old.spec.affinity != new.spec.affinity
+        or old.spec.priority != new.spec.priority
+        or old.spec.priority_class_name != new.spec.priority_class_name
+        or old.spec.service_account_name != new.spec.service_account_name
+        or old.status.qos_class != new.status.qos_class
+    )

@@ -1,0 +1,232 @@
+"""Amounts of resources by node: what there is, what is requested, and what counts for scores.
+
+A resource has a place, the same in all three tables, as long as some node has any of it; cpu, memory and ephemeral
+storage always have theirs, cpu and memory side by side, so that what most pods ask for is a slice. Place 0 stands for
+every other resource. What placed pods request of those is kept by row and name, as much as the pods themselves say, and
+moves to the tables when a node begins to have the resource. Pods can name any resource, so names alone cost no row.
+
+Sums are int64 as in kube-scheduler: they wrap around, so that a pod that leaves takes off what it added, whatever else
+was added meanwhile.
+
+Shapes: K places, C the capacity of the columns; tables are (K, C).
+Units: cpu in millicores, other resources in their own unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.model.int64 import wrap
+from policysched.state.tables.columns import Column, ColumnSet, Rows
+from policysched.state.tables.footprint import Footprint
+
+Amounts = NDArray[np.int64]
+Places = slice | NDArray[np.intp]
+CPU: Final = 1
+MEMORY: Final = 2
+ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")
+"""The resources that have a place whether or not a node has them."""
+FIRST_PLACES: Final = 1 + len(ALWAYS)
+WIDEST: Final = 2**56 - 1
+"""The largest ordinary amount, 64Pi bytes: no percentage of it wraps around in 64 bits."""
+MOST_KNOWN: Final = 1024
+"""Of how many lists of resources the places are kept: pods can name any."""
+LONGEST_KNOWN: Final = 32
+"""How many resources such a list may have."""
+NOTHING: Final[Mapping[str, int]] = {}
+
+
+class AmountTables:
+    """The three tables, and what is requested of resources without a place."""
+
+    def __init__(self, columns: ColumnSet) -> None:
+        self.version = 0
+        """Moves when a resource gets a place, loses it or moves to another."""
+        self.odd = False
+        """Whether an amount that is not ordinary, below 0 or above the widest, was ever in the tables."""
+        self._columns = columns
+        self._names = ["", *ALWAYS]
+        self._places = {name: place for place, name in enumerate(self._names) if place}
+        self._offers = [0] * FIRST_PLACES
+        """How many rows have any of the resource at a place."""
+        self._known: dict[tuple[str, ...], Places] = {}
+        self._unplaced: dict[int, dict[str, int]] = {}
+        """What pods of a row request of resources without a place, sums of 0 left out."""
+        self._owing: dict[int, int] = {}
+        """How many of these sums are below 0, by row: they wrapped around."""
+        self._allocatable = columns.new(np.int64, depth=FIRST_PLACES)
+        self._requested = columns.new(np.int64, depth=FIRST_PLACES)
+        self._counted = columns.new(np.int64, depth=FIRST_PLACES)
+
+    @property
+    def allocatable(self) -> Amounts:
+        """What nodes have; 0 where they do not know a resource."""
+        return self._allocatable.data
+
+    @property
+    def requested(self) -> Amounts:
+        """What placed and assumed pods request of resources with a place."""
+        return self._requested.data
+
+    @property
+    def counted(self) -> Amounts:
+        """The same, with what every pod counts for at least: NonZeroRequested."""
+        return self._counted.data
+
+    @property
+    def owing(self) -> Mapping[int, int]:
+        """The rows where less than nothing is requested of some resource that no node has."""
+        return self._owing
+
+    def place(self, resource: str) -> int:
+        """Give a resource's place, 0 for one that no node has."""
+        return self._places.get(resource, 0)
+
+    def places(self, resources: tuple[str, ...]) -> Places:
+        """Give the places of some resources: a slice where they are side by side. They hold until the next change."""
+        found = self._known.get(resources)
+        if found is None:
+            found = _together([self.place(one) for one in resources])
+            if len(resources) <= LONGEST_KNOWN:
+                if len(self._known) >= MOST_KNOWN:
+                    self._known.clear()
+                self._known[resources] = found
+        return found
+
+    def unplaced(self, row: int) -> Mapping[str, int]:
+        """Give what pods of a row request of resources that no node has."""
+        return self._unplaced.get(row, NOTHING)
+
+    def requested_of(self, resource: str, rows: Rows) -> Amounts:
+        """Give what is requested of a resource on rows, whether or not a node has it; not to be written to.
+
+        Shapes: R rows -> (R,).
+        """
+        place = self.place(resource)
+        found: Amounts = self._requested.data[place, rows]
+        if place or not self._unplaced:
+            return found
+        numbers = np.arange(self._columns.capacity)[rows].tolist()
+        return np.array([self.unplaced(row).get(resource, 0) for row in numbers], np.int64)
+
+    def store(self, row: int, amounts: Mapping[str, int]) -> None:
+        """Write what a node has."""
+        had = [self._names[place] for place in self._allocatable.data[:, row].nonzero()[0].tolist()]
+        has = {name: amount for name, amount in amounts.items() if amount}
+        for name in has:
+            self._offers[self._places.get(name) or self._add(name)] += 1
+        column = self._allocatable.data[:, row]
+        column[:] = 0
+        column[[self._places[name] for name in has]] = list(has.values())
+        self.odd |= not are_ordinary(has.values())
+        for name in had:
+            place = self._places[name]
+            self._offers[place] -= 1
+            if not self._offers[place] and place >= FIRST_PLACES:
+                self._remove(name)
+
+    def take(self, row: int, footprint: Footprint, count: int) -> None:
+        """Add a pod's footprint to its row, or take it off with a count of -1."""
+        requested, counted = self._requested.data, self._counted.data
+        for resource, amount in footprint.amounts:
+            place = self._places.get(resource)
+            if place is None:
+                self._put(row, resource, wrap(self.unplaced(row).get(resource, 0) + count * amount))
+                continue
+            requested[place, row] = total = self._sum(requested.item(place, row) + count * amount)
+            if place > MEMORY:
+                counted[place, row] = total
+        counted[CPU, row] = self._sum(counted.item(CPU, row) + count * footprint.nonzero_cpu_millis)
+        counted[MEMORY, row] = self._sum(counted.item(MEMORY, row) + count * footprint.nonzero_memory_bytes)
+
+    def _sum(self, total: int) -> int:
+        """Put a sum into 64 bits, and take note of one that is not ordinary."""
+        if 0 <= total <= WIDEST:
+            return total
+        self.odd = True
+        return wrap(total)
+
+    def _add(self, name: str) -> int:
+        """Give a resource a place, and put there what is requested of it already."""
+        place = self._places[name] = len(self._names)
+        self._names.append(name)
+        self._offers.append(0)
+        if place >= len(self.allocatable):
+            self._resize(2 * place)
+        for row in [row for row, amounts in self._unplaced.items() if name in amounts]:
+            amount = self._unplaced[row][name]
+            self._put(row, name, 0)
+            self._requested.data[place, row] = self._counted.data[place, row] = self._sum(amount)
+        self._moved()
+        return place
+
+    def _remove(self, name: str) -> None:
+        """Take a resource's place away, and let the last one have it."""
+        place, last = self._places.pop(name), len(self._names) - 1
+        requested = self._requested.data[place]
+        for row in requested.nonzero()[0].tolist():
+            self._put(row, name, requested.item(row))
+        for column in self._tables():
+            column.data[place] = column.data[last]
+            column.data[last] = 0
+        moved, self._offers[place] = self._names[last], self._offers[last]
+        if place != last:
+            self._names[place], self._places[moved] = moved, place
+        self._names.pop()
+        self._offers.pop()
+        if last <= len(self.allocatable) // 4 or last <= FIRST_PLACES:
+            self._resize(last)
+        self._moved()
+
+    def _put(self, row: int, resource: str, amount: int) -> None:
+        """Keep what is requested of a resource without a place."""
+        amounts = self._unplaced.setdefault(row, {})
+        before = amounts.pop(resource, 0)
+        if amount:
+            amounts[resource] = amount
+        if (amount < 0) != (before < 0):
+            self._owing[row] = self._owing.get(row, 0) + (1 if amount < 0 else -1)
+            if not self._owing[row]:
+                del self._owing[row]
+        if not amounts:
+            del self._unplaced[row]
+
+    def _tables(self) -> tuple[Column, ...]:
+        return self._allocatable, self._requested, self._counted
+
+    def _resize(self, depth: int) -> None:
+        for column in self._tables():
+            column.resize(depth)
+
+    def _moved(self) -> None:
+        self._known.clear()
+        self.version += 1
+
+
+def are_ordinary(amounts: Iterable[int]) -> bool:
+    """Tell whether amounts are at least 0 and at most the widest."""
+    together = 0
+    for amount in amounts:
+        together |= amount
+    return 0 <= together <= WIDEST
+
+
+def at(table: Amounts, places: Places, rows: Rows) -> Amounts:
+    """Give the amounts at some places on some rows; not to be written to.
+
+    Shapes: k places, R rows -> (k, R).
+    """
+    if isinstance(places, slice):
+        chosen = table[places]
+        return chosen[:, rows] if isinstance(rows, slice) else chosen.take(rows, axis=1)
+    return table[places, rows] if isinstance(rows, slice) else table[places[:, None], rows]
+
+
+def _together(places: Sequence[int]) -> Places:
+    if places and list(places) == list(range(places[0], places[0] + len(places))):
+        return slice(places[0], places[0] + len(places))
+    return np.array(places, np.intp)

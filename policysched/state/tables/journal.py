@@ -1,0 +1,104 @@
+"""Which rows changed, and in what: the only thing that a cache asks the state about.
+
+A cache remembers a position; `since` gives the rows that changed after it. Positions that fell out of the ring
+answer None, which means: recompute everything. That keeps the journal's memory fixed however long a cache sleeps.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.state.tables.columns import RowNumbers
+
+RING = 1 << 15
+
+
+class Aspect(IntFlag):
+    """What of a row changed. A plugin declares which of these it reads."""
+
+    NONE = 0
+    PRESENCE = 1
+    """The row came into use or went out of it, or holds another node: everything changed."""
+    LABELS = 2
+    """Labels or annotations."""
+    TAINTS = 4
+    """Taints or the unschedulable flag."""
+    CAPACITY = 8
+    """Allocatable resources."""
+    CONDITIONS = 16
+    """Conditions such as Ready."""
+    IMAGES = 32
+    """Images on the node."""
+    FEATURES = 64
+    """Declared features."""
+    USAGE = 128
+    """Requested resources and the number of pods."""
+    PORTS = 256
+    """Host ports in use."""
+    PODS = 512
+    """Which pods are on the node, or their labels."""
+    AGE = 1024
+    """How old the node is."""
+    METRICS = 2048
+    """Values from outside."""
+
+
+ABOUT_NODES = int(Aspect.PRESENCE | Aspect.LABELS | Aspect.TAINTS)
+
+
+class Journal:
+    """A ring of (row, aspects) entries with an ever growing position."""
+
+    __slots__ = ("_aspects", "_rows", "about_nodes", "position")
+
+    def __init__(self) -> None:
+        self.about_nodes = 0
+        """The position behind the newest entry about a node's presence, labels or taints.
+
+        What reads nothing else need not look at placements, which are nearly all entries.
+        """
+        self._rows = np.zeros(RING, np.intp)
+        self._aspects = np.zeros(RING, np.int32)
+        self.position = 0
+
+    def note(self, row: int, aspects: int) -> None:
+        """Say that these aspects of the row changed."""
+        slot = self.position & (RING - 1)
+        self._rows[slot] = row
+        self._aspects[slot] = aspects
+        self.position += 1
+        if int(aspects) & ABOUT_NODES:
+            self.about_nodes = self.position
+
+    def note_all(self, rows: NDArray[np.integer], aspects: int) -> None:
+        """Say that these aspects of many rows changed."""
+        count = rows.size
+        kept = rows[max(0, count - RING) :]
+        slots = (self.position + count - kept.size + np.arange(kept.size)) & (RING - 1)
+        self._rows[slots] = kept
+        self._aspects[slots] = aspects
+        self.position += count
+        if int(aspects) & ABOUT_NODES:
+            self.about_nodes = self.position
+
+    def forget(self) -> None:
+        """Let everybody recompute everything: the rows are other ones."""
+        self.position += RING + 1
+        self.about_nodes = self.position
+
+    def since(self, position: int) -> tuple[RowNumbers, NDArray[np.int32]] | None:
+        """Give the rows and aspects noted after a position, oldest first; None if that is too long ago.
+
+        Shapes: two arrays (E,) of the same length; a row may occur several times.
+        """
+        count = self.position - position
+        if count > RING:
+            return None
+        start, stop = position & (RING - 1), self.position & (RING - 1)
+        if count == 0 or start < stop:
+            return self._rows[start:stop], self._aspects[start:stop]
+        rows = np.concatenate((self._rows[start:], self._rows[:stop]))
+        return rows, np.concatenate((self._aspects[start:], self._aspects[:stop]))

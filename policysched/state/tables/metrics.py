@@ -1,0 +1,145 @@
+"""Values of nodes from outside, as columns: NaN where a node has none, or one that is older than a policy allows.
+
+Answers name nodes, known or not: a node that comes later finds its value here. A column is made for each metric and
+greatest age that somebody reads and lives as long as it is held; only values that differ move anything.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.model.metrics import MetricAnswer, MetricKey, Sample
+from policysched.state.changes import Action, Change, Resource
+from policysched.state.cluster_time import Moment
+from policysched.state.tables.columns import Column, ColumnSet
+from policysched.state.tables.journal import Aspect, Journal
+from policysched.state.tables.nodes import NodeTable
+
+NO_SAMPLES: Mapping[str, Sample] = MappingProxyType({})
+
+
+class Gauge:
+    """One metric by row, as long as its values are fresh. Units: as the server counts."""
+
+    __slots__ = ("__weakref__", "_at", "_data", "_journal", "_max_age", "_values")
+
+    def __init__(self, columns: tuple[Column, Column, Column], max_age: float, journal: Journal) -> None:
+        self._values, self._at, self._data = columns
+        self._max_age = max_age
+        self._journal = journal
+
+    @property
+    def data(self) -> NDArray[np.float64]:
+        """The values.
+
+        Shapes: (capacity,). Missing: NaN.
+        """
+        return self._data.data
+
+    def advance(self, seconds: float) -> float:
+        """Let values be missing that are too old at a time; give the time when the next one will be."""
+        at = self._at.data
+        fresh = at >= seconds - self._max_age
+        self._show(np.where(fresh, self._values.data, math.nan))
+        return float(at.min(initial=math.inf, where=fresh)) + self._max_age
+
+    def fill(self, row: int, sample: Sample | None) -> None:
+        """Take a row's value, or that it has none; `advance` shows it."""
+        self._values.data[row], self._at.data[row] = (math.nan, -math.inf) if sample is None else sample
+
+    def put(self, row: int, sample: Sample | None, seconds: float) -> float:
+        """Take a row's value and show it as it is at a time; give the time when it will be too old."""
+        self.fill(row, sample)
+        if sample is None or sample.at < seconds - self._max_age:
+            self._put(row, math.nan)
+            return math.inf
+        self._put(row, sample.value)
+        return sample.at + self._max_age
+
+    def _put(self, row: int, value: float) -> None:
+        shown = float(self._data.data[row])
+        if value != shown and not (math.isnan(value) and math.isnan(shown)):
+            self._data.data[row] = value
+            self._journal.note(row, Aspect.METRICS)
+
+    def _show(self, data: NDArray[np.float64]) -> None:
+        shown = self._data.data
+        differs = (data != shown) & ~(np.isnan(data) & np.isnan(shown))
+        rows = np.flatnonzero(differs)
+        shown[rows] = data[rows]
+        self._journal.note_all(rows, Aspect.METRICS)
+
+
+class Metrics:
+    """The last answers, and the columns that somebody reads."""
+
+    def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, moment: Moment) -> None:
+        self._columns = columns
+        self._nodes = nodes
+        self._journal = journal
+        self._moment = moment
+        self._samples: dict[MetricKey, Mapping[str, Sample]] = {}
+        self._gauges: weakref.WeakValueDictionary[tuple[MetricKey, float], Gauge] = weakref.WeakValueDictionary()
+        self.problems: dict[MetricKey, str] = {}
+        """What is wrong with metrics, as their last answers say."""
+
+    def gauge(self, key: MetricKey, max_age: float) -> Gauge:
+        """Give the column of a metric; it is kept up to date as long as it is held.
+
+        Args:
+            key: The metric.
+            max_age: How old a value may be. Units: seconds.
+        """
+        gauge = self._gauges.get((key, max_age))
+        return gauge if gauge is not None else self._make(key, max_age)
+
+    def take(self, answer: MetricAnswer) -> Change:
+        """Take what a source says of a metric; the change says whether any column differs now."""
+        self._say(answer.key, answer.problem)
+        if answer.samples is None:
+            return Change(Resource.METRICS, Action.NONE, metric=answer.key)
+        self._samples[answer.key] = answer.samples
+        before = self._journal.position
+        for (key, _), gauge in list(self._gauges.items()):
+            if key == answer.key:
+                self._fill(gauge, answer.samples)
+        action = Action.NONE if self._journal.position == before else Action.UPDATE_OTHER
+        return Change(Resource.METRICS, action, metric=answer.key)
+
+    def keep(self, keys: Collection[MetricKey]) -> None:
+        """Forget the answers of all other metrics."""
+        for key in self._samples.keys() - keys:
+            del self._samples[key]
+        for key in self.problems.keys() - keys:
+            del self.problems[key]
+
+    def store(self, row: int, name: str | None) -> None:
+        """Take the name of a row's node, or that it has none."""
+        for (key, _), gauge in list(self._gauges.items()):
+            sample = self._samples.get(key, NO_SAMPLES).get(name) if name is not None else None
+            self._moment.expect(gauge.put(row, sample, self._moment.seconds))
+
+    def _say(self, key: MetricKey, problem: str) -> None:
+        if problem:
+            self.problems[key] = problem
+        else:
+            self.problems.pop(key, None)
+
+    def _make(self, key: MetricKey, max_age: float) -> Gauge:
+        new = self._columns.new
+        columns = new(np.float64, math.nan), new(np.float64, -math.inf), new(np.float64, math.nan)
+        gauge = self._gauges[key, max_age] = Gauge(columns, max_age, self._journal)
+        self._fill(gauge, self._samples.get(key, NO_SAMPLES))
+        self._moment.include(gauge)
+        return gauge
+
+    def _fill(self, gauge: Gauge, samples: Mapping[str, Sample]) -> None:
+        for row, node in enumerate(self._nodes.nodes):
+            gauge.fill(row, samples.get(node.metadata.name) if node is not None else None)
+        self._moment.expect(gauge.advance(self._moment.seconds))

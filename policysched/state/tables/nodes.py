@@ -1,0 +1,206 @@
+"""The nodes as columns: one row a node, freed rows are reused.
+
+A row may hold pods without a node (its node was deleted before its pods, or is not known yet): then it is not
+`present`, takes no part in decisions, and keeps its counts for the node's return. Row order never shows in results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heappop, heappush
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.model.needs import declared_features
+from policysched.model.objects import Node, Taint
+from policysched.model.requests import Allocatable, allocatable
+from policysched.state.tables.amounts import AmountTables
+from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet, Rows
+from policysched.state.tables.footprint import Footprint
+from policysched.state.tables.interner import MISSING, Interner, Strings
+from policysched.state.tables.texts import TextColumns
+
+NO_TEXTS: Mapping[str, str] = {}
+SPARE_SETS = 64
+"""How many sets of taints, and of features, there may be before those that no node has are given up."""
+NOTHING = 0
+"""The code of the empty set of taints, and of features: the first one that each interner gives."""
+EVERY: Final = slice(None)
+MOST_SPARE: Final = 4
+"""Rows are given back when no more than one of so many is in use."""
+
+
+class NodeTable:
+    """Everything about nodes that decisions read, by row.
+
+    Shapes: every column's data is (capacity,); rows at or above `size` are not in use.
+    Units: cpu in millicores, other resources in their own unit.
+    """
+
+    def __init__(self, columns: ColumnSet, strings: Strings) -> None:
+        self.columns = columns
+        self.strings = strings
+        self.size = 0
+        self.count = 0
+        self.row_of: dict[str, int] = {}
+        self.names: list[str] = []
+        self.nodes: list[Node | None] = []
+        self._free: list[int] = []
+        """Rows to be used again, as a heap: low ones first, so that high ones can be given back."""
+        self._barrier = -1
+        """The row in use that kept the rows below it from being given back."""
+        self._labels: list[Mapping[str, str]] = []
+        self._annotations: list[Mapping[str, str]] = []
+        self._label_columns = TextColumns(columns, strings)
+        self._annotation_columns = TextColumns(columns, strings)
+        self.amounts = AmountTables(columns)
+        self.taint_sets: Interner[tuple[Taint, ...]] = Interner(SPARE_SETS)
+        self.feature_sets: Interner[frozenset[str]] = Interner(SPARE_SETS)
+        self.taint_sets.code(())
+        self.feature_sets.code(frozenset())
+        self.present = columns.new(np.bool_)
+        self.name = columns.new(np.int32, MISSING)
+        self.unschedulable = columns.new(np.bool_)
+        self.ready = columns.new(np.bool_)
+        self.taints = columns.new(np.int32)
+        self.features = columns.new(np.int32)
+        self.strings.hold(self.name)
+        self.taint_sets.hold(self.taints)
+        self.feature_sets.hold(self.features)
+        self.pods_allowed = columns.new(np.int64)
+        self.pods_count = columns.new(np.int64)
+
+    def labels(self, key: str) -> NDArray[np.int32]:
+        """Give the codes of a label's values, −1 where a row has none."""
+        return self._label_columns.column(key, self._labels).data
+
+    def has_label(self, key: str) -> bool:
+        """Tell whether any node has a label."""
+        return key in self._label_columns
+
+    @property
+    def label_keys_epoch(self) -> int:
+        """What moves when a node is the first to have a label, or the last one loses it."""
+        return self._label_columns.epoch
+
+    def annotations(self, key: str) -> NDArray[np.int32]:
+        """Give the codes of an annotation's values, −1 where a row has none."""
+        return self._annotation_columns.column(key, self._annotations).data
+
+    def allocatable(self, resource: str) -> NDArray[np.int64]:
+        """Give what rows have of a resource, 0 where they do not know it."""
+        data: NDArray[np.int64] = self.amounts.allocatable[self.amounts.place(resource)]
+        return data
+
+    def requested(self, resource: str, rows: Rows = EVERY) -> NDArray[np.int64]:
+        """Give what placed and assumed pods request of a resource on rows.
+
+        Shapes: (R,), not to be written to.
+        """
+        return self.amounts.requested_of(resource, rows)
+
+    def row_for(self, name: str) -> int:
+        """Give the row of a node's name, taking a free one for a name that has none."""
+        row = self.row_of.get(name)
+        if row is None:
+            row = self.row_of[name] = heappop(self._free) if self._free else self._new_row()
+            self.names[row] = name
+            self.name.data[row] = self.strings.code(name)
+        return row
+
+    def release(self, row: int) -> None:
+        """Give back a row that has neither node nor pods."""
+        del self.row_of[self.names[row]]
+        self.names[row] = ""
+        self.name.data[row] = MISSING
+        heappush(self._free, row)
+
+    @property
+    def may_give_back(self) -> bool:
+        """Whether few rows are in use, and the one is not that kept them last time."""
+        few = MOST_SPARE * len(self._free) >= (MOST_SPARE - 1) * self.size
+        barred = 0 <= self._barrier < self.size and bool(self.names[self._barrier])
+        return few and self.columns.capacity > FIRST_CAPACITY and not barred
+
+    def give_back(self) -> bool:
+        """Give the rows behind the last one in use back, where these are most of all; tell whether that was done.
+
+        Whoever keeps rows by number has to recompute everything then.
+        """
+        size = self.size
+        while size and not self.names[size - 1]:
+            size -= 1
+        self._barrier = size - 1 if MOST_SPARE * size > self.size else -1
+        if self._barrier >= 0:
+            return False
+        self.size = size
+        lists: tuple[list[Any], ...] = (self.names, self.nodes, self._labels, self._annotations)
+        for one in lists:
+            del one[size:]
+        self._free = sorted(row for row in self._free if row < size)
+        self.columns.shrink(size)
+        return True
+
+    def tidy(self) -> None:
+        """Give up codes of names, texts, taints and features that no node has any more, see `Interner.tidy`."""
+        for interner in (self.strings, self.taint_sets, self.feature_sets):
+            interner.tidy()
+
+    def store(self, row: int, node: Node) -> None:
+        """Write a node into its row; what may fail for what the node says comes before anything is written."""
+        amounts = allocatable(node)
+        taints = self.taint_sets.code(tuple(node.spec.taints))
+        features = self.feature_sets.code(declared_features(node.status.declared_features))
+        self.count += not self.present.data[row]
+        self.nodes[row] = node
+        self.present.data[row] = True
+        self._store_texts(row, node.metadata.labels, node.metadata.annotations)
+        self.unschedulable.data[row] = node.spec.unschedulable
+        self.ready.data[row] = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+        self.taints.data[row] = taints
+        self.features.data[row] = features
+        self._store_allocatable(row, amounts)
+
+    def clear(self, row: int) -> None:
+        """Take the node out of its row; its pods stay counted."""
+        self.count -= 1
+        self.nodes[row] = None
+        self.present.data[row] = False
+        self._store_texts(row, NO_TEXTS, NO_TEXTS)
+        self.taints.data[row] = self.features.data[row] = NOTHING
+        self.amounts.store(row, {})
+        self.pods_allowed.data[row] = 0
+
+    def take(self, row: int, footprint: Footprint, count: int = 1) -> None:
+        """Add a pod's footprint to its row, or take it off with a count of -1."""
+        self.amounts.take(row, footprint, count)
+        self.pods_count.data[row] += count
+
+    def _new_row(self) -> int:
+        row = self.size
+        self.size += 1
+        if self.size > self.columns.capacity:
+            self.columns.grow()
+        self.names.append("")
+        self.nodes.append(None)
+        self._labels.append(NO_TEXTS)
+        self._annotations.append(NO_TEXTS)
+        return row
+
+    def _store_texts(self, row: int, labels: Mapping[str, str], annotations: Mapping[str, str]) -> None:
+        self._label_columns.store(row, self._labels[row], labels)
+        self._annotation_columns.store(row, self._annotations[row], annotations)
+        self._labels[row] = labels
+        self._annotations[row] = annotations
+
+    def _store_allocatable(self, row: int, amounts: Allocatable) -> None:
+        named: dict[str, int] = {
+            "cpu": amounts.cpu_millis,
+            "memory": amounts.memory_bytes,
+            "ephemeral-storage": amounts.ephemeral_bytes,
+            **dict(amounts.scalars),
+        }
+        self.amounts.store(row, named)
+        self.pods_allowed.data[row] = amounts.pods

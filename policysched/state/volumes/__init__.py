@@ -1,0 +1,5 @@
+"""Volumes, claims, storage classes and CSI objects: as stored, and as bindings under way will leave them.
+
+Comes in: objects of the API and assumed bindings. Goes out: lookups, the volumes that a claim can still take, and how
+many volumes of each driver are attached to each node.
+"""

@@ -1,0 +1,206 @@
+"""How many volumes of each CSI driver are attached to each node, kept per row.
+
+A volume counts once on a node, however many pods there use it, and whether a pod or only a VolumeAttachment says that
+it is there. Rows where any of that changed are counted anew when somebody asks next; in between nothing is recomputed.
+
+Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (Filter, getNodeVolumeAttachmentInfo), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.model.objects import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from policysched.model.objects.storage import MIGRATED_PLUGINS
+from policysched.state.changes import Change
+from policysched.state.placed.pods import PodTable
+from policysched.state.tables.columns import Column, ColumnSet
+from policysched.state.tables.nodes import NodeTable
+from policysched.state.volumes.csi_volumes import CountingError, CSIVolumeName, csi_volumes
+from policysched.state.volumes.storage import Storage
+
+NO_LIMIT: Final = 2**63 - 1
+"""More than can ever be attached."""
+
+
+class Attachments:
+    """Attached volumes and limits by row.
+
+    Shapes: columns (capacity,) int64.
+    """
+
+    def __init__(self, columns: ColumnSet, nodes: NodeTable, pods: PodTable, storage: Storage) -> None:
+        self._columns, self._nodes, self._pods, self._storage = columns, nodes, pods, storage
+        self._counts: dict[str, Column] = {}
+        self._limits: dict[str, Column] = {}
+        self._limited = columns.new(np.bool_)
+        self._has_csi_node = columns.new(np.bool_)
+        self._migrated: dict[str, Column] = {}
+        self._by_row: dict[int, set[CSIVolumeName]] = {}
+        self._rows_of: dict[CSIVolumeName, set[int]] = {}
+        self._errors: dict[int, str] = {}
+        self._stale: set[int] = set()
+
+    def touch(self, row: int) -> None:
+        """Count a row anew before the next answer."""
+        self._stale.add(row)
+
+    def refresh(self) -> None:
+        """Count what is stale.
+
+        Cost: O(pods with volumes on the rows that changed).
+        """
+        for row in self._stale:
+            self._count(row)
+        self._stale.clear()
+
+    def migrated(self, in_tree: str) -> NDArray[np.bool_]:
+        """Tell which rows have moved from an in-tree plugin to the driver that took its place."""
+        column = self._migrated.get(in_tree)
+        if column is None:
+            column = self._migrated[in_tree] = self._columns.new(np.bool_)
+            for name, node in self._storage.csi_nodes.items():
+                row = self._nodes.row_of.get(name)
+                if row is not None:
+                    column.data[row] = in_tree in _moved(node)
+        data: NDArray[np.bool_] = column.data
+        return data
+
+    @property
+    def limited(self) -> NDArray[np.bool_]:
+        """Which rows have a limit for some driver."""
+        data: NDArray[np.bool_] = self._limited.data
+        return data
+
+    @property
+    def has_csi_node(self) -> NDArray[np.bool_]:
+        """Which rows have a CSINode object."""
+        data: NDArray[np.bool_] = self._has_csi_node.data
+        return data
+
+    def counts(self, driver: str) -> NDArray[np.int64]:
+        """Give how many volumes of a driver are attached."""
+        return self._data(self._counts, driver, 0)
+
+    def limits(self, driver: str) -> NDArray[np.int64]:
+        """Give how many volumes of a driver may be attached, NO_LIMIT where any number may."""
+        return self._data(self._limits, driver, NO_LIMIT)
+
+    def rows_with(self, volume: CSIVolumeName) -> Collection[int]:
+        """Give the rows with a pod that uses a volume."""
+        return self._rows_of.get(volume, ())
+
+    @property
+    def errors(self) -> dict[int, str]:
+        """What is wrong with the volumes of the pods on a row, for rows where they cannot be told."""
+        return self._errors
+
+    def follow(self, change: Change) -> None:
+        """Take note of what a change of claims, volumes, classes or CSI objects touches."""
+        for obj in (change.old, change.new):
+            if isinstance(obj, PersistentVolumeClaim):
+                self._touch_users(obj.key)
+            elif isinstance(obj, PersistentVolume):
+                self._touch_volume(obj.metadata.name)
+            elif isinstance(obj, StorageClass):
+                self._stale.update(range(self._nodes.size))
+            elif isinstance(obj, CSINode):
+                self._touch_node(obj.metadata.name)
+            elif isinstance(obj, VolumeAttachment):
+                self._touch_node(obj.spec.node_name)
+
+    def _touch_volume(self, name: str) -> None:
+        for key in self._storage.claims_of(name):
+            self._touch_users(key)
+        for one in self._storage.attachments.values():
+            if one.spec.source.persistent_volume_name == name:
+                self._touch_node(one.spec.node_name)
+
+    def _touch_users(self, claim: str) -> None:
+        self._stale.update(self._storage.pods[identity].row for identity in self._storage.users(claim))
+
+    def _touch_node(self, name: str) -> None:
+        row = self._nodes.row_of.get(name)
+        if row is not None:
+            self._stale.add(row)
+
+    def _attached_to(self, name: str) -> set[CSIVolumeName]:
+        found = set()
+        for one in self._storage.attached_to(name):
+            named = one.spec.source.persistent_volume_name
+            volume = self._storage.volumes.stored(named) if one.spec.attacher and named is not None else None
+            if volume is not None and volume.spec.csi is not None:
+                found.add(CSIVolumeName(one.spec.attacher, volume.spec.csi.volume_handle))
+        return found
+
+    def _count(self, row: int) -> None:
+        name = self._nodes.names[row]
+        node = self._storage.csi_nodes.get(name)
+        self._has_csi_node.data[row] = node is not None
+        moved = _moved(node)
+        for in_tree, column in self._migrated.items():
+            column.data[row] = in_tree in moved
+        used = self._used(row, has_csi_node=node is not None)
+        self._note_used(row, used)
+        limits = {
+            one.name: one.allocatable.count
+            for one in (node.spec.drivers if node is not None else ())
+            if one.allocatable is not None and one.allocatable.count is not None
+        }
+        self._limited.data[row] = bool(limits)
+        counts: dict[str, int] = {}
+        for volume in used | self._attached_to(name):
+            counts[volume.driver] = counts.get(volume.driver, 0) + 1
+        self._store(self._counts, row, counts, 0)
+        self._store(self._limits, row, limits, NO_LIMIT)
+
+    def _used(self, row: int, *, has_csi_node: bool) -> set[CSIVolumeName]:
+        self._errors.pop(row, None)
+        used: set[CSIVolumeName] = set()
+        for placed in self._pods.on_row(row):
+            try:
+                used |= csi_volumes(placed.pod, self._storage, has_csi_node=has_csi_node, placed=True)
+            except CountingError as error:
+                self._errors[row] = str(error)
+        return used
+
+    def _note_used(self, row: int, used: set[CSIVolumeName]) -> None:
+        before = self._by_row.pop(row, set())
+        for gone in before - used:
+            rows = self._rows_of[gone]
+            rows.discard(row)
+            if not rows:
+                del self._rows_of[gone]
+        for come in used - before:
+            self._rows_of.setdefault(come, set()).add(row)
+        if used:
+            self._by_row[row] = used
+
+    def _store(self, columns: dict[str, Column], row: int, values: dict[str, int], absent: int) -> None:
+        for driver in columns.keys() | values.keys():
+            column = columns.get(driver)
+            if column is None:
+                column = columns[driver] = self._columns.new(np.int64, absent)
+            column.data[row] = values.get(driver, absent)
+
+    def _data(self, columns: dict[str, Column], driver: str, absent: int) -> NDArray[np.int64]:
+        column = columns.get(driver)
+        if column is None:
+            column = columns[driver] = self._columns.new(np.int64, absent)
+        data: NDArray[np.int64] = column.data
+        return data
+
+
+def _moved(node: CSINode | None) -> list[str]:
+    annotated = node.metadata.annotations.get(MIGRATED_PLUGINS, "") if node is not None else ""
+    return annotated.split(",")

@@ -1,0 +1,265 @@
+"""Volumes, claims, classes and what CSI drivers say: as stored, and as bindings under way will leave them.
+
+A pod that is about to be bound to a node may take volumes with it long before the API server says so. Such volumes and
+claims are *assumed*: what is assumed stands before what is stored until the server tells of a newer version. Which
+volumes fit is no question for this module.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go; pkg/scheduler/backend/cache/snapshot.go
+(IsPVCUsedByPods).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+from policysched.model.objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+    Stored,
+    VolumeAttachment,
+)
+from policysched.model.objects.storage import claim_name
+from policysched.state.changes import Action, Change, Resource
+from policysched.state.placed.pods import PlacedPod, pod_id
+from policysched.state.volumes.volume_pool import VolumePool
+
+S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
+
+
+RESOURCES: Final[Mapping[type[Stored], Resource]] = {
+    PersistentVolume: Resource.VOLUME,
+    PersistentVolumeClaim: Resource.CLAIM,
+    StorageClass: Resource.STORAGE_CLASS,
+    CSINode: Resource.CSI_NODE,
+    CSIDriver: Resource.CSI_DRIVER,
+    CSIStorageCapacity: Resource.STORAGE_CAPACITY,
+    VolumeAttachment: Resource.ATTACHMENT,
+}
+
+
+class OutOfStepError(Exception):
+    """An assumption about a version of an object that is not the newest, or about an object that is gone."""
+
+
+class Assumable(Generic[S]):
+    """Objects of a kind by key: those stored, and over them those that are assumed.
+
+    Args:
+        key: gives an object's key.
+        watch: hears of each change of what `get` gives, with the old and the new object.
+    """
+
+    __slots__ = ("_assumed", "_key", "_stored", "_watch")
+
+    def __init__(self, key: Callable[[S], str], watch: Callable[[S | None, S | None], None] | None = None) -> None:
+        self._key: Callable[[S], str] = key
+        self._watch: Callable[[S | None, S | None], None] | None = watch
+        self._stored: dict[str, S] = {}
+        self._assumed: dict[str, S] = {}
+
+    def put(self, obj: S) -> S | None:
+        """Take an object as it is stored now; give what was stored before. A newer version ends an assumption."""
+        key = self._key(obj)
+        old, before = self._stored.get(key), self.get(key)
+        self._stored[key] = obj
+        assumed = self._assumed.get(key)
+        if assumed is not None and _version(assumed) != _version(obj):
+            del self._assumed[key]
+        self._tell(before, self.get(key))
+        return old
+
+    def drop(self, key: str) -> S | None:
+        """Take note that an object is gone; give it."""
+        before = self.get(key)
+        self._assumed.pop(key, None)
+        gone = self._stored.pop(key, None)
+        self._tell(before, None)
+        return gone
+
+    def get(self, key: str) -> S | None:
+        """Give an object as it is assumed, else as it is stored."""
+        return self._assumed.get(key) or self._stored.get(key)
+
+    def stored(self, key: str) -> S | None:
+        """Give an object as the API server has it."""
+        return self._stored.get(key)
+
+    def assume(self, obj: S) -> None:
+        """Let an object stand before the stored one of the same version.
+
+        Raises:
+            OutOfStepError: another version is stored, or none.
+        """
+        key = self._key(obj)
+        stored = self._stored.get(key)
+        if stored is None:
+            raise OutOfStepError(f'"{key}" not found')
+        if _version(stored) != _version(obj):
+            raise OutOfStepError(f'"{key}" is out of sync (stored: {_version(stored)}, assume: {_version(obj)})')
+        before = self.get(key)
+        self._assumed[key] = obj
+        self._tell(before, obj)
+
+    def restore(self, obj: S) -> None:
+        """Take an assumption back, unless a newer version ended it already."""
+        key = self._key(obj)
+        assumed = self._assumed.get(key)
+        if assumed is not None and _version(assumed) == _version(obj):
+            del self._assumed[key]
+            self._tell(assumed, self._stored.get(key))
+
+    def _tell(self, old: S | None, new: S | None) -> None:
+        if self._watch is not None and old is not new:
+            self._watch(old, new)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+
+class Storage:
+    """Everything about storage that decisions read."""
+
+    def __init__(self) -> None:
+        self.pool = VolumePool()
+        self.volumes: Assumable[PersistentVolume] = Assumable(lambda volume: volume.metadata.name, self.pool.follow)
+        self.claims: Assumable[PersistentVolumeClaim] = Assumable(lambda claim: claim.key)
+        self.classes: dict[str, StorageClass] = {}
+        self.csi_nodes: dict[str, CSINode] = {}
+        self.csi_drivers: dict[str, CSIDriver] = {}
+        self.capacities: dict[str, CSIStorageCapacity] = {}
+        """By `namespace/name`."""
+        self.attachments: dict[str, VolumeAttachment] = {}
+        self.pods: dict[str, PlacedPod] = {}
+        """Placed pods with volumes that scheduling looks at, by identity."""
+        self._users: dict[str, set[str]] = {}
+        self._attached: dict[str, dict[str, VolumeAttachment]] = {}
+        self._claims_of: dict[str, set[str]] = {}
+
+    def users(self, claim: str) -> Iterable[str]:
+        """Give the identities of the placed pods that use a claim, by `namespace/name`; made for them or not."""
+        return self._users.get(claim, ())
+
+    def attached_to(self, node: str) -> Iterable[VolumeAttachment]:
+        """Give the attachments of a node."""
+        return self._attached.get(node, {}).values()
+
+    def claims_of(self, volume: str) -> Iterable[str]:
+        """Give the claims that name a volume, by `namespace/name`."""
+        return self._claims_of.get(volume, ())
+
+    def put(self, obj: Stored) -> Change:
+        """Take an object as it is now."""
+        old = self._put(obj)
+        self._index(old, obj)
+        action = Action.ADD if old is None else Action.NONE if old == obj else Action.UPDATE_OTHER
+        return Change(RESOURCES[type(obj)], action, old, obj)
+
+    def drop(self, obj: Stored) -> Change:
+        """Take note that an object is gone."""
+        old = self._drop(obj)
+        self._index(old, None)
+        return Change(RESOURCES[type(obj)], Action.NONE if old is None else Action.DELETE, old)
+
+    def _put(self, obj: Stored) -> Stored | None:
+        if isinstance(obj, PersistentVolume):
+            return self.volumes.put(obj)
+        if isinstance(obj, PersistentVolumeClaim):
+            return self.claims.put(obj)
+        objects, key = self._plain(obj)
+        old: Stored | None = objects.get(key)
+        objects[key] = obj
+        return old
+
+    def _drop(self, obj: Stored) -> Stored | None:
+        if isinstance(obj, PersistentVolume):
+            return self.volumes.drop(obj.metadata.name)
+        if isinstance(obj, PersistentVolumeClaim):
+            return self.claims.drop(obj.key)
+        objects, key = self._plain(obj)
+        gone: Stored | None = objects.pop(key, None)
+        return gone
+
+    def _index(self, old: Stored | None, new: Stored | None) -> None:
+        """Note which claims name a volume, and what is attached to a node."""
+        for obj, come in ((old, False), (new, True)):
+            if isinstance(obj, PersistentVolumeClaim) and obj.spec.volume_name:
+                claims = self._claims_of.setdefault(obj.spec.volume_name, set())
+                (claims.add if come else claims.discard)(obj.key)
+                if not claims:
+                    del self._claims_of[obj.spec.volume_name]
+            elif isinstance(obj, VolumeAttachment):
+                attached = self._attached.setdefault(obj.spec.node_name, {})
+                attached.pop(obj.metadata.name, None)
+                if come:
+                    attached[obj.metadata.name] = obj
+                if not attached:
+                    del self._attached[obj.spec.node_name]
+
+    def _plain(self, obj: Stored) -> tuple[dict[str, Any], str]:
+        """Give where an object that is never assumed is kept, and its key."""
+        name, namespace = obj.metadata.name, obj.metadata.namespace
+        kept: Mapping[type, dict[str, Any]] = {
+            StorageClass: self.classes,
+            CSINode: self.csi_nodes,
+            CSIDriver: self.csi_drivers,
+            CSIStorageCapacity: self.capacities,
+            VolumeAttachment: self.attachments,
+        }
+        return kept[type(obj)], f"{namespace}/{name}" if isinstance(obj, CSIStorageCapacity) else name
+
+    def place(self, placed: PlacedPod) -> bool:
+        """Take note of a pod that came to a node; tell whether it has volumes that matter."""
+        pod = placed.pod
+        if not has_volumes(pod):
+            return False
+        identity = pod_id(pod)
+        self.pods[identity] = placed
+        for key in claim_keys(pod):
+            self._users.setdefault(key, set()).add(identity)
+        return True
+
+    def displace(self, placed: PlacedPod) -> bool:
+        """Take note of a pod that left its node; tell whether it had volumes that matter."""
+        identity = pod_id(placed.pod)
+        if self.pods.pop(identity, None) is None:
+            return False
+        for key in claim_keys(placed.pod):
+            users = self._users.get(key, set())
+            users.discard(identity)
+            if not users:
+                self._users.pop(key, None)
+        return True
+
+
+def has_volumes(pod: Pod) -> bool:
+    """Tell whether a pod has volumes of a kind that scheduling looks at."""
+    return any(
+        volume.persistent_volume_claim
+        or volume.ephemeral
+        or volume.gce_persistent_disk
+        or volume.aws_elastic_block_store
+        or volume.azure_disk
+        or volume.azure_file
+        or volume.cinder
+        or volume.vsphere_volume
+        or volume.portworx_volume
+        or volume.iscsi
+        or volume.rbd
+        for volume in pod.spec.volumes
+    )
+
+
+def claim_keys(pod: Pod) -> set[str]:
+    """Name the claims of a pod as `namespace/name`, those made for it too."""
+    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
+    return {f"{pod.metadata.namespace}/{name}" for name in names if name is not None}
+
+
+def _version(obj: PersistentVolume | PersistentVolumeClaim) -> str:
+    return obj.metadata.resource_version
