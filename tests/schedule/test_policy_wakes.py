@@ -209,6 +209,19 @@ async def test_time_alone_has_a_pod_tried_again_at_the_moment_it_helps(spec: Spe
         assert set(stand.bound) == {"p"}
 
 
+async def test_a_node_that_comes_while_a_pod_waits_helps_once_it_is_old_enough() -> None:
+    async with running(born(node("n1"), 1000.0)) as stand:
+        await begin(stand, {"filters": filtering('node.age >= 5min and node.labels["k"] == "x"')}, [])
+        await stand.settled(pod("p"))
+        stand.scheduler.set_node(born(node("n2", labels={"k": "x"}), 250.25))
+        await stand.settle()
+        assert (stand.attempts("p"), stand.waiting) == (1, 1)
+        await stand.pass_time(49.0)
+        assert (stand.attempts("p"), stand.waiting) == (1, 1)
+        await stand.pass_time(1.0)
+        assert stand.bound == {"p": "n2"}
+
+
 async def test_what_cannot_be_foretold_is_looked_at_every_half_minute() -> None:
     async with running(born(node("n1"), 0.25)) as stand:
         await begin(stand, {"filters": filtering("node.age / 1min + 1 > 2")}, [])

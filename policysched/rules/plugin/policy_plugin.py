@@ -68,7 +68,7 @@ class PolicyPlugin:
         roots = [program.root for program in policy.filter_programs]
         self._timed = [root for root in roots if reads_time(root)]
         self._time_keys = time_keys(roots)
-        self._next: WeakKeyDictionary[Cluster, tuple[float, float | None]] = WeakKeyDictionary()
+        self._next: WeakKeyDictionary[Cluster, tuple[tuple[float, int], float | None]] = WeakKeyDictionary()
         self._rejections: WeakKeyDictionary[Cluster, Rejections] = WeakKeyDictionary()
         self._depends_on_images = any(
             item.path[0] == "image_bytes" for program in policy.conditions for item in program.inputs
@@ -180,9 +180,9 @@ class PolicyPlugin:
         if not self._timed:
             return None
         by_pod = any(POD_AGE in root.inputs for root in self._timed)
-        known = self._next.get(cluster)
-        if by_pod or known is None or known[0] != cluster.moment.seconds:
-            known = self._next[cluster] = (cluster.moment.seconds, next_time(self._timed, pod, cluster))
+        known, present = self._next.get(cluster), (cluster.moment.seconds, cluster.journal.position)
+        if by_pod or known is None or known[0] != present:
+            known = self._next[cluster] = (present, next_time(self._timed, pod, cluster))
         return known[1]
 
     def _helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - the journal says more

@@ -165,7 +165,6 @@ class Queue:
             self._next_window = math.floor(now) + WINDOW
         if self._alarms.ring():
             self.move(Change(Resource.TIME, Action.UPDATE_OTHER))
-            self._in_portions(list(self._places.waiting), self._set_alarms)
         if now < self._next_sweep:
             return
         self._next_sweep = now + SWEEP
@@ -285,20 +284,20 @@ class Queue:
             self._places.requeue(queued, Verdict.BACKOFF, "UnschedulableTimeout")
         return len(pods)
 
-    def _set_alarms(self, pods: Sequence[QueuedPod]) -> int:
-        for queued in pods:
-            self._alarms.set(queued.pod, self._watching(queued))
-        return len(pods)
-
     def _judge_all(self, change: Change, concerned: Iterable[QueuedPod]) -> int:
-        """Requeue the pods that a change may help, by their matching hints; count them."""
+        """Requeue the pods that a change may help, by their matching hints; count them.
+
+        For those that it does not help time may do it now, such as the age of a new node.
+        """
         moved, event = 0, label(change)
         self._asking.start(change)
         for queued in concerned:
             matching = self._interests(queued).matching(change)
             asks = self._asking.permits(queued)
             verdict = judge(queued, change, matching, self._cluster, asks=asks)
-            if verdict is not Verdict.STAY:
+            if verdict is Verdict.STAY:
+                self._alarms.set(queued.pod, self._watching(queued))
+            else:
                 moved += self._places.requeue(queued, verdict, event)
         self._asking.stop()
         return moved
