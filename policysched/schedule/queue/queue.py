@@ -20,11 +20,11 @@ from functools import partial
 from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, Resource, Watching
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
-from policysched.schedule.moves import PORTION, Moves
 from policysched.schedule.queue.asking import Asking
 from policysched.schedule.queue.backoff import WINDOW, Backoff
 from policysched.schedule.queue.hints import NO_INTERESTS, Interests, Verdict, index_of, judge, label
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
+from policysched.schedule.queue.moves import PORTION, Moves
 from policysched.schedule.queue.parts import Counts, Places
 from policysched.schedule.queue.queued import NO_PLUGINS, Place, QueuedPod
 from policysched.schedule.queue.timers import Alarms
