@@ -77,15 +77,25 @@ BAD: dict[str, tuple[Any, Any]] = {
     "PersistentVolume": (volume("x"), replace(volume("x"), spec=PersistentVolumeSpec(node_affinity=REACHED))),
 }
 FAULTS = {
-    "Node": ("nodes.allocatable", "nodes.declared_features", "cluster._images", "cluster.node_difference"),
-    "Pod": ("cluster.footprint", "kinds.kind_key", "statements.statements", "cluster.weighs_differently"),
-    "PersistentVolume": ("volume_pool.affinity_key",),
+    "Node": (
+        "tables.nodes.allocatable",
+        "tables.nodes.declared_features",
+        "cluster._images",
+        "cluster.node_difference",
+    ),
+    "Pod": (
+        "cluster.footprint",
+        "placed.signatures.kind_key",
+        "placed.existing_terms.statements",
+        "cluster.weighs_differently",
+    ),
+    "PersistentVolume": ("volumes.volume_pool.affinity_key",),
 }
 
 
 def breaking(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """Let a function fail that is asked about a bad object."""
-    module, _, name = place.partition(".")
+    module, _, name = place.rpartition(".")
     target = f"policysched.state.{module}.{name}"
     real = __import__(f"policysched.state.{module}", fromlist=[name]).__dict__[name]
 
@@ -171,7 +181,7 @@ def test_object_that_cannot_be_taken_out_is_counted(monkeypatch: pytest.MonkeyPa
 def test_assumption_that_fails_leaves_the_pod_to_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Stand().take(*GOOD).scheduler.cluster
     before = fingerprint(cluster)
-    breaking(monkeypatch, "statements.statements")
+    breaking(monkeypatch, "placed.existing_terms.statements")
     with pytest.raises(RecursionError):
         cluster.assume(Pod(metadata=Metadata(name="bad", uid="x"), spec=PodSpec(affinity=NEAR)), 0)
     assert fingerprint(cluster) == before
