@@ -1,5 +1,8 @@
 """What all tests share: one control plane for those of a process that want it, and a logger that nobody turns down.
 
+Random examples are the same at every run, so that a failure comes again, unless POLICYSCHED_EXAMPLES asks for more of
+them; how long one takes is nobody's failure.
+
 Every process of pytest-xdist has a control plane of its own, because its tests wipe it: it starts in seconds, and the
 tests may be spread.
 """
@@ -8,12 +11,21 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.controlplane.plane import ControlPlane
 
+settings.register_profile(
+    "repeatable",
+    deadline=None,
+    derandomize="POLICYSCHED_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("repeatable")
 MARKER = "controlplane"
 SHARED = pytest.StashKey[ControlPlane]()
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
 
 def examples(quick: int) -> settings:
     """Settings of a law that a quick run tries on so many examples."""
     number = int(os.environ.get("POLICYSCHED_EXAMPLES") or quick)
-    # Generated texts nest: making them takes longer than running them, more so on a busy machine.
-    return settings(max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    return settings(max_examples=number)
