@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policysched.app.files.objects import Document, read
@@ -100,6 +100,7 @@ def test_place_in_json_counts_an_escape_as_what_it_stands_for(written: str) -> N
     assert text[place.column - 1] == "b"
 
 
+@example("0E0", None)
 @given(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=60),
     st.sampled_from(["|", ">", "'", '"', None]),
@@ -107,8 +108,11 @@ def test_place_in_json_counts_an_escape_as_what_it_stands_for(written: str) -> N
 def test_place_stays_inside_the_file_and_on_the_character(text: str, style: str | None) -> None:
     source = yaml.dump({"kind": "A", "x": text}, default_style=style, width=20, allow_unicode=True)
     (document,) = read(source, "f.yaml")
+    value = document.object["x"]
+    if not isinstance(value, str):
+        return  # PyYAML writes some texts plain that Kubernetes reads as numbers
     lines = document.source.lines
-    for number, line in enumerate(str(document.object["x"]).split("\n"), 1):
+    for number, line in enumerate(value.split("\n"), 1):
         for column, character in enumerate(line, 1):
             place = document.place("x", number, column)
             assert place is not None
