@@ -46,6 +46,11 @@ class Asking:
             queued.measured, queued.size = queued.pod, _size(queued.pod)
         return self._left > 0 and self._size + queued.size <= LARGEST
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether there is no time left for asking."""
+        return self._left <= 0
+
     def stop(self) -> None:
         """Count the time since the last word."""
         now = self._clock.monotonic()

@@ -27,10 +27,11 @@ from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
 from policysched.schedule.queue.moves import PORTION, Moves
 from policysched.schedule.queue.parts import Counts, Places
 from policysched.schedule.queue.queued import NO_PLUGINS, Place, QueuedPod
-from policysched.schedule.queue.timers import Alarms
+from policysched.schedule.queue.timers import Timers
 from policysched.state.differences import pod_difference
 from policysched.state.placed.pods import pod_id
 
+TIME_PASSES = Change(Resource.TIME, Action.UPDATE_OTHER)
 SWEEP = 30.0
 """How often pods that have waited too long are looked for. Units: seconds."""
 
@@ -53,7 +54,7 @@ class Queue:
         self._pods: dict[str, QueuedPod] = {}
         self._places = Places(clock, sort, profiles, backoff or Backoff())
         self._in_flight = InFlight()
-        self._alarms = Alarms(clock, cluster)
+        self._timers = Timers(clock, cluster)
         self._asking = Asking(clock)
         self._moves = Moves(self._retry)
         now = clock.monotonic()
@@ -102,7 +103,7 @@ class Queue:
 
     def pop(self) -> QueuedPod | None:
         """Take the next pod to be tried, or None; one of `reject`, `fail` and `done` must follow."""
-        if self._clock.monotonic() >= min(self._next_window, self._next_sweep, self._alarms.due):
+        if self._clock.monotonic() >= min(self._next_window, self._next_sweep, self._timers.due):
             self.flush()
         self._moves.go_on()
         queued = self._places.take_first()
@@ -133,7 +134,7 @@ class Queue:
         verdict = self._replay(flight)
         self._in_flight.end(queued.identity)
         self._places.requeue(queued, verdict, "ScheduleAttemptFailure")
-        self._alarms.set(queued.pod, self._watching(queued))
+        self._timers.set(queued, self._watching(queued))
         return True
 
     def fail(self, queued: QueuedPod) -> bool:
@@ -163,8 +164,9 @@ class Queue:
         now = self._clock.monotonic()
         if self._places.end_backoffs(now, PORTION):
             self._next_window = math.floor(now) + WINDOW
-        if self._alarms.ring():
-            self.move(Change(Resource.TIME, Action.UPDATE_OTHER))
+        if due := self._timers.take_due():
+            self._in_flight.record(Occurrence(TIME_PASSES))
+            self._in_portions(due, partial(self._judge_all, TIME_PASSES))
         if now < self._next_sweep:
             return
         self._next_sweep = now + SWEEP
@@ -177,7 +179,7 @@ class Queue:
         if self._places.poppable or self._moves:
             return self._clock.monotonic()
         waiting = self._places.waiting
-        sweep = min(self._next_sweep, self._alarms.due) if len(waiting) > waiting.gated else math.inf
+        sweep = min(self._next_sweep, self._timers.due) if len(waiting) > waiting.gated else math.inf
         earliest = min(sweep, self._places.error_backoff_ends)
         return None if earliest == math.inf else earliest
 
@@ -294,9 +296,12 @@ class Queue:
         for queued in concerned:
             matching = self._interests(queued).matching(change)
             asks = self._asking.permits(queued)
+            if change is TIME_PASSES and not asks and self._asking.is_spent:
+                self._timers.again(queued)
+                continue
             verdict = judge(queued, change, matching, self._cluster, asks=asks)
             if verdict is Verdict.STAY:
-                self._alarms.set(queued.pod, self._watching(queued))
+                self._timers.set(queued, self._watching(queued))
             else:
                 moved += self._places.requeue(queued, verdict, event)
         self._asking.stop()

@@ -55,6 +55,8 @@ class QueuedPod:
     """True where it is tried again only because it had waited for so long."""
     yields_until: float = -math.inf
     """Until when it is tried only while nothing else is ready."""
+    timer: float = math.inf
+    """When time alone may help it."""
     place: Place = Place.NOWHERE
     size: int = 0
     """How much the version `measured` of the pod states that hints look at. Units: bytes."""

@@ -1,46 +1,80 @@
 """When time alone may help a waiting pod: a rule turned it away that reads a clock, an age or a measurement.
 
-One moment for all such pods, the earliest; when it has come they are judged as after any other change. It is looked at
-again after a minute at the latest, because wall clocks are set and machines sleep.
+Each such pod has a moment of its own; when it has come that pod is judged, as after any other change. It is looked at
+after a minute at the latest, because wall clocks are set and machines sleep.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable
+from itertools import count
 
 from policysched.framework import Clock, Cluster, Watching
-from policysched.model.objects import Pod
+from policysched.schedule.queue.queued import Place, QueuedPod
 
 MARGIN = 0.05
 """How long after a moment it counts as past, whatever rounding did to it. Units: seconds."""
 LONGEST = 60.0
 """Units: seconds."""
+AGAIN = 1.0
+"""After how long a pod is looked at whose moment came while nobody could be asked. Units: seconds."""
 
 
-class Alarms:
-    """The next moment at which waiting pods are judged again."""
+class Timers:
+    """The moments at which waiting pods are judged again."""
 
-    __slots__ = ("_clock", "_cluster", "due")
+    __slots__ = ("_clock", "_cluster", "_heap", "_numbers")
 
     def __init__(self, clock: Clock, cluster: Cluster) -> None:
         self._clock = clock
         self._cluster = cluster
-        self.due = math.inf
-        """Units: seconds of the monotonic clock."""
+        self._heap: list[tuple[float, int, QueuedPod]] = []
+        """By time. A pod may be there several times: the moment that it has itself is the one that counts."""
+        self._numbers = count()
 
-    def set(self, pod: Pod, filters: Iterable[Watching]) -> None:
+    @property
+    def due(self) -> float:
+        """The next moment, infinite where there is none. Units: seconds of the monotonic clock."""
+        while self._heap and not _counts(*self._heap[0]):
+            self._take_first()
+        return self._heap[0][0] if self._heap else math.inf
+
+    def set(self, queued: QueuedPod, filters: Iterable[Watching]) -> None:
         """See to it that a pod is judged when one of the filters that turned it away can change its mind."""
-        for plugin in filters:
-            moment = plugin.retry_at(pod, self._cluster)
-            if moment is not None:
-                wait = min(max(moment - self._cluster.moment.seconds, 0.0) + MARGIN, LONGEST)
-                self.due = min(self.due, self._clock.monotonic() + wait)
+        moments = [plugin.retry_at(queued.pod, self._cluster) for plugin in filters]
+        moment = min((one for one in moments if one is not None), default=math.inf)
+        if moment < math.inf:
+            self._set(queued, min(max(moment - self._clock.now().timestamp(), 0.0) + MARGIN, LONGEST))
 
-    def ring(self) -> bool:
-        """Tell whether the moment has come; the cluster is at the present then, and the next one is to be set."""
-        if self._clock.monotonic() < self.due:
-            return False
-        self.due = math.inf
-        self._cluster.moment.move(self._clock.now().timestamp())
-        return True
+    def again(self, queued: QueuedPod) -> None:
+        """See to it that a pod is judged soon, whose moment came while nobody could be asked."""
+        self._set(queued, AGAIN)
+
+    def take_due(self) -> list[QueuedPod]:
+        """Take the pods whose moment has come; the cluster is at the present then, and they may have another one."""
+        now, taken = self._clock.monotonic(), []
+        while self.due <= now:
+            taken.append(self._take_first())
+        if taken:
+            self._cluster.moment.move(self._clock.now().timestamp())
+        return taken
+
+    def _take_first(self) -> QueuedPod:
+        due, _, queued = heapq.heappop(self._heap)
+        if queued.timer == due:
+            queued.timer = math.inf
+        return queued
+
+    def _set(self, queued: QueuedPod, wait: float) -> None:
+        """Set a pod's moment, where it has none that comes about as early."""
+        now = self._clock.monotonic()
+        if not now <= queued.timer <= now + wait + MARGIN:
+            queued.timer = now + wait
+            heapq.heappush(self._heap, (queued.timer, next(self._numbers), queued))
+
+
+def _counts(due: float, _: int, queued: QueuedPod) -> bool:
+    """Tell whether a pod still waits for a moment."""
+    return queued.timer == due and queued.place is Place.WAITING

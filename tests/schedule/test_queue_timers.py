@@ -1,0 +1,137 @@
+"""Pods that time alone may help: each at its own moment, and no more is asked about them than is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+
+from policysched.framework import Action, Change, Cluster, Hint, Resource
+from policysched.model.objects import Pod
+from policysched.schedule.queue.asking import LARGEST, MOST
+from policysched.schedule.queue.hints import Interests
+from policysched.schedule.queue.queue import Queue
+from policysched.schedule.queue.timers import AGAIN, LONGEST, MARGIN
+from tests.schedule.queue_parts import FIT, StandingClock, pod, popped, queue
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+START = 1000.25
+LARGE = {f"label-{number}": "v" * 60 for number in range(LARGEST // 64)}
+
+
+class Timed:
+    """A filter that lets each pod pass from a moment of its own on."""
+
+    def __init__(self, clock: StandingClock, moments: Mapping[str, float], seconds: float = 0.0) -> None:
+        self._clock, self._moments, self._seconds = clock, moments, seconds
+        self.asked: list[str] = []
+
+    def on_rejected(self, of: Pod, cluster: Cluster) -> None:
+        """Nothing has to be remembered."""
+
+    def retry_at(self, of: Pod, cluster: Cluster) -> float | None:  # noqa: ARG002 - the protocol's signature
+        moment = self._moments.get(of.metadata.name)
+        return None if moment is None or moment <= self._clock.at else EPOCH + moment
+
+    def helps(self, of: Pod, _: Change, cluster: Cluster) -> bool:
+        self.asked.append(of.metadata.name)
+        self._clock.at += self._seconds
+        return cluster.moment.seconds >= EPOCH + self._moments[of.metadata.name]
+
+
+def waiting(clock: StandingClock, timed: Timed, *names: str, **labels: str) -> Queue:
+    hints = (
+        Hint(Resource.TIME, Action.UPDATE_OTHER, timed.helps),
+        Hint(Resource.PENDING_POD, Action.UPDATE_POD_LABEL, lambda *_: False),
+    )
+    made = queue(clock, {"p": Interests((), {"Fit": hints}, {"Fit": timed})})
+    made._cluster.moment.move(EPOCH + clock.at)
+    for name in names:
+        made.reject(popped(made, name, **labels), FIT)
+    return made
+
+
+def advance(tested: Queue, clock: StandingClock, to: float) -> None:
+    clock.at = max(clock.at, START + to)
+    tested.flush()
+
+
+def placed(tested: Queue, name: str) -> str:
+    found = tested.get(f"uid-{name}")
+    assert found is not None
+    return found.place.value
+
+
+def test_each_pod_is_judged_at_its_own_moment_and_no_other() -> None:
+    clock = StandingClock(START)
+    timed = Timed(clock, {"a": START + 20, "b": START + 30})
+    tested = waiting(clock, timed, "a", "b", "never")
+    assert tested.next_wake() == pytest.approx(START + 20 + MARGIN)
+    advance(tested, clock, 20)
+    assert timed.asked == []
+    advance(tested, clock, 20 + 2 * MARGIN)
+    assert (timed.asked, placed(tested, "a"), placed(tested, "b")) == (["a"], "active", "unschedulable")
+    advance(tested, clock, 30 + 2 * MARGIN)
+    assert (timed.asked, placed(tested, "b"), placed(tested, "never")) == (["a", "b"], "active", "unschedulable")
+
+
+def test_far_moments_are_looked_at_every_minute() -> None:
+    clock = StandingClock(START)
+    timed = Timed(clock, {"a": START + 100})
+    tested = waiting(clock, timed, "a")
+    for minute in (1, 2):
+        advance(tested, clock, minute * (LONGEST + 2 * MARGIN))
+        assert timed.asked == ["a"] * minute
+    assert placed(tested, "a") == "active"
+
+
+def test_a_moment_that_comes_while_a_pod_is_tried_is_not_forgotten() -> None:
+    clock = StandingClock(START)
+    timed = Timed(clock, {"a": START + 40, "b": START + 20})
+    tested = waiting(clock, timed, "a", "b")
+    tested.activate(["uid-b", "uid-a"])
+    first, second = tested.pop(), tested.pop()
+    assert first is not None
+    assert second is not None
+    advance(tested, clock, 10)
+    tested.reject(first, FIT)
+    tested.reject(second, FIT)
+    advance(tested, clock, 40 + 2 * MARGIN)
+    assert sorted(timed.asked) == ["a", "b"]
+    assert {placed(tested, "a"), placed(tested, "b")} == {"active"}
+
+
+def test_pods_about_which_nobody_could_be_asked_come_soon_again() -> None:
+    clock = StandingClock(START)
+    names = [f"p{number}" for number in range(5)]
+    timed = Timed(clock, dict.fromkeys(names, START + 20), MOST)
+    tested = waiting(clock, timed, *names)
+    advance(tested, clock, 20 + 2 * MARGIN)
+    assert len(timed.asked) == 1
+    rounds = 0
+    while len(timed.asked) < len(names) and rounds < 20:
+        rounds += 1
+        advance(tested, clock, clock.at - START + AGAIN + MARGIN)
+    assert sorted(timed.asked) == names
+    assert rounds >= len(names) - 1
+
+
+def test_a_pod_that_states_very_much_is_tried_at_its_moment_without_asking() -> None:
+    clock = StandingClock(START)
+    timed = Timed(clock, {"a": START + 20})
+    tested = waiting(clock, timed, "a", **LARGE)
+    advance(tested, clock, 20 + 2 * MARGIN)
+    assert (timed.asked, placed(tested, "a")) == ([], "active")
+
+
+def test_updates_of_a_pod_that_waits_make_no_more_timers() -> None:
+    clock = StandingClock(START)
+    timed = Timed(clock, {"a": START + 20})
+    tested = waiting(clock, timed, "a")
+    for number in range(100):
+        tested.update(pod("a", number=str(number)))
+    assert len(tested._timers._heap) == 1
+    assert tested.delete("uid-a")
+    assert tested._timers.due == float("inf")
+    assert tested._timers._heap == []
