@@ -21,6 +21,14 @@ from policysched.model.decode import ObjectError
 from policysched.model.objects.meta import Metadata
 from policysched.model.outline import identity
 
+log = logging.getLogger(__name__)
+PORTION = 100
+"""How many objects are taken in before the loop gets its turn."""
+BURST = 100
+"""How many lines about objects that are left out may follow each other."""
+PER_SECOND = 1.0
+"""How many of these lines a second may follow then."""
+
 
 class HasMetadata(Protocol):
     """An object of the API."""
@@ -49,8 +57,6 @@ class _Peek(msgspec.Struct):
     metadata: _Identity = msgspec.field(default_factory=_Identity)
 
 
-PORTION = 100
-"""How many objects are taken in before the loop gets its turn."""
 _PEEK = msgspec.json.Decoder(_Peek)
 
 
@@ -184,13 +190,6 @@ def _as_object_error(error: Exception, kind: str, key: Key) -> ObjectError:
 
 def _text(key: Key) -> str:
     return "/".join(filter(None, key))
-
-
-log = logging.getLogger(__name__)
-BURST = 100
-"""How many lines may follow each other."""
-PER_SECOND = 1.0
-"""How many lines a second may follow those."""
 
 
 class Reason(StrEnum):

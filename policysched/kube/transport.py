@@ -35,6 +35,11 @@ SILENT = "Silent"
 """The reason of a stream that was given up because no line came."""
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """What decoding a text that a server sent may raise."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Between attempts, doubling. Units: seconds."""
+_MAX_DOUBLINGS = 10
+MOST_ASKED = 120.0
+"""The longest pause that a server can ask for: a watch must not stand still for hours. Units: seconds."""
 MAX_LINE = 32 << 20
 """The longest line of a stream; an object is 1.5 MiB at most in etcd. Units: bytes."""
 
@@ -221,13 +226,6 @@ def refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
     return ApiError(response.status, status.reason, status.message, status.retry_after or retry_after)
 
 
-FIRST = 1.0
-LONGEST = 30.0
-_MAX_DOUBLINGS = 10
-MOST_ASKED = 120.0
-"""The longest pause that a server can ask for: a watch must not stand still for hours."""
-
-
 @dataclass(frozen=True, slots=True)
 class Pacing:
     """Where randomness and waiting come from."""
@@ -253,9 +251,9 @@ class Retry:
 
     async def pause(self, at_least: float = 0.0) -> None:
         """Wait longer than the last time, and as long as a server asked for within limits."""
-        length = FIRST * 2.0 ** min(self.failures, _MAX_DOUBLINGS) * (1 + self._pacing.random() / 2)
+        length = FIRST_PAUSE * 2.0 ** min(self.failures, _MAX_DOUBLINGS) * (1 + self._pacing.random() / 2)
         self.failures += 1
-        await self._pacing.sleep(max(min(length, LONGEST), min(at_least, MOST_ASKED)))
+        await self._pacing.sleep(max(min(length, LONGEST_PAUSE), min(at_least, MOST_ASKED)))
 
 
 def passes(error: ApiError) -> bool:

@@ -57,8 +57,8 @@ GOLD = {"namespaceSelector": {"matchLabels": {"tier": "gold"}}}
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pauses and time limits short."""
-    monkeypatch.setattr("policysched.kube.transport.FIRST", 0.01)
-    monkeypatch.setattr("policysched.kube.transport.LONGEST", 0.05)
+    monkeypatch.setattr("policysched.kube.transport.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("policysched.kube.transport.LONGEST_PAUSE", 0.05)
     monkeypatch.setattr("policysched.kube.transport.MOST_ASKED", 0.05)
     monkeypatch.setattr("policysched.kube.reflector.ABSENT", 0.05)
     monkeypatch.setattr("policysched.kube.reflector.SILENCE", 0.5)
