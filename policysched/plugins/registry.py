@@ -17,7 +17,7 @@ from policysched.framework import Plugin
 from policysched.plugins.arguments import Arguments, converted, refusal
 from policysched.plugins.default_preemption import check_preemption
 from policysched.plugins.dynamic_resources import DynamicResources, check_dynamic_resources
-from policysched.plugins.inter_pod_affinity_arguments import inter_pod_affinity
+from policysched.plugins.inter_pod_affinity.plugin import inter_pod_affinity
 from policysched.plugins.node_resources import arguments as resource_arguments
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.nodes.image_locality import ImageLocality
@@ -27,9 +27,9 @@ from policysched.plugins.nodes.node_name import NodeName
 from policysched.plugins.nodes.node_ports import NodePorts
 from policysched.plugins.nodes.node_unschedulable import NodeUnschedulable
 from policysched.plugins.nodes.taint_toleration import TaintToleration
+from policysched.plugins.pod_topology_spread.plugin import pod_topology_spread
 from policysched.plugins.priority_sort import PrioritySort
 from policysched.plugins.scheduling_gates import SchedulingGates
-from policysched.plugins.spread_arguments import pod_topology_spread
 from policysched.plugins.volumes.node_volume_limits import NodeVolumeLimits
 from policysched.plugins.volumes.volume_binding import volume_binding
 from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from policysched.plugins.helper.bases import levelled
 from policysched.plugins.helper.present import Present
-from policysched.plugins.pod_topology_spread_rows import Labelled
+from policysched.plugins.pod_topology_spread.rows import Labelled
 from tests.build import cluster, node, pod
 
 MASKED = st.lists(st.tuples(st.integers(-9, 9), st.booleans()), min_size=1, max_size=20)

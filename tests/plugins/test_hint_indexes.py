@@ -11,15 +11,15 @@ from msgspec.structs import replace
 
 from policysched.framework import Action, Change, Resource, Status
 from policysched.model.objects import Pod
-from policysched.plugins.inter_pod_affinity import InterPodAffinity
-from policysched.plugins.pod_topology_spread import PodTopologySpread
-from policysched.plugins.pod_topology_spread_constraints import Defaults
+from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from policysched.plugins.pod_topology_spread.constraints import Defaults
+from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.build import pod
-from tests.plugins.affinity_build import away, label, near, term
-from tests.plugins.affinity_world import World
 from tests.plugins.ask import filtered, finds, hinted, pod_change
-from tests.plugins.spread_build import FOO, hard, incoming
-from tests.plugins.spread_maker import Maker
+from tests.plugins.inter_pod_affinity.build import away, label, near, term
+from tests.plugins.inter_pod_affinity.world import World
+from tests.plugins.pod_topology_spread.build import FOO, hard, incoming
+from tests.plugins.pod_topology_spread.maker import Maker
 
 CASES = 300
 MINE = {"app": "mine"}

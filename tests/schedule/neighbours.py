@@ -6,7 +6,7 @@ from random import Random
 
 from policysched.model.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm, Requirement
 from tests.build import pod
-from tests.plugins.affinity_build import away, near, term, weighted
+from tests.plugins.inter_pod_affinity.build import away, near, term, weighted
 
 TEAM_A, ANY = LabelSelector(match_labels={"team": "a"}), LabelSelector()
 NOT_B = LabelSelector(match_expressions=[Requirement(key="team", operator="NotIn", values=("b",))])

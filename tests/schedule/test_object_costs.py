@@ -23,7 +23,7 @@ from policysched.framework import Action, Change, Resource
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.selection.pod_affinity import pod_terms
-from policysched.plugins.inter_pod_affinity import InterPodAffinity
+from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 from tests.holdings import holdings

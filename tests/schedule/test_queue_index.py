@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Plugin, Resource
 from policysched.model.objects import Affinity, LabelSelector, Pod, TopologySpreadConstraint
-from policysched.plugins.inter_pod_affinity import InterPodAffinity
-from policysched.plugins.pod_topology_spread import PodTopologySpread
+from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from policysched.schedule.queue import waiting
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue
 from tests.build import node, pod
-from tests.plugins.affinity_build import away, label, near, term
+from tests.plugins.inter_pod_affinity.build import away, label, near, term
 from tests.schedule.queue_parts import FIT, StandingClock, popped, queue
 from tests.schedule.stand import BIG, running
 

@@ -32,7 +32,7 @@ from policysched.model.objects import (
     Workload,
 )
 from tests.build import MIB, node, pod
-from tests.plugins.affinity_build import away, near, term
+from tests.plugins.inter_pod_affinity.build import away, near, term
 from tests.schedule.neighbours import weighing
 from tests.schedule.world_objects import FEATURES, HOST, ZONE, owned, written
 

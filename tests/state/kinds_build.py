@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector
-from tests.plugins.affinity_build import away, term
+from tests.plugins.inter_pod_affinity.build import away, term
 
 WEB = {"app": "web"}
 REPELLING = away(term(LabelSelector(match_labels=WEB)))

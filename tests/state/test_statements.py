@@ -20,8 +20,8 @@ from policysched.state.placed.selector_index import (
     anchors_of_selector,
 )
 from tests.build import cluster, node, pod
-from tests.plugins.affinity_build import away, term, weighted
-from tests.plugins.affinity_world import World
+from tests.plugins.inter_pod_affinity.build import away, term, weighted
+from tests.plugins.inter_pod_affinity.world import World
 
 
 def selecting(*expressions: Requirement, **labels: str) -> LabelSelector:

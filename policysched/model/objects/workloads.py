@@ -1,7 +1,7 @@
 """Services and the controllers of pods, as far as they say which pods belong together.
 
 Only their selectors; whose selectors count for a pod that spreads by default is worked out in
-`policysched.plugins.default_selector`.
+`policysched.plugins.pod_topology_spread.constraints`.
 
 Source: k8s.io/api/core/v1/types.go, k8s.io/api/apps/v1/types.go, v0.36.
 """

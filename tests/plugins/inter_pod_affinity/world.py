@@ -25,8 +25,8 @@ from policysched.model.objects import (
     WeightedPodAffinityTerm,
 )
 from tests.build import node, pod
-from tests.plugins.affinity_build import weighted
-from tests.plugins.affinity_reference import Scene
+from tests.plugins.inter_pod_affinity.build import weighted
+from tests.plugins.inter_pod_affinity.reference import Scene
 
 NAMESPACES = ("default", "a", "b", "gone")
 HOSTS = ("h0", "h1", "h2", "h3", "h4", "h5")

@@ -19,12 +19,12 @@ from policysched.model.objects import (
     SelectorSpec,
     Service,
 )
-from policysched.plugins.pod_topology_spread import PodTopologySpread
-from policysched.plugins.pod_topology_spread_constraints import SYSTEM_DEFAULTS, Defaults
+from policysched.plugins.pod_topology_spread.constraints import SYSTEM_DEFAULTS, Defaults
+from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from policysched.schedule.cycle.classes import class_key
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, rejected
-from tests.plugins.spread_build import FOO, HOST, ZONE, ZONES, around, crowd, hard, incoming, scores, soft
+from tests.plugins.pod_topology_spread.build import FOO, HOST, ZONE, ZONES, around, crowd, hard, incoming, scores, soft
 
 
 def like_service(made: Cluster, selector: dict[str, str] | None = None, namespace: str = "default") -> Cluster:

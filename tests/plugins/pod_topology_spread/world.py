@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from policysched.model.objects import Node, Pod, TopologySpreadConstraint, Workload
 from policysched.state.cluster import Cluster
-from tests.plugins.spread_maker import Maker
-from tests.plugins.spread_reference import Around
+from tests.plugins.pod_topology_spread.maker import Maker
+from tests.plugins.pod_topology_spread.reference import Around
 
 
 def keyed(workloads: Iterable[Workload]) -> dict[Any, Workload]:

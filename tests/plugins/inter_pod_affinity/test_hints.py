@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from policysched.framework import Action, Change, Resource
 from policysched.model.objects import Node, Pod, PodStatus
-from policysched.plugins.inter_pod_affinity import InterPodAffinity
+from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from tests.build import node, pod
-from tests.plugins.affinity_build import away, label, near, nodes, scene, team, term
 from tests.plugins.ask import hinted, node_change, pod_change
+from tests.plugins.inter_pod_affinity.build import away, label, near, nodes, scene, team, term
 
 SCAN = {"service": "scan"}
 SERVICE = label("service", "scan", "other")

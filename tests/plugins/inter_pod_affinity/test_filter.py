@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from policysched.framework import Nothing, Status, unresolvable, unschedulable
 from policysched.model.objects import Node, Pod
-from policysched.plugins.inter_pod_affinity import InterPodAffinity
+from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from tests.build import node, pod
-from tests.plugins.affinity_build import away, both, joined, label, near, scene, team, term
 from tests.plugins.ask import filtered
+from tests.plugins.inter_pod_affinity.build import away, both, joined, label, near, scene, team, term
 
 NEAR = unresolvable("node(s) didn't match pod affinity rules")
 AWAY = unschedulable("node(s) didn't match pod anti-affinity rules")

@@ -20,12 +20,12 @@ from policysched.model.objects import (
     Taint,
     Toleration,
 )
-from policysched.plugins.pod_topology_spread import PodTopologySpread
-from policysched.plugins.pod_topology_spread_filter import HardState
+from policysched.plugins.pod_topology_spread.filter import HardState
+from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from policysched.state.tables import domains
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, rejected, scored
-from tests.plugins.spread_build import BAR, HOST, UNEVEN, ZONES, around, crowd, hard, incoming, soft
+from tests.plugins.pod_topology_spread.build import BAR, HOST, UNEVEN, ZONES, around, crowd, hard, incoming, soft
 
 SPOT = Taint(key="spot", effect="NoSchedule")
 

@@ -6,11 +6,23 @@ import pytest
 
 from policysched.framework import SKIP, Status, unresolvable
 from policysched.model.objects import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
-from policysched.plugins.inter_pod_affinity import InterPodAffinity
+from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from tests.build import node, pod
-from tests.plugins.affinity_build import away, both, joined, label, likes, near, nodes, scene, team, term, weighted
 from tests.plugins.ask import filtered
-from tests.plugins.test_inter_pod_affinity_filter import AWAY, NEAR, ONE, REPELLED, SCAN, SERVICE, scan, verdicts
+from tests.plugins.inter_pod_affinity.build import (
+    away,
+    both,
+    joined,
+    label,
+    likes,
+    near,
+    nodes,
+    scene,
+    team,
+    term,
+    weighted,
+)
+from tests.plugins.inter_pod_affinity.test_filter import AWAY, NEAR, ONE, REPELLED, SCAN, SERVICE, scan, verdicts
 
 CHINA, INDIA = {"region": "china"}, {"region": "india"}
 AZ = {"region": "china", "az": "az1"}

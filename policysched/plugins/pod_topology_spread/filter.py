@@ -16,8 +16,8 @@ import numpy as np
 
 from policysched.framework import Codes, Mask, RowNumbers, Rows, Status, unresolvable, unschedulable
 from policysched.plugins.helper.bases import row_count
-from policysched.plugins.pod_topology_spread_constraints import BYTES_PER_CONSTRAINT, Constraint
-from policysched.plugins.pod_topology_spread_sums import DomainSums
+from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
+from policysched.plugins.pod_topology_spread.rows import DomainSums
 from policysched.state.memory import part_of
 from policysched.state.tables.domains import NO_DOMAIN
 from policysched.state.tables.nodes import NodeTable

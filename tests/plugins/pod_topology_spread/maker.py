@@ -26,7 +26,7 @@ from policysched.model.objects import (
     Workload,
 )
 from tests.build import node, pod
-from tests.plugins import spread_reference as reference
+from tests.plugins.pod_topology_spread import reference
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 KEYS = (ZONE, ZONE, HOSTNAME, HOSTNAME, "rack", "rare", "absent", "")

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
 from policysched.plugins.helper.bases import levelled
 from policysched.plugins.helper.present import Present
-from policysched.plugins.pod_topology_spread_constraints import BYTES_PER_CONSTRAINT, Constraint
-from policysched.plugins.pod_topology_spread_rows import Labelled
-from policysched.plugins.pod_topology_spread_sums import DomainSums
+from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
+from policysched.plugins.pod_topology_spread.rows import DomainSums, Labelled
 from policysched.state.memory import part_of
 from policysched.state.placed.counters import Tally
 from policysched.state.tables.domains import NO_DOMAIN

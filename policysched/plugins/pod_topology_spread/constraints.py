@@ -3,7 +3,7 @@
 Knows the pod and the selectors of its workloads, no nodes. Only constraints of one action are compiled at a time,
 because a selector that is not valid fails the point that needs it and no other.
 
-Source: plugins/podtopologyspread/common.go, plugin.go (getConstraints), v1.36.
+Source: plugins/podtopologyspread/common.go, plugin.go (getConstraints), plugins/helper/spread.go, v1.36.
 """
 
 from __future__ import annotations
@@ -13,12 +13,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from policysched.framework import Cluster
-from policysched.model.objects import Pod, TopologySpreadConstraint
-from policysched.model.selection.selectors import LabelMatcher, SelectorCompiler, SelectorError
-from policysched.plugins.default_selector import default_selector
+from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstraint, workload_owner
+from policysched.model.selection.selectors import (
+    LabelMatcher,
+    SelectorCompiler,
+    SelectorError,
+    compile_selector,
+    match_labels,
+)
 from policysched.state.placed.counters import Tally
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import anchors_of_selector
+from policysched.state.workloads import Workloads
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
@@ -139,3 +145,30 @@ SYSTEM_DEFAULTS: Final = Defaults(
     are_the_systems=True,
 )
 """What holds where a configuration says nothing."""
+
+
+def default_selector(pod: Pod, workloads: Workloads) -> LabelMatcher:
+    """Give the selector of the pods that are like this one; it looks at no label where nothing is known of them.
+
+    Cost: O(services of the namespace).
+    """
+    labels: dict[str, str] = {}
+    own = pod.metadata.labels
+    for selector in workloads.services(pod.metadata.namespace):
+        if all(own.get(key) == value for key, value in selector.items()):
+            labels |= selector
+    owner = workload_owner(pod)
+    demanded = None if owner is None else workloads.controller(owner[0], pod.metadata.namespace, owner[1])
+    if demanded is None:
+        return match_labels(labels)
+    if isinstance(demanded, LabelSelector):
+        return match_labels(labels).joined(_lenient(demanded))
+    return match_labels(labels | dict(demanded))
+
+
+def _lenient(selector: LabelSelector) -> LabelMatcher:
+    """Compile a controller's selector; one that is not valid has no demands."""
+    try:
+        return compile_selector(selector)
+    except SelectorError:
+        return compile_selector(None)

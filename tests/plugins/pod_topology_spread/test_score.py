@@ -18,10 +18,10 @@ from policysched.model.objects import (
     Requirement,
     Taint,
 )
-from policysched.plugins.pod_topology_spread import PodTopologySpread
-from policysched.plugins.pod_topology_spread_score import natural_log
+from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
+from policysched.plugins.pod_topology_spread.score import natural_log
 from tests.build import cluster, node, pod
-from tests.plugins.spread_build import BAR, HOST, around, crowd, hard, incoming, scores, soft
+from tests.plugins.pod_topology_spread.build import BAR, HOST, around, crowd, hard, incoming, scores, soft
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Node, Pod, TopologySpreadConstraint
-from policysched.plugins.pod_topology_spread import PodTopologySpread
+from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.build import node, pod
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

@@ -15,17 +15,17 @@ from msgspec.structs import replace
 
 from policysched.framework import SKIP, Code, Status
 from policysched.model.objects import Pod
-from policysched.plugins import pod_topology_spread_sums
-from policysched.plugins.pod_topology_spread import PodTopologySpread
-from policysched.plugins.pod_topology_spread_constraints import Defaults
+from policysched.plugins.pod_topology_spread import rows as pod_topology_spread_sums
+from policysched.plugins.pod_topology_spread.constraints import Defaults
+from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
 from policysched.state.cluster import Cluster
 from policysched.state.tables import domains, journal
-from tests.plugins import spread_reference as reference
-from tests.plugins.spread_maker import Maker
-from tests.plugins.spread_reference import Around
-from tests.plugins.spread_world import Life, keyed, live
+from tests.plugins.pod_topology_spread import reference
+from tests.plugins.pod_topology_spread.maker import Maker
+from tests.plugins.pod_topology_spread.reference import Around
+from tests.plugins.pod_topology_spread.world import Life, keyed, live
 from tests.schedule.parts import engine
 
 SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)

@@ -15,13 +15,13 @@ import pytest
 
 from policysched.framework import SKIP, Cluster, Code, Status
 from policysched.model.objects import Pod
-from policysched.plugins import inter_pod_affinity_states
-from policysched.plugins.inter_pod_affinity import InterPodAffinity
+from policysched.plugins.inter_pod_affinity import states as inter_pod_affinity_states
+from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.tables import journal
-from tests.plugins.affinity_reference import Scene, normalized, raw_scores, verdicts
-from tests.plugins.affinity_world import World
+from tests.plugins.inter_pod_affinity.reference import Scene, normalized, raw_scores, verdicts
+from tests.plugins.inter_pod_affinity.world import World
 from tests.schedule.parts import profile
 
 SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)

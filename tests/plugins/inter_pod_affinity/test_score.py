@@ -11,10 +11,22 @@ from policysched.errors import UsageError
 from policysched.framework import SKIP, Code, Status
 from policysched.model.objects import Affinity, Node, Pod
 from policysched.plugins import plugin_named
-from policysched.plugins.inter_pod_affinity import InterPodAffinity
+from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from tests.build import node, pod
-from tests.plugins.affinity_build import away, both, dislikes, joined, label, likes, near, nodes, scene, team, term
 from tests.plugins.ask import raw_scores, scored
+from tests.plugins.inter_pod_affinity.build import (
+    away,
+    both,
+    dislikes,
+    joined,
+    label,
+    likes,
+    near,
+    nodes,
+    scene,
+    team,
+    term,
+)
 
 S1, S2 = {"security": "S1"}, {"security": "S2"}
 IS_S1, IS_S2 = label("security", "S1"), label("security", "S2")

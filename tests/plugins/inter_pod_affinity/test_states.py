@@ -9,10 +9,10 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
-from policysched.plugins.inter_pod_affinity import InterPodAffinity
+from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.schedule.cycle.engine import Engine
 from tests.build import node, pod
-from tests.plugins.affinity_build import away, dislikes, joined, label, likes, near, nodes, scene, term
+from tests.plugins.inter_pod_affinity.build import away, dislikes, joined, label, likes, near, nodes, scene, term
 from tests.schedule.parts import profile
 
 APP, FAR = label("app", "web"), label("app", "far")

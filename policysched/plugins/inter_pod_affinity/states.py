@@ -16,8 +16,8 @@ from policysched.framework import NO_ROWS, Codes, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import Sort, Statement
 from policysched.plugins.helper.bases import row_count
-from policysched.plugins.inter_pod_affinity_sums import DomainSums, Part, SummedTallies, renewed
-from policysched.plugins.inter_pod_affinity_terms import (
+from policysched.plugins.inter_pod_affinity.sums import DomainSums, Part, SummedTallies, renewed
+from policysched.plugins.inter_pod_affinity.terms import (
     FEW,
     Meant,
     Namespaces,

@@ -20,7 +20,7 @@ from policysched.model.objects import (
     StatefulSet,
 )
 from policysched.model.selection.selectors import LabelMatcher, compile_selector, match_labels
-from policysched.plugins.default_selector import default_selector
+from policysched.plugins.pod_topology_spread.constraints import default_selector
 from policysched.state.workloads import Workloads
 from tests.build import pod
 

@@ -4,7 +4,8 @@ Knows terms, tallies of placed pods and domains of nodes. Whether a statement of
 is decided once a class and distinct statement; a placement then moves the sums of one domain, and only rows whose
 answer that changes are asked again.
 
-Source: plugins/interpodaffinity, v1.36.
+Source: plugins/interpodaffinity, v1.36; pkg/scheduler/apis/config/v1 (InterPodAffinityArgs, defaults.go) and
+validation_pluginargs.go for the arguments.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
+from policysched.plugins.arguments import Arguments, Int32, PluginArguments, converted, refusal
 from policysched.plugins.helper.bases import ScoresInRange, levelled
-from policysched.plugins.inter_pod_affinity_hints import INDEX, namespace_helps, node_helps, pod_helps
-from policysched.plugins.inter_pod_affinity_states import (
+from policysched.plugins.inter_pod_affinity.hints import INDEX, namespace_helps, node_helps, pod_helps
+from policysched.plugins.inter_pod_affinity.states import (
     AWAY,
     NEAR,
     REPELLED,
@@ -48,7 +50,7 @@ from policysched.plugins.inter_pod_affinity_states import (
     Surroundings,
     Wishes,
 )
-from policysched.plugins.inter_pod_affinity_terms import Meant, Weighted
+from policysched.plugins.inter_pod_affinity.terms import Meant, Weighted
 
 STATUSES = {
     NEAR: unresolvable("node(s) didn't match pod affinity rules"),
@@ -208,3 +210,27 @@ def _states_preferences(pod: Pod) -> bool:
     affinity = pod.spec.affinity
     parts = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
     return any(part is not None and part.preferred for part in parts)
+
+
+HIGHEST_HARD_WEIGHT = 100
+
+
+class AffinityArguments(PluginArguments, frozen=True):
+    """The arguments of InterPodAffinity."""
+
+    hard_pod_affinity_weight: Int32 = DEFAULT_HARD_WEIGHT
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+def inter_pod_affinity(arguments: Arguments) -> InterPodAffinity:
+    """Make InterPodAffinity.
+
+    Raises:
+        UsageError: an argument is not valid.
+    """
+    given = converted(InterPodAffinity.name, arguments, AffinityArguments)
+    weight = given.hard_pod_affinity_weight
+    if not 0 <= weight <= HIGHEST_HARD_WEIGHT:
+        why = f"{weight} is not in valid range [0, {HIGHEST_HARD_WEIGHT}]"
+        raise refusal(InterPodAffinity.name, "hardPodAffinityWeight", why)
+    return InterPodAffinity(weight, ignore_preferred=given.ignore_preferred_terms_of_existing_pods)

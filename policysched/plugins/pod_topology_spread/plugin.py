@@ -1,25 +1,26 @@
 """PodTopologySpread: spread pods of a kind evenly over the values of a label, such as zones or host names.
 
 Hard constraints filter nodes, soft ones score them. Pods that state none are spread by the constraints of the
-configuration, together with the pods of their services and their controller. How the parts work stands in the modules
-of the same name: `_constraints` compiles, `_rows` knows which nodes count and `_sums` how many pods, `_filter` and
-`_score` answer, `_hints` judges changes.
+configuration, together with the pods of their services and their controller.
 
-Source: plugins/podtopologyspread/plugin.go, v1.36.
+Source: plugins/podtopologyspread/plugin.go, v1.36; pkg/scheduler/apis/config/v1 (types, defaults.go) and
+validation_pluginargs.go for the arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from policysched.framework import SKIP, Aspect, Cluster, Code, Codes, Hint, Mask, RowNumbers, Rows, Scores, Status
-from policysched.model.objects import Pod
-from policysched.plugins import pod_topology_spread_filter
+from policysched.model.objects import Pod, TopologySpreadConstraint
+from policysched.model.selection.names import is_qualified_name
+from policysched.plugins.arguments import Arguments, PluginArguments, converted, refusal
 from policysched.plugins.helper.bases import row_count
-from policysched.plugins.pod_topology_spread_constraints import (
+from policysched.plugins.pod_topology_spread import filter as hard_constraints
+from policysched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     HOSTNAME,
     SCHEDULE_ANYWAY,
@@ -28,11 +29,10 @@ from policysched.plugins.pod_topology_spread_constraints import (
     ConstraintError,
     Defaults,
 )
-from policysched.plugins.pod_topology_spread_filter import HardState, Verdicts
-from policysched.plugins.pod_topology_spread_hints import spread_hints
-from policysched.plugins.pod_topology_spread_rows import Inclusions
-from policysched.plugins.pod_topology_spread_score import DomainWish, NodeWish, SoftState, Wish
-from policysched.plugins.pod_topology_spread_sums import SharedSums
+from policysched.plugins.pod_topology_spread.filter import HardState, Verdicts
+from policysched.plugins.pod_topology_spread.hints import spread_hints
+from policysched.plugins.pod_topology_spread.rows import Inclusions, SharedSums
+from policysched.plugins.pod_topology_spread.score import DomainWish, NodeWish, SoftState, Wish
 
 
 class PodTopologySpread:
@@ -79,7 +79,7 @@ class PodTopologySpread:
 
     def reason(self, state: HardState, code: int) -> Status:  # noqa: ARG002 - the code says it all
         """Translate a code."""
-        return pod_topology_spread_filter.reason(code)
+        return hard_constraints.reason(code)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Compile the soft constraints; a pod without any is skipped."""
@@ -125,3 +125,53 @@ class PodTopologySpread:
     def _requires_labels(self, pod: Pod) -> bool:
         """Tell whether scoring passes over nodes that lack one of the constraints' labels."""
         return bool(pod.spec.topology_spread_constraints) or not self._defaults.are_the_systems
+
+
+NAME: Final = PodTopologySpread.name
+SYSTEM: Final = "System"
+LIST: Final = "List"
+MOST: Final = 2**31 - 1
+
+
+class SpreadArguments(PluginArguments, frozen=True):
+    """The arguments of PodTopologySpread."""
+
+    defaulting_type: str = ""
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+
+
+def pod_topology_spread(arguments: Arguments) -> PodTopologySpread:
+    """Make PodTopologySpread.
+
+    Raises:
+        UsageError: an argument is not valid.
+    """
+    given = converted(NAME, arguments, SpreadArguments)
+    kind, constraints = given.defaulting_type or SYSTEM, given.default_constraints
+    if kind not in (SYSTEM, LIST):
+        raise refusal(NAME, "defaultingType", f'"{kind}" is neither {LIST} nor {SYSTEM}')
+    if kind == SYSTEM and constraints:
+        raise refusal(NAME, "defaultingType", f"{SYSTEM} does not go with defaultConstraints")
+    _check(constraints)
+    return PodTopologySpread(SYSTEM_DEFAULTS if kind == SYSTEM else Defaults(constraints))
+
+
+def _check(constraints: Sequence[TopologySpreadConstraint]) -> None:
+    for index, one in enumerate(constraints):
+        for field, fault in _faults(one):
+            raise refusal(NAME, f"defaultConstraints[{index}].{field}", fault)
+        same = (one.topology_key, one.when_unsatisfiable)
+        if same in {(other.topology_key, other.when_unsatisfiable) for other in constraints[:index]}:
+            raise refusal(NAME, f"defaultConstraints[{index}]", f"there is one for {' and '.join(same)} already")
+
+
+def _faults(one: TopologySpreadConstraint) -> Iterator[tuple[str, str]]:
+    """Name fields of a constraint that are not valid, and why."""
+    if not 0 < one.max_skew <= MOST:
+        yield "maxSkew", f"{one.max_skew} is not between 1 and {MOST}"
+    if not is_qualified_name(one.topology_key):
+        yield "topologyKey", f'"{one.topology_key}" is not a name of a label'
+    if one.when_unsatisfiable not in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY):
+        yield "whenUnsatisfiable", f'"{one.when_unsatisfiable}" is neither {DO_NOT_SCHEDULE} nor {SCHEDULE_ANYWAY}'
+    if one.label_selector is not None:
+        yield "labelSelector", "is not for default constraints: it is derived for each pod"

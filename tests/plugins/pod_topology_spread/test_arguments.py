@@ -11,8 +11,8 @@ from policysched.framework import SKIP
 from policysched.plugins import plugin_named
 from tests.build import cluster, pod
 from tests.plugins.ask import rejected
-from tests.plugins.spread_build import ZONE, crowd
-from tests.plugins.test_pod_topology_spread import PLAIN, like_service, zoned
+from tests.plugins.pod_topology_spread.build import ZONE, crowd
+from tests.plugins.pod_topology_spread.test_plugin import PLAIN, like_service, zoned
 
 NAME = "PodTopologySpread"
 ONE = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}

@@ -15,7 +15,7 @@ from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Reso
 from policysched.model.objects import Node, Pod
 from policysched.model.selection.selectors import EVERYTHING, SelectorError
 from policysched.plugins.helper.hints import anchors_of_change, nodes_of, pods_of
-from policysched.plugins.pod_topology_spread_constraints import (
+from policysched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     Constraint,
     ConstraintError,

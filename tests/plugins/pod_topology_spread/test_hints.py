@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from policysched.framework import Action, Change, Cluster, Resource
 from policysched.model.objects import Pod, PodStatus, Taint, Toleration
-from policysched.plugins.pod_topology_spread import PodTopologySpread
-from policysched.plugins.pod_topology_spread_constraints import Defaults
+from policysched.plugins.pod_topology_spread.constraints import Defaults
+from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.build import node, pod
 from tests.plugins.ask import hinted, node_change, pod_change
-from tests.plugins.spread_build import BAR, FOO, hard, incoming
-from tests.plugins.test_pod_topology_spread import LIKE, PLAIN, like_service
+from tests.plugins.pod_topology_spread.build import BAR, FOO, hard, incoming
+from tests.plugins.pod_topology_spread.test_plugin import LIKE, PLAIN, like_service
 
 WAITING = incoming(hard("zone", 1, FOO), hard("node", 1, BAR))
 TOLERATING = [Toleration(key="spot", operator="Exists")]
