@@ -18,9 +18,9 @@ from policysched.framework.plugin import (
     SKIP,
     Codes,
     Everywhere,
+    FilterAffecting,
     FilterAlone,
     FilterPlugin,
-    FilterReaching,
     Hint,
     Mask,
     ScoreAlone,
@@ -59,10 +59,10 @@ class FilterOnly:
             return np.ones(rows.stop - (rows.start or 0) if isinstance(rows, slice) else rows.size, np.int32)
         return self.plugin.filter(state, rows)
 
-    def filter_reach(self, state: Any, rows: RowNumbers) -> Rows:
-        """Ask the plugin, if it reaches other rows."""
-        if isinstance(self.plugin, FilterReaching) and not isinstance(state, Everywhere):
-            return self.plugin.filter_reach(state, rows)
+    def filter_affected(self, state: Any, rows: RowNumbers) -> Rows:
+        """Ask the plugin, if it looks at other rows."""
+        if isinstance(self.plugin, FilterAffecting) and not isinstance(state, Everywhere):
+            return self.plugin.filter_affected(state, rows)
         return rows
 
     def reason(self, state: Any, code: int) -> Status:
@@ -75,9 +75,9 @@ class FilterOnly:
         """Ask the plugin."""
         return self.plugin.events()
 
-    def epoch(self, cluster: Cluster) -> Hashable:
+    def generation(self, cluster: Cluster) -> Hashable:
         """Ask the plugin."""
-        return self.plugin.epoch(cluster)
+        return self.plugin.generation(cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ class ScoreOnly:
         """Ask the plugin, unless every node scores 0."""
         return scores if isinstance(state, Zeros) else self.plugin.normalize(state, scores, feasible)
 
-    def epoch(self, cluster: Cluster) -> Hashable:
+    def generation(self, cluster: Cluster) -> Hashable:
         """Ask the plugin."""
-        return self.plugin.epoch(cluster)
+        return self.plugin.generation(cluster)
 
 
 class ScoreWithoutPreFilter(ScoreOnly):

@@ -3,8 +3,8 @@
 A prepared state belongs to one pod class (pods equal in everything scheduling reads) and outlives many cycles. So
 `filter` and `score` may read nothing of the pod but what `prepare_*` kept, and nothing of the cluster but the aspects
 they declare: rows that changed in those are asked again, all others keep their answer. Where an answer depends on
-other rows too, `filter_reach` and `score_reach` name the rows to ask again; where it depends on more than
-rows, `epoch` says so: another epoch makes the whole class anew.
+other rows too, `filter_affected` and `score_affected` name the rows to ask again; where it depends on more than
+rows, `generation` says so: another generation makes the whole class anew.
 
 Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an array of row numbers.
 """
@@ -117,7 +117,7 @@ class FilterPlugin(Plugin, Protocol):
     def events(self) -> Sequence[Hint]:
         """Name the changes that can help a pod which this plugin rejected."""
 
-    def epoch(self, cluster: Cluster) -> Hashable:
+    def generation(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes all prepared states stale."""
 
 
@@ -150,7 +150,7 @@ class ScorePlugin(Plugin, Protocol):
         Shapes: scores (N,), feasible (N,) -> (N,); values of other rows do not matter.
         """
 
-    def epoch(self, cluster: Cluster) -> Hashable:
+    def generation(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes all prepared states stale."""
 
 
@@ -163,15 +163,15 @@ def is_by_pod(plugin: Plugin) -> bool:
 
 
 def is_lasting(plugin: Plugin) -> bool:
-    """Tell whether a plugin has `lasting = True`: its epoch is always the same, and need not be asked for."""
+    """Tell whether a plugin has `lasting = True`: its generation is always the same, and need not be asked for."""
     return bool(getattr(plugin, "lasting", False))
 
 
 @runtime_checkable
-class FilterReaching(Protocol):
+class FilterAffecting(Protocol):
     """A filter whose answer on a row depends on other rows too."""
 
-    def filter_reach(self, state: Any, rows: RowNumbers) -> Rows:
+    def filter_affected(self, state: Any, rows: RowNumbers) -> Rows:
         """Name the rows whose answers may have changed.
 
         Args:
@@ -181,11 +181,11 @@ class FilterReaching(Protocol):
 
 
 @runtime_checkable
-class ScoreReaching(Protocol):
+class ScoreAffecting(Protocol):
     """A score plugin whose answer on a row depends on other rows too."""
 
-    def score_reach(self, state: Any, rows: RowNumbers) -> Rows:
-        """Name the rows whose scores may have changed, as `filter_reach` does."""
+    def score_affected(self, state: Any, rows: RowNumbers) -> Rows:
+        """Name the rows whose scores may have changed, as `filter_affected` does."""
 
 
 @runtime_checkable

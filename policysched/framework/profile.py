@@ -83,9 +83,9 @@ class Profile:
         """The filters that are asked anew for every pod, each with its place where they are prepared."""
         return tuple((place, plugin) for place, plugin in enumerate(self.prepared) if is_by_pod(plugin))
 
-    def epochs(self, cluster: Cluster) -> Hashable:
+    def generations(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes prepared states stale."""
-        return tuple([plugin.epoch(cluster) for plugin in self._moving])
+        return tuple([plugin.generation(cluster) for plugin in self._moving])
 
     @cached_property
     def _moving(self) -> tuple[FilterPlugin | ScorePlugin, ...]:

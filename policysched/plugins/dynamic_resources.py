@@ -81,7 +81,7 @@ class DynamicResources(FinalScores):
         """Return the changes after which a resource may need no devices any more."""
         return (Hint(Resource.DEVICE_CLASS, Action.ALL, _device_class_helps),)
 
-    def epoch(self, cluster: Cluster) -> Hashable:
+    def generation(self, cluster: Cluster) -> Hashable:
         """Return the device classes of extended resources."""
         return tuple(cluster.mapped_resources.items())
 

@@ -65,7 +65,7 @@ class Cluster:
         self._device_classes: dict[str, DeviceClass] = {}
         self.unknown_namespaces: set[str] = set()
         """Namespaces of placed pods that are not known themselves."""
-        self.namespaces_epoch = 0
+        self.namespaces_generation = 0
         """Moves when a namespace's labels change, or it is known or unknown otherwise than before."""
 
     def set_node(self, node: Node) -> Change:
@@ -86,7 +86,7 @@ class Cluster:
             return Change(Resource.NODE, action, old, node, row)
         self.images.replace(row, _images(old), images)
         if old is None:
-            self.images.epoch += 1
+            self.images.generation += 1
             self.attachments.touch(row)
             self.metrics.store(row, name)
         self.journal.note(row, Aspect.PRESENCE if old is None else aspects_of(action))
@@ -100,7 +100,7 @@ class Cluster:
             self._release_if_empty(row)
             return Change(Resource.NODE, Action.NONE)
         self.images.replace(row, _images(old), {})
-        self.images.epoch += 1
+        self.images.generation += 1
         self.nodes.clear(row)
         self.ages.store(row, None)
         self.metrics.store(row, None)
@@ -165,13 +165,13 @@ class Cluster:
         changed = self.namespaces.get(name) != labels
         self.namespaces[name] = labels
         self.unknown_namespaces.discard(name)
-        self.namespaces_epoch += changed
+        self.namespaces_generation += changed
         return changed
 
     def remove_namespace(self, name: str) -> None:
         """Forget a namespace."""
         if self.namespaces.pop(name, None) is not None:
-            self.namespaces_epoch += 1
+            self.namespaces_generation += 1
             if self.kinds.of_namespace(name):
                 self.unknown_namespaces.add(name)
 
@@ -267,12 +267,12 @@ class Cluster:
     def _enter_namespace(self, name: str) -> None:
         if name not in self.namespaces and name not in self.unknown_namespaces:
             self.unknown_namespaces.add(name)
-            self.namespaces_epoch += 1
+            self.namespaces_generation += 1
 
     def _leave_namespace(self, name: str) -> None:
         if name in self.unknown_namespaces and not self.kinds.of_namespace(name):
             self.unknown_namespaces.discard(name)
-            self.namespaces_epoch += 1
+            self.namespaces_generation += 1
 
     def _count(self, placed: PlacedPod, count: int) -> None:
         self.nodes.take(placed.row, placed.footprint, count)

@@ -19,10 +19,10 @@ MAX_ASKED = 100_000
 class Workloads:
     """Services and controllers, as far as they select pods."""
 
-    __slots__ = ("_asked", "_controllers", "_services", "epoch")
+    __slots__ = ("_asked", "_controllers", "_services", "generation")
 
     def __init__(self) -> None:
-        self.epoch = 0
+        self.generation = 0
         """Moves when an answer that was given may be another now."""
         self._services: dict[str, dict[str, Mapping[str, str]]] = {}
         self._controllers: dict[tuple[str, str, str], Selector] = {}
@@ -85,7 +85,7 @@ class Workloads:
 
     def _start_over(self) -> None:
         self._asked.clear()
-        self.epoch += 1
+        self.generation += 1
 
 
 def _kind(workload: Workload) -> str:

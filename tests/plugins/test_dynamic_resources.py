@@ -69,9 +69,9 @@ def test_dynamic_resources_waits_for_the_device_class_to_go() -> None:
     plugin, incoming = DynamicResources(), pod(requests={GPU: "1"})
     change = Change(Resource.DEVICE_CLASS, Action.DELETE)
     state.set_device_class(device_class("gpus", GPU))
-    before = plugin.epoch(state)
+    before = plugin.generation(state)
     assert not hinted(plugin, incoming, change, state)
     state.remove_device_class("gpus")
     assert hinted(plugin, incoming, change, state)
     assert not hinted(plugin, pod(resource_claims=[PodResourceClaim(name="c")]), change, state)
-    assert plugin.epoch(state) != before
+    assert plugin.generation(state) != before

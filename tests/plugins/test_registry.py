@@ -69,11 +69,11 @@ def test_only_plugins_of_resources_ports_and_neighbours_read_what_pods_use() -> 
 
 
 def test_plugins_whose_answers_depend_on_their_row_alone_never_go_stale() -> None:
-    epochs = ("InterPodAffinity", "ImageLocality", "DynamicResources", "NodeResourcesFit")
+    generations = ("InterPodAffinity", "ImageLocality", "DynamicResources", "NodeResourcesFit")
     before, after = cluster(), cluster(node(labels={"a": "b"}, images={"x": 1}), pod(on="n1"))
     for one in default_plugins():
-        if isinstance(one.plugin, FilterPlugin | ScorePlugin) and one.plugin.name not in epochs:
-            assert one.plugin.epoch(before) == one.plugin.epoch(after)
+        if isinstance(one.plugin, FilterPlugin | ScorePlugin) and one.plugin.name not in generations:
+            assert one.plugin.generation(before) == one.plugin.generation(after)
 
 
 def test_a_plain_pod_is_let_through_and_scored_by_the_same_plugins_as_upstream() -> None:

@@ -46,13 +46,13 @@ class Fake:
         self.normalizes = normalizes
         self.prepared = 0
         self.asked: list[list[str]] = []
-        self.epochs: Hashable = 0
+        self.generations: Hashable = 0
 
     def events(self) -> Sequence[Hint]:
         return (Hint(Resource.NODE, Action.ALL),)
 
-    def epoch(self, cluster: Cluster) -> Hashable:
-        return self.epochs
+    def generation(self, cluster: Cluster) -> Hashable:
+        return self.generations
 
     def _names(self, cluster: Cluster, rows: Rows) -> list[str]:
         numbers = np.arange(cluster.nodes.size)[rows].tolist()

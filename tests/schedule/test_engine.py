@@ -31,12 +31,12 @@ def test_siblings_share_what_was_found_out() -> None:
     assert (filter_.prepared, score.prepared) == (2, 2)
 
 
-def test_another_epoch_prepares_a_class_anew() -> None:
+def test_another_generation_prepares_a_class_anew() -> None:
     filter_, score = FakeFilter("A"), FakeScore("S", {"b": 3})
     made = engine(nodes(), [filter_], [(score, 1)])
     for which in (filter_, score, score):
         made.decide(pod())
-        which.epochs = object()
+        which.generations = object()
     made.decide(pod())
     assert (filter_.prepared, score.prepared) == (4, 4)
 

@@ -75,15 +75,15 @@ def test_a_namespace_changes_when_its_labels_do() -> None:
     made = Cluster()
     plain = Namespace(metadata=Metadata(name="d"))
     assert made.set_namespace(plain)
-    epoch = made.namespaces_epoch
+    generation = made.namespaces_generation
     assert not made.set_namespace(plain)
-    assert made.namespaces_epoch == epoch
+    assert made.namespaces_generation == generation
     assert made.set_namespace(Namespace(metadata=Metadata(name="d", labels={"a": "b"})))
-    assert made.namespaces_epoch > epoch
-    epoch = made.namespaces_epoch
+    assert made.namespaces_generation > generation
+    generation = made.namespaces_generation
     made.remove_namespace("d")
     made.remove_namespace("d")
-    assert (made.namespaces_epoch, made.namespaces) == (epoch + 1, {})
+    assert (made.namespaces_generation, made.namespaces) == (generation + 1, {})
 
 
 def test_a_device_class_maps_its_own_name_and_the_one_it_states() -> None:

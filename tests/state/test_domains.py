@@ -90,12 +90,12 @@ def test_rows_of_one_value_share_a_number() -> None:
 def test_changed_labels_move_rows_and_leave_the_others_numbers() -> None:
     made = three()
     found = made.domains.of("zone")
-    before = (found.epoch, int(found.of_row[made.nodes.row_of["b"]]))
+    before = (found.generation, int(found.of_row[made.nodes.row_of["b"]]))
     made.set_node(zone("a", "3"))  # type: ignore[arg-type]
     made.set_node(zone("d", "2"))  # type: ignore[arg-type]
     made.remove_node("c")
     assert groups(made, found) == [set(), {"a"}, {"b", "d"}]
-    assert (found.epoch, int(found.of_row[made.nodes.row_of["b"]])) == before
+    assert (found.generation, int(found.of_row[made.nodes.row_of["b"]])) == before
 
 
 def test_placements_change_nothing() -> None:
@@ -123,19 +123,19 @@ def test_what_fell_out_of_the_journal_is_looked_up_anew() -> None:
     made.set_node(zone("a", "2"))  # type: ignore[arg-type]
     for _ in range(journal.RING):
         made.journal.note(0, journal.Aspect.USAGE)
-    before = found.epoch
+    before = found.generation
     assert groups(made, found) == [{"d"}, {"a", "b"}, {"c"}]
-    assert found.epoch == before + 1
+    assert found.generation == before + 1
 
 
 def test_numbers_of_values_that_are_gone_are_given_out_anew() -> None:
     made = three()
     found = made.domains.of("zone")
-    before = found.epoch
+    before = found.generation
     for index in range(domains.SPARE + 2 * made.nodes.count):
         made.set_node(zone("a", f"new-{index}"))  # type: ignore[arg-type]
         found.refresh()
-    assert found.epoch > before
+    assert found.generation > before
     assert found.count < domains.SPARE
     assert groups(made, found) == [{"d"}, {"a"}, {"b"}, {"c"}]
 

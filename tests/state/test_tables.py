@@ -115,17 +115,17 @@ def test_the_first_row_to_report_an_image_gives_its_size() -> None:
     assert table.total("a") == 11
 
 
-def test_the_epoch_of_images_moves_with_every_change_of_them_alone() -> None:
+def test_the_generation_of_images_moves_with_every_change_of_them_alone() -> None:
     made = cluster(node("n1", images={"a": MIB}))
-    epochs = [made.images.epoch]
+    generations = [made.images.generation]
     for changed in (node("n2"), node("n2", images={"a": MIB}), node("n1")):
         made.set_node(changed)
-        epochs.append(made.images.epoch)
+        generations.append(made.images.generation)
     made.remove_node("n2")
-    epochs.append(made.images.epoch)
-    assert all(one < other for one, other in pairwise(epochs))
+    generations.append(made.images.generation)
+    assert all(one < other for one, other in pairwise(generations))
     made.set_node(node("n1", labels={"a": "b"}))
-    assert made.images.epoch == epochs[-1]
+    assert made.images.generation == generations[-1]
 
 
 def test_a_node_writes_its_row_and_its_replacement_everything_anew() -> None:

@@ -64,18 +64,18 @@ def test_only_answers_that_were_given_become_stale() -> None:
     table.services("other")
     table.put(service({"app": "web"}))
     table.put(replicas(WEB))
-    assert table.epoch == 0
+    assert table.generation == 0
     table.services("default")
     table.controller("ReplicaSet", "default", "r")
     table.put(service({"app": "web"}))
     table.put(replicas(WEB))
     table.put(replicas(WEB, "another"))
     table.drop(service(None, "absent"))
-    assert table.epoch == 0
+    assert table.generation == 0
     table.put(replicas(LabelSelector()))
-    assert table.epoch == 1
+    assert table.generation == 1
     table.put(service({"app": "other"}))
-    assert table.epoch == 1, "everything is asked for anew before it can be stale again"
+    assert table.generation == 1, "everything is asked for anew before it can be stale again"
 
 
 @pytest.mark.parametrize("change", [service({"app": "web"}), replicas(WEB)])
@@ -84,7 +84,7 @@ def test_an_answer_that_nothing_is_known_becomes_stale_too(change: Service | Rep
     table.services("default")
     table.controller("ReplicaSet", "default", "r")
     table.put(change)
-    assert table.epoch == 1
+    assert table.generation == 1
 
 
 def test_what_was_asked_for_is_remembered_only_up_to_a_point(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +92,6 @@ def test_what_was_asked_for_is_remembered_only_up_to_a_point(monkeypatch: pytest
     table = Workloads()
     for name in "abc":
         table.controller("ReplicaSet", "default", name)
-    assert table.epoch == 1
+    assert table.generation == 1
     table.put(replicas(WEB, "c"))
-    assert table.epoch == 2
+    assert table.generation == 2

@@ -31,7 +31,7 @@ class OwnRowOnly:
 
     lasting = True
 
-    def epoch(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - the protocol's signature
+    def generation(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - the protocol's signature
         """Give the same value always."""
         return 0
 

@@ -97,7 +97,7 @@ class InterPodAffinity(ScoresInRange):
             may_be_first=bool(near) and all(one.said.matches(pod) for one in near),
         )
 
-    def filter_reach(self, state: Demands, rows: RowNumbers) -> Rows:
+    def filter_affected(self, state: Demands, rows: RowNumbers) -> Rows:
         """Name the rows that the changed ones may open or close."""
         return state.renew(rows)
 
@@ -125,7 +125,7 @@ class InterPodAffinity(ScoresInRange):
         weighted = (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
         return Wishes(self._meant(weighted, cluster), concerning, around)
 
-    def score_reach(self, state: Wishes, rows: RowNumbers) -> Rows:
+    def score_affected(self, state: Wishes, rows: RowNumbers) -> Rows:
         """Name the rows near the changed ones."""
         return state.renew(rows)
 
@@ -147,11 +147,11 @@ class InterPodAffinity(ScoresInRange):
         """Tell whether no placed pod has anything to do with the class."""
         return state.idle
 
-    def epoch(self, cluster: Cluster) -> Hashable:
+    def generation(self, cluster: Cluster) -> Hashable:
         """Give what moves when pods begin to state anything, or when labels of namespaces that terms read change."""
         around = self._surroundings(cluster)
         reads = around.reads_namespaces or around.statements.read_namespaces
-        return around.statements.ever, cluster.namespaces_epoch if reads else None
+        return around.statements.ever, cluster.namespaces_generation if reads else None
 
     def events(self) -> Sequence[Hint]:
         """Pods and nodes help that make what is required so, and namespaces where terms read their labels."""

@@ -61,14 +61,14 @@ class Surroundings:
 
     def namespaces(self, cluster: Cluster) -> Namespaces:
         """Give the namespaces as they are now."""
-        if self._seen != cluster.namespaces_epoch:
-            self._namespaces, self._seen = Namespaces(cluster.namespaces), cluster.namespaces_epoch
+        if self._seen != cluster.namespaces_generation:
+            self._namespaces, self._seen = Namespaces(cluster.namespaces), cluster.namespaces_generation
         return self._namespaces
 
     @property
-    def keys_epoch(self) -> int:
+    def keys_generation(self) -> int:
         """What moves when a topology key comes that no node had, or goes with the last node that has it."""
-        return self._nodes.label_keys_epoch
+        return self._nodes.label_keys_generation
 
     def has_domains(self, key: str) -> bool:
         """Tell whether any node has a topology key; nothing is near or far by one that none has."""
@@ -170,7 +170,7 @@ class Concerning:
     def renew(self) -> bool:
         """Look for new statements, and for new topology keys of nodes; tell whether the list is another."""
         statements = self._shared.statements
-        now = (statements.version, self._shared.keys_epoch)
+        now = (statements.version, self._shared.keys_generation)
         if self._seen == now:
             return False
         self._seen = now
@@ -201,7 +201,7 @@ class Demands:
     """
 
     __slots__ = (
-        *("_away", "_away_terms", "_concerning", "_epoch", "_first", "_judged", "_may_be_first", "_near"),
+        *("_away", "_away_terms", "_concerning", "_generation", "_first", "_judged", "_may_be_first", "_near"),
         *("_near_terms", "_nowhere", "_own_nbytes", "_position", "_repelling", "_shared"),
     )
 
@@ -221,7 +221,7 @@ class Demands:
         self._away: list[DomainSums] = []
         self._nowhere = False
         """Whether it needs to be near by a topology key that no node has."""
-        self._epoch = -1
+        self._generation = -1
         self._concerning = concerning
         self._repelling: list[DomainSums] = []
         self._may_be_first = may_be_first
@@ -237,7 +237,7 @@ class Demands:
         other = self._concerning.renew()
         if other:
             self._repelling = self._shared.sums(self._concerning.parts())
-        if self._epoch != self._shared.keys_epoch:
+        if self._generation != self._shared.keys_generation:
             self._renew_terms()
             other = True
         reached = renewed((*self._near, *self._away, *self._repelling), changed, signs=True)
@@ -250,7 +250,7 @@ class Demands:
     def _renew_terms(self) -> None:
         """Look which terms are about topology keys that nodes have."""
         shared, near = self._shared, self._near_terms
-        self._epoch = shared.keys_epoch
+        self._generation = shared.keys_generation
         self._away = shared.sums(shared.parts_of_terms(self._away_terms))
         keys = sorted({one.key for one in near})
         self._nowhere = not all(map(shared.has_domains, keys))
@@ -287,7 +287,7 @@ class Wishes:
 
     __slots__ = (
         "_concerning",
-        "_epoch",
+        "_generation",
         "_own",
         "_own_nbytes",
         "_position",
@@ -304,7 +304,7 @@ class Wishes:
         self._own: list[KeyedPart] = []
         self._concerning = concerning
         self._sums: list[DomainSums] = []
-        self._position = self._epoch = -1
+        self._position = self._generation = -1
         self.shared_sums: DomainSums | None = None
         """All that matters, where that is one label whose values rows share: scores are known by domain then."""
 
@@ -314,8 +314,8 @@ class Wishes:
             return NO_ROWS
         self._position = self._shared.position
         other = self._concerning.renew()
-        if self._epoch != self._shared.keys_epoch:
-            self._epoch, other = self._shared.keys_epoch, True
+        if self._generation != self._shared.keys_generation:
+            self._generation, other = self._shared.keys_generation, True
             self._own = self._shared.parts_of_terms(self._terms)
         if other:
             self._sums = self._shared.sums((*self._own, *self._concerning.parts()))

@@ -122,7 +122,7 @@ class NodeResourcesFit(FinalScores):
         """Score rows by how full they would be."""
         return state.of(rows).astype(np.int64)
 
-    def epoch(self, cluster: Cluster) -> Hashable:
+    def generation(self, cluster: Cluster) -> Hashable:
         """Give the resources with a device class: whether one is delegated is decided when preparing."""
         return tuple(cluster.mapped_resources)
 

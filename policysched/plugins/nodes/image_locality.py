@@ -1,6 +1,6 @@
 """ImageLocality: prefer nodes that have the pod's images already, the more so the larger and the wider spread.
 
-Knows sizes of images by row. How far an image has spread depends on all nodes, so the epoch of the images is this
+Knows sizes of images by row. How far an image has spread depends on all nodes, so the generation of the images is this
 plugin's, and rows are scored once for all when a class is prepared.
 
 Source: plugins/imagelocality/image_locality.go, v1.36.
@@ -62,9 +62,9 @@ class ImageLocality(FinalScores, ScoresInRange):
         """Give the scores of rows."""
         return np.zeros(row_count(state.nodes, rows), np.int64) if state.scores is None else state.scores[rows]
 
-    def epoch(self, cluster: Cluster) -> Hashable:
+    def generation(self, cluster: Cluster) -> Hashable:
         """Give what moves when any image comes or goes, or the number of nodes changes."""
-        return cluster.images.epoch
+        return cluster.images.generation
 
 
 def _scored(present: Scores, most: int) -> Scores:

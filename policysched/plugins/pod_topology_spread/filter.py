@@ -58,7 +58,7 @@ class Verdicts:
     def refresh(self) -> None:
         """Judge the domains again if anything that they are judged by changed."""
         self._sums.refresh()
-        now = (self._sums.version, self.rows.of_label.epoch)
+        now = (self._sums.version, self.rows.of_label.generation)
         if now == self._seen:
             return
         codes = self._judge()
@@ -108,7 +108,7 @@ class HardState:
         judge: makes the verdicts of one of them.
     """
 
-    __slots__ = ("_constraints", "_epoch", "_judge", "_verdicts", "nodes")
+    __slots__ = ("_constraints", "_generation", "_judge", "_verdicts", "nodes")
 
     def __init__(
         self, nodes: NodeTable, constraints: Sequence[Constraint], judge: Callable[[Constraint], Verdicts]
@@ -117,7 +117,7 @@ class HardState:
         self._constraints = constraints
         self._judge = judge
         self._verdicts: list[Verdicts] = []
-        self._epoch = -1
+        self._generation = -1
 
     @property
     def nbytes(self) -> int:
@@ -141,9 +141,9 @@ class HardState:
 
     def _renew(self) -> bool:
         """Look which constraints need to be asked; tell whether that changed."""
-        if self._epoch == self.nodes.label_keys_epoch:
+        if self._generation == self.nodes.label_keys_generation:
             return False
-        self._epoch = self.nodes.label_keys_epoch
+        self._generation = self.nodes.label_keys_generation
         asked = list(takewhile(lambda one: self.nodes.has_label(one.topology_key), self._constraints))
         before = len(self._verdicts)
         self._verdicts = self._verdicts[: len(asked)] + [self._judge(one) for one in asked[before:]]

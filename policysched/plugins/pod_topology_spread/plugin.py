@@ -73,7 +73,7 @@ class PodTopologySpread:
         """Reject rows without a label, and rows whose domain would become too full."""
         return state.codes(rows)
 
-    def filter_reach(self, state: HardState, rows: RowNumbers) -> Rows:
+    def filter_affected(self, state: HardState, rows: RowNumbers) -> Rows:
         """Name the rows of the domains whose verdict became another, too."""
         return state.reach(rows)
 
@@ -118,9 +118,9 @@ class PodTopologySpread:
         """Nodes and placed pods that count differently can help, and so can updates of the pod itself."""
         return spread_hints(self._defaults)
 
-    def epoch(self, cluster: Cluster) -> Hashable:
+    def generation(self, cluster: Cluster) -> Hashable:
         """Give what moves when a selector that constraints were derived from is another."""
-        return cluster.workloads.epoch if self._defaults.constraints else 0
+        return cluster.workloads.generation if self._defaults.constraints else 0
 
     def _requires_labels(self, pod: Pod) -> bool:
         """Tell whether scoring passes over nodes that lack one of the constraints' labels."""

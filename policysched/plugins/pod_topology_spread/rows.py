@@ -81,8 +81,8 @@ class CountedRows:
     Shapes: `domains` and `bins` (capacity,).
     """
 
-    __slots__ = ("__weakref__", "_cluster", "_epoch", "_populated", "_seen", "_tests", "_wanted", "bins", "domains",
-                 "of_label", "version")  # fmt: skip
+    __slots__ = ("__weakref__", "_cluster", "_generation", "_populated", "_seen", "_tests", "_wanted", "bins",
+                 "domains", "of_label", "version")  # fmt: skip
 
     def __init__(self, wanted: Inclusion, cluster: Cluster) -> None:
         self.of_label = cluster.domains.of(wanted.key)
@@ -96,7 +96,7 @@ class CountedRows:
         self._cluster = cluster
         self._tests = tuple(_tests(wanted, cluster))
         self._seen = 0
-        self._epoch = -1
+        self._generation = -1
         self._populated: NDArray[np.intp] | None = None
 
     def refresh(self) -> None:
@@ -109,7 +109,11 @@ class CountedRows:
             return
         self.of_label.refresh()
         changed = journal.since(self._seen)
-        if self._epoch != self.of_label.epoch or changed is None or self.bins.size != self.of_label.of_row.size:
+        if (
+            self._generation != self.of_label.generation
+            or changed is None
+            or self.bins.size != self.of_label.of_row.size
+        ):
             self._look_at_all()
         else:
             rows, aspects = changed
@@ -132,7 +136,7 @@ class CountedRows:
         return self._populated
 
     def _look_at_all(self) -> None:
-        self._epoch = self.of_label.epoch
+        self._generation = self.of_label.generation
         size = self.of_label.of_row.size
         self.bins = np.zeros(size, np.intp)
         self.domains = np.zeros(size, np.intp) if self._wanted.missing_is_empty else self.of_label.of_row

@@ -57,7 +57,12 @@ class EvaluationContext:
     def version(self) -> object:
         """A value that differs whenever anything may have changed."""
         cluster = self.cluster
-        return cluster.journal.position, cluster.moment.seconds, cluster.namespaces_epoch, cluster.strings.generation
+        return (
+            cluster.journal.position,
+            cluster.moment.seconds,
+            cluster.namespaces_generation,
+            cluster.strings.generation,
+        )
 
     def inputs(self, pod: Pod) -> PodInputs:
         """Give the inputs of a pod at this time; asked again, the same ones."""

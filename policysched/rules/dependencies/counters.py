@@ -64,14 +64,14 @@ def pod_aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, ro
 
 def generation(context: EvaluationContext, node: Typed) -> int:
     """Give what moves when a graph means something else: labels of namespaces, if it reads any."""
-    return context.cluster.namespaces_epoch if reads_namespaces(node) else 0
+    return context.cluster.namespaces_generation if reads_namespaces(node) else 0
 
 
 def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> Tally | None:
     if depends(node) is Depends.ROW or any(item.path[0] in BEYOND_KIND for item in _peers(node)):
         return None
-    epoch = cluster.namespaces_epoch if any(item.path[0] == "namespace_labels" for item in _peers(node)) else 0
-    key: Hashable = (node, pod.key(node.inputs), epoch)
+    reads_labels = any(item.path[0] == "namespace_labels" for item in _peers(node))
+    key: Hashable = (node, pod.key(node.inputs), cluster.namespaces_generation if reads_labels else 0)
     return cluster.tallies.of(
         key, lambda placed: weigh(node, Peer(placed, pod, cluster)), fractions=not _is_whole(node)
     )

@@ -161,11 +161,11 @@ class ImageSizes:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.stamp = cluster.images.epoch
+        self.stamp = cluster.images.generation
 
     def refresh(self) -> None:
         """Bring it up to date."""
-        self.stamp = self._cluster.images.epoch
+        self.stamp = self._cluster.images.generation
 
     def moved(self, since: int) -> Rows:  # noqa: ARG002 - every row may see it
         """Give all rows."""

@@ -109,7 +109,7 @@ class PolicyPlugin:
         found = self._group.on(context).filters(pod, self.name)
         return SKIP if found is None else found
 
-    def filter_reach(self, state: PolicySlice[FilterRow], rows: RowNumbers) -> Rows:
+    def filter_affected(self, state: PolicySlice[FilterRow], rows: RowNumbers) -> Rows:
         """Add the rows that see another aggregate, or another value for all rows."""
         return state.affected_rows(rows)
 
@@ -136,7 +136,7 @@ class PolicyPlugin:
         independent = self._group.on(context).independent
         return NormalizedScores(independent, context.inputs(pod), rules) if rules else None
 
-    def score_reach(self, state: Slice, rows: RowNumbers) -> Rows:
+    def score_affected(self, state: Slice, rows: RowNumbers) -> Rows:
         """Add the rows that see another aggregate, or another value for all rows."""
         return state.affected_rows(rows)
 
@@ -154,14 +154,14 @@ class PolicyPlugin:
 
     @property
     def lasting(self) -> bool:
-        """Whether the epoch is always the same."""
+        """Whether the generation is always the same."""
         return not (self._reads_namespaces or self._depends_on_images)
 
-    def epoch(self, cluster: Cluster) -> Hashable:
+    def generation(self, cluster: Cluster) -> Hashable:
         """Move with what decides whether rules speak: labels of namespaces, sizes of images."""
         return (
-            cluster.namespaces_epoch if self._reads_namespaces else 0,
-            cluster.images.epoch if self._depends_on_images else 0,
+            cluster.namespaces_generation if self._reads_namespaces else 0,
+            cluster.images.generation if self._depends_on_images else 0,
         )
 
     def events(self) -> Sequence[Hint]:
@@ -194,7 +194,7 @@ class PolicyPlugin:
         if known is None:
             known = self._rejections[cluster] = Rejections(context)
         independent = known.independent
-        version = (self.epoch(cluster), context.values(pod, self._time_keys) if self._time_keys else ())
+        version = (self.generation(cluster), context.values(pod, self._time_keys) if self._time_keys else ())
 
         def prepare() -> tuple[Hashable, Callable[[], RejectedPods]]:
             waiting, make = self.selection.awaits(pod, context), partial(RejectedPods, context, self.filter_reads)

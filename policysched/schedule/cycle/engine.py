@@ -58,10 +58,10 @@ class Engine:
         """Give the up-to-date evaluation of the pod's class."""
         self.cluster.strings.tidy()
         key = self.key(pod) if key is None else key
-        epochs = (self.profile.epochs(self.cluster), self.cluster.nodes.columns.capacity)
+        generations = (self.profile.generations(self.cluster), self.cluster.nodes.columns.capacity)
         evaluation = self._evaluations.get(key)
-        if evaluation is None or evaluation.epochs != epochs:
-            evaluation = Evaluation(self.cluster, self.profile, pod, epochs)
+        if evaluation is None or evaluation.generations != generations:
+            evaluation = Evaluation(self.cluster, self.profile, pod, generations)
             self._keep(key, evaluation)
         else:
             self._refresh(key, evaluation)

@@ -69,10 +69,10 @@ class Evaluation:
     nbytes: int
     """The memory that it took when it was last measured, 0 before that. Units: bytes."""
 
-    def __init__(self, cluster: Cluster, profile: Profile, pod: Pod, epochs: Hashable) -> None:
+    def __init__(self, cluster: Cluster, profile: Profile, pod: Pod, generations: Hashable) -> None:
         self.cluster = cluster
         self.nbytes = self._refreshes = 0
-        self.epochs = epochs
+        self.generations = generations
         self._seen = cluster.journal.position
         self.footprint: Footprint = footprint(pod)
         prepared = Preparing(cluster, profile, pod)

@@ -42,7 +42,7 @@ WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
 BYTES = 512
 """What a track and a small state take. Units: bytes."""
-Reach = Callable[[Any, RowNumbers], Rows]
+Affected = Callable[[Any, RowNumbers], Rows]
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
@@ -64,7 +64,7 @@ def _unsure(state: object) -> bool:  # noqa: ARG001 - in the place of a plugin t
 class FilterTrack:
     """A filter's reason codes."""
 
-    __slots__ = ("_capacity", "_reach", "codes", "place", "plugin", "reads", "rejects_any", "state")
+    __slots__ = ("_affected", "_capacity", "codes", "place", "plugin", "reads", "rejects_any", "state")
 
     def __init__(self, plugin: FilterPlugin, state: Any, place: int = -1) -> None:
         self.plugin = plugin
@@ -72,7 +72,7 @@ class FilterTrack:
         """Where the plugin stands among the profile's filters."""
         self.state = state
         self.reads = int(plugin.filter_reads) | PRESENCE
-        self._reach: Reach | None = getattr(plugin, "filter_reach", None)
+        self._affected: Affected | None = getattr(plugin, "filter_affected", None)
         self._capacity = 0
         self.codes = NO_CODES
         self.rejects_any = False
@@ -90,9 +90,9 @@ class FilterTrack:
             self.rejects_any = True
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Ask for the rows that changed and those they reach; give those that are answered otherwise now."""
-        reached = rows if self._reach is None else self._reach(self.state, rows)
-        return self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
+        """Ask for the rows that changed or are affected; give those that are answered otherwise now."""
+        affected = rows if self._affected is None else self._affected(self.state, rows)
+        return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
     def nbytes(self) -> int:
@@ -124,7 +124,7 @@ class ScoreTrack:
     """A score plugin's values: weighted final scores, or raw ones where the plugin normalises."""
 
     __slots__ = (
-        *("_capacity", "_reach", "_stays", "flat", "normalizes", "plugin", "reads", "state", "strays", "values"),
+        *("_capacity", "_affected", "_stays", "flat", "normalizes", "plugin", "reads", "state", "strays", "values"),
         "weight",
     )
 
@@ -134,7 +134,7 @@ class ScoreTrack:
         self.state = state
         self.normalizes = plugin.normalizes
         self.reads = int(plugin.score_reads) | PRESENCE
-        self._reach: Reach | None = getattr(plugin, "score_reach", None)
+        self._affected: Affected | None = getattr(plugin, "score_affected", None)
         self._capacity = 0
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
@@ -152,9 +152,9 @@ class ScoreTrack:
             self._ask(slice(0, size))
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Ask for the rows that changed and those they reach; give those whose final score is known and another."""
-        reached = rows if self._reach is None else self._reach(self.state, rows)
-        return self._ask(reached) if isinstance(reached, slice) or reached.size else NO_ROWS
+        """Ask for the rows that changed or are affected; give those whose final score is known and another."""
+        affected = rows if self._affected is None else self._affected(self.state, rows)
+        return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
     def nbytes(self) -> int:
@@ -253,6 +253,6 @@ class Narrowing:
         """Events belong to the plugins that narrowed."""
         return ()
 
-    def epoch(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - names never change their meaning
+    def generation(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - names never change their meaning
         """Never stale."""
         return 0

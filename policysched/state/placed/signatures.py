@@ -21,12 +21,12 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 class Kinds:
     """The kinds that placed pods are of, numbered from 0; numbers of kinds without pods are used again."""
 
-    __slots__ = ("_counts", "_free", "_ids", "_keys", "_spaces", "epoch", "present")
+    __slots__ = ("_counts", "_free", "_ids", "_keys", "_spaces", "generation", "present")
 
     def __init__(self) -> None:
         self.present: list[PlacedPod | None] = []
         """A pod of each kind, None for a free number; its row and whether it is assumed mean nothing."""
-        self.epoch = 0
+        self.generation = 0
         """Moves when a kind appears or goes."""
         self._ids: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
@@ -59,7 +59,7 @@ class Kinds:
         self.present[kind] = None
         self._keys[kind] = None
         self._free.append(kind)
-        self.epoch += 1
+        self.generation += 1
         return True
 
     def _appear(self, key: Hashable, placed: PlacedPod) -> int:
@@ -73,7 +73,7 @@ class Kinds:
             self._counts.append(1)
         self._ids[key] = kind
         self._spaces.setdefault(placed.pod.metadata.namespace, {})[kind] = None
-        self.epoch += 1
+        self.generation += 1
         return kind
 
     def _forget(self, namespace: str, kind: int) -> None:

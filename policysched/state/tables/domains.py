@@ -2,7 +2,7 @@
 
 Codes of the interner are sparse over one label; here the values that nodes have now are numbered from 1, and
 0 stands for rows without the label. Rows are looked at again when their labels changed. Numbers of values that are gone
-are only given out anew when most are, and then all of them, which `epoch` tells.
+are only given out anew when most are, and then all of them, which `generation` tells.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Domains:
     __slots__ = (
         *("__weakref__", "_alone", "_alone_at", "_journal", "_nodes", "_numbers", "_ordered", "_ordered_at"),
         *("_seen", "_starts"),
-        *("epoch", "key", "of_row", "version"),
+        *("generation", "key", "of_row", "version"),
     )
 
     def __init__(self, key: str, nodes: NodeTable, journal: Journal) -> None:
         self.key = key
-        self.epoch = 0
+        self.generation = 0
         """Moves when numbers may mean other values than before."""
         self.version = 0
         """Moves when any row may be in another domain than before, or when there are more numbers."""
@@ -160,7 +160,7 @@ class Domains:
         numbers = np.array([self._number(code) for code in values.tolist()], np.intp)
         self.of_row = numbers[inverse]
         self._seen = self._journal.position
-        self.epoch += 1
+        self.generation += 1
         self.version += 1
 
 

@@ -1,6 +1,6 @@
 """Which images lie on which rows, and how large they are there.
 
-`epoch` moves whenever an answer about any image may have changed, the number of nodes included: scores of image
+`generation` moves whenever an answer about any image may have changed, the number of nodes included: scores of image
 locality depend on how far an image has spread over all nodes. An image has one size, as in kube-scheduler: what the
 first node that reported it said.
 
@@ -32,12 +32,12 @@ class Presence:
 class ImageTable:
     """Sizes of images by name and row."""
 
-    __slots__ = ("_by_name", "_rows", "epoch")
+    __slots__ = ("_by_name", "_rows", "generation")
 
     def __init__(self) -> None:
         self._by_name: dict[str, Presence] = {}
         self._rows: LRUCache[str, RowNumbers] = LRUCache(KEPT)
-        self.epoch = 0
+        self.generation = 0
 
     def rows_with(self, name: str) -> tuple[RowNumbers, int] | None:
         """Give the rows that have an image, in no order, and its size; None where no row has it.
@@ -62,7 +62,7 @@ class ImageTable:
         """Set what lies on a row, given what lay there before."""
         if old == new:
             return
-        self.epoch += 1
+        self.generation += 1
         for name in old:
             self._remove(row, name)
         for name, size in new.items():

@@ -81,9 +81,9 @@ class NodeTable:
         return key in self._label_columns
 
     @property
-    def label_keys_epoch(self) -> int:
+    def label_keys_generation(self) -> int:
         """What moves when a node is the first to have a label, or the last one loses it."""
-        return self._label_columns.epoch
+        return self._label_columns.generation
 
     def annotations(self, key: str) -> NDArray[np.int32]:
         """Give the codes of an annotation's values, −1 where a row has none."""

@@ -20,10 +20,10 @@ MAX_KEYS = 1024
 class TextColumns:
     """Code columns by key over one map of texts a row."""
 
-    __slots__ = ("_by_key", "_columns", "_empty", "_rows_with", "_strings", "epoch")
+    __slots__ = ("_by_key", "_columns", "_empty", "_rows_with", "_strings", "generation")
 
     def __init__(self, columns: ColumnSet, strings: Strings) -> None:
-        self.epoch = 0
+        self.generation = 0
         """Moves when some row is the first to have a key, or the last one loses it."""
         self._columns = columns
         self._strings = strings
@@ -76,10 +76,10 @@ class TextColumns:
         rows_with, known = self._rows_with, len(self._rows_with)
         for key in texts.keys() - old.keys():
             rows_with[key] = rows_with.get(key, 0) + 1
-        self.epoch += len(rows_with) > known
+        self.generation += len(rows_with) > known
         for key in old.keys() - texts.keys():
             rows_with[key] -= 1
             if not rows_with[key]:
                 del rows_with[key]
-                self.epoch += 1
+                self.generation += 1
                 self._by_key.pop(key, None)

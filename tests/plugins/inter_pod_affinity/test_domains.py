@@ -202,9 +202,9 @@ def test_a_pod_whose_terms_cannot_be_parsed_is_rejected_as_a_whole(affinity: Aff
 def test_a_pod_that_requires_nothing_is_skipped_where_no_placed_pod_states_anything(affinity: Affinity | None) -> None:
     plugin, around = InterPodAffinity(), scene(ONE, scan())
     assert filtered(plugin, pod(affinity=affinity), around) is SKIP
-    before = plugin.epoch(around)
+    before = plugin.generation(around)
     around.set_pod(scan(affinity=away(term(label("x")))))
-    assert plugin.epoch(around) != before
+    assert plugin.generation(around) != before
     assert filtered(plugin, pod(affinity=affinity), around) == {}
 
 
@@ -215,13 +215,13 @@ def test_match_label_keys_mean_nothing_but_what_the_api_server_made_of_them() ->
     assert verdicts(pod(labels={"hash": "1"} | SCAN, affinity=away(keyed)), [ONE, scan()]) == {"n1": AWAY}
 
 
-def test_the_epoch_follows_labels_of_namespaces_only_where_a_term_reads_them() -> None:
+def test_the_generation_follows_labels_of_namespaces_only_where_a_term_reads_them() -> None:
     plugin, around = InterPodAffinity(), scene(ONE)
     plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=both()))), around)
-    before = plugin.epoch(around)
+    before = plugin.generation(around)
     around.remove_namespace("one-a")
-    assert plugin.epoch(around) == before
+    assert plugin.generation(around) == before
     plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=team("one")))), around)
-    before = plugin.epoch(around)
+    before = plugin.generation(around)
     around.remove_namespace("one-b")
-    assert plugin.epoch(around) != before
+    assert plugin.generation(around) != before

@@ -109,13 +109,13 @@ def test_node_resources_fit_delegates_a_resource_that_only_a_device_class_has(
     assert fit(with_class(cluster(node(allocatable=allocatable))), requests={GPU: "2"}) == status
 
 
-def test_node_resources_fit_epoch_moves_with_device_classes_only() -> None:
+def test_node_resources_fit_generation_moves_with_device_classes_only() -> None:
     state = cluster(node())
     plugin = NodeResourcesFit()
-    before = plugin.epoch(state)
+    before = plugin.generation(state)
     state.set_pod(pod(on="n1"))
-    assert plugin.epoch(state) == before
-    assert plugin.epoch(with_class(state)) != before
+    assert plugin.generation(state) == before
+    assert plugin.generation(with_class(state)) != before
 
 
 @pytest.mark.parametrize("count", [MOST_BITS, MOST_BITS + 1, 200])

@@ -187,19 +187,19 @@ def test_image_locality_equals_the_reference() -> None:
         assert raw_scores(ImageLocality(), incoming, state).tolist() == expected
 
 
-def test_image_locality_epoch_moves_with_images_and_the_number_of_nodes() -> None:
+def test_image_locality_generation_moves_with_images_and_the_number_of_nodes() -> None:
     state = cluster(node("a", images={"x:latest": 1}))
     plugin = ImageLocality()
-    epochs = [plugin.epoch(state)]
+    generations = [plugin.generation(state)]
     state.set_pod(pod(on="a"))
-    assert plugin.epoch(state) == epochs[0]
+    assert plugin.generation(state) == generations[0]
     state.set_node(node("b"))
-    epochs.append(plugin.epoch(state))
+    generations.append(plugin.generation(state))
     state.set_node(node("b", images={"x:latest": 1}))
-    epochs.append(plugin.epoch(state))
+    generations.append(plugin.generation(state))
     state.remove_node("b")
-    epochs.append(plugin.epoch(state))
-    assert len(set(epochs)) == 4
+    generations.append(plugin.generation(state))
+    assert len(set(generations)) == 4
 
 
 def test_least_allocated_counts_containers_without_requests() -> None:

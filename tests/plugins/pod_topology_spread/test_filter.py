@@ -204,7 +204,7 @@ def test_two_nodes_of_one_host_name_are_one_domain_to_the_filter_and_two_to_the_
 
 def reached(plugin: PodTopologySpread, state: HardState, made: Cluster) -> str:
     """The nodes that would be asked again though nothing of their own changed."""
-    rows = plugin.filter_reach(state, np.zeros(0, np.int32))
+    rows = plugin.filter_affected(state, np.zeros(0, np.int32))
     return "".join(sorted(made.nodes.names[row] for row in np.arange(made.nodes.size)[rows]))
 
 

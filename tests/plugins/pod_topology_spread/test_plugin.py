@@ -104,19 +104,19 @@ def owned(of: Pod, name: str) -> Pod:
     return replace(of, metadata=replace(of.metadata, owner_references=[owner]))
 
 
-def test_what_selectors_were_derived_from_moves_the_epoch_once_it_was_asked_for() -> None:
+def test_what_selectors_were_derived_from_moves_the_generation_once_it_was_asked_for() -> None:
     made, plugin, of = cluster(*zoned()), PodTopologySpread(), owned(PLAIN, "r")
     replicas = ReplicaSet(metadata=Metadata(name="r", namespace="default"), spec=SelectorSpec(selector=FOO))
-    before = plugin.epoch(made)
+    before = plugin.generation(made)
     made.workloads.put(replicas)
-    assert plugin.epoch(made) == before
+    assert plugin.generation(made) == before
     assert plugin.prepare_score(of, made) is not SKIP
     made.workloads.put(replicas)
-    assert plugin.epoch(made) == before
+    assert plugin.generation(made) == before
     made.workloads.drop(replicas)
-    assert plugin.epoch(made) != before
+    assert plugin.generation(made) != before
     assert plugin.prepare_score(of, made) is SKIP
-    assert PodTopologySpread(Defaults(())).epoch(made) == PodTopologySpread(Defaults(())).epoch(cluster())
+    assert PodTopologySpread(Defaults(())).generation(made) == PodTopologySpread(Defaults(())).generation(cluster())
 
 
 def test_siblings_of_two_controllers_are_two_classes_only_where_controllers_matter() -> None:

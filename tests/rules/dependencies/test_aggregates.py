@@ -152,16 +152,16 @@ def test_what_is_kept_is_what_is_counted_anew(
     monkeypatch.setattr(journal, "RING", ring)
     monkeypatch.setattr(aggregates, "FEW", few)
     world, chance, programs = World(seed, most_nodes), random.Random(seed), [program(text) for text in TEXTS]
-    context, kept, epoch = evaluation_context(world.cluster), list[Kept](), -1
+    context, kept, generation = evaluation_context(world.cluster), list[Kept](), -1
     for _ in range(200):
         for _ in range(chance.choice((1, 1, 2, 30))):
             world.step()
-        if world.cluster.namespaces_epoch != epoch or chance.random() < 0.05:
+        if world.cluster.namespaces_generation != generation or chance.random() < 0.05:
             # Policies come and go, and some of what they read with them; namespaces start all anew.
-            stay = world.cluster.namespaces_epoch == epoch
+            stay = world.cluster.namespaces_generation == generation
             kept = [one for one in kept if stay and chance.random() < 0.5]
             kept += [Kept(context, one, of) for one in chance.sample(programs, 12) for of in PODS]
-            epoch = world.cluster.namespaces_epoch
+            generation = world.cluster.namespaces_generation
         for one in kept:
             np.testing.assert_array_equal(one.values(), one.anew(), err_msg=one.program.text)
 

@@ -62,7 +62,7 @@ def test_a_policy_declares_the_aspects_it_reads(text: str, aspect: Aspect) -> No
         ({"filters": filtering("node.ready")}, set()),
     ],
 )
-def test_the_epoch_moves_with_what_says_whether_rules_speak(spec: Spec, moves: set[str]) -> None:
+def test_the_generation_moves_with_what_says_whether_rules_speak(spec: Spec, moves: set[str]) -> None:
     made, around = plugin(**spec), cluster(node("n1"))
     around.set_namespace(Namespace(metadata=Metadata(name="default")))
     steps: dict[str, Any] = {
@@ -73,9 +73,9 @@ def test_the_epoch_moves_with_what_says_whether_rules_speak(spec: Spec, moves: s
     }
     moved = set()
     for name, step in steps.items():
-        before = made.epoch(around)
+        before = made.generation(around)
         step()
-        if made.epoch(around) != before:
+        if made.generation(around) != before:
             moved.add(name)
     assert moved == moves
 

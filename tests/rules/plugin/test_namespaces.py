@@ -60,10 +60,10 @@ def test_filters_that_need_labels_of_an_unknown_namespace_keep_no_node(spec: Spe
 def test_a_namespace_that_becomes_known_decides() -> None:
     made, world = plugin(**GOLD, filters=X), around()
     of = pod(namespace="new")
-    epoch = made.epoch(world)
+    generation = made.generation(world)
     assert isinstance(made.prepare_filter(of, world), Status)
     world.set_namespace(Namespace(metadata=Metadata(name="new")))
-    assert made.epoch(world) != epoch
+    assert made.generation(world) != generation
     assert made.prepare_filter(of, world) is SKIP
     world.set_namespace(Namespace(metadata=Metadata(name="new", labels={"tier": "gold"})))
     assert rejected(made, of, world) == {"a", "b"}
@@ -84,18 +84,18 @@ def test_scores_go_on_without_the_namespace() -> None:
 def test_filters_that_read_namespaces_of_placed_pods_wait_for_all_of_them(text: str) -> None:
     made, world = plugin(filters=filtering(text)), around("default", tier="tin")
     assert rejected(made, pod(), world) == set()
-    epoch = made.epoch(world)
+    generation = made.generation(world)
     world.set_pod(pod("x", on="a", namespace="new"))
     world.set_pod(pod("y", on="a", namespace="new"))
-    assert made.epoch(world) != epoch
+    assert made.generation(world) != generation
     state = made.prepare_filter(pod(), world)
     assert isinstance(state, Status)
     assert state.message == 'policy p: namespace "new" is not known yet'
-    epoch = made.epoch(world)
+    generation = made.generation(world)
     world.remove_pod("new.x")
     assert isinstance(made.prepare_filter(pod(), world), Status)
     world.remove_pod("new.y")
-    assert made.epoch(world) != epoch
+    assert made.generation(world) != generation
     assert rejected(made, pod(), world) == set()
 
 

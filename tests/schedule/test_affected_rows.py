@@ -15,46 +15,46 @@ from tests.schedule.parts import FakeFilter, FakeScore, engine
 from tests.schedule.test_evaluation import ABC, nodes, rejections
 
 
-class ReachingFilter(FakeFilter):
+class AffectingFilter(FakeFilter):
     """A filter whose answer depends on other rows."""
 
-    reached: Any = None
+    affected: Any = None
 
-    def filter_reach(self, state: Any, rows: Any) -> Any:
-        return rows if self.reached is None else self.reached
+    def filter_affected(self, state: Any, rows: Any) -> Any:
+        return rows if self.affected is None else self.affected
 
 
-class ReachingScore(FakeScore):
+class AffectingScore(FakeScore):
     """A score that depends on other rows."""
 
-    reached: Any = None
+    affected: Any = None
     left_out = False
 
-    def score_reach(self, state: Any, rows: Any) -> Any:
-        return rows if self.reached is None else self.reached
+    def score_affected(self, state: Any, rows: Any) -> Any:
+        return rows if self.affected is None else self.affected
 
     def leaves_out(self, state: Any) -> bool:
         return self.left_out
 
 
-@pytest.mark.parametrize("reached", [slice(0, 3), np.array([2], np.int32)])
-def test_rows_that_a_change_reaches_are_asked_again_and_decided_anew(reached: Any) -> None:
+@pytest.mark.parametrize("affected", [slice(0, 3), np.array([2], np.int32)])
+def test_rows_that_a_change_affects_are_asked_again_and_decided_anew(affected: Any) -> None:
     around = nodes()
-    rejecting, scoring = ReachingFilter("F", set(), Aspect.PODS), ReachingScore("S", {"c": 5}, Aspect.PODS)
+    rejecting, scoring = AffectingFilter("F", set(), Aspect.PODS), AffectingScore("S", {"c": 5}, Aspect.PODS)
     made = engine(around, [rejecting], [(scoring, 1)])
     assert made.decide(pod()).node == "c"
-    rejecting.answer, rejecting.reached = {"c"}, reached
-    scoring.answer, scoring.reached = {"b": 7}, slice(0, 3)
+    rejecting.answer, rejecting.affected = {"c"}, affected
+    scoring.answer, scoring.affected = {"b": 7}, slice(0, 3)
     around.set_pod(pod("p", on="a"))
     decision = made.decide(pod())
     assert (decision.node, set(rejections(decision))) == ("b", {"c"})
-    assert rejecting.asked[1] == (list(ABC) if isinstance(reached, slice) else ["c"])
+    assert rejecting.asked[1] == (list(ABC) if isinstance(affected, slice) else ["c"])
 
 
-def test_a_plugin_that_reaches_is_not_asked_about_aspects_it_does_not_read() -> None:
+def test_a_plugin_that_affects_other_rows_is_not_asked_about_aspects_it_does_not_read() -> None:
     around = nodes()
-    rejecting = ReachingFilter("F", set(), Aspect.PODS)
-    rejecting.reached = slice(0, 3)
+    rejecting = AffectingFilter("F", set(), Aspect.PODS)
+    rejecting.affected = slice(0, 3)
     made = engine(around, [rejecting])
     made.decide(pod())
     around.set_node(node("a", labels={"x": "y"}))
@@ -63,10 +63,10 @@ def test_a_plugin_that_reaches_is_not_asked_about_aspects_it_does_not_read() -> 
 
 
 def test_a_plugin_that_leaves_itself_out_is_in_no_record() -> None:
-    made = engine(nodes(), (), [(ReachingScore("S", {}), 1), (FakeScore("T", {"a": 1}), 1)])
+    made = engine(nodes(), (), [(AffectingScore("S", {}), 1), (FakeScore("T", {"a": 1}), 1)])
     assert set(make_record(made.decide(pod()))["scores"]["a"]) == {"S", "T"}
-    ReachingScore.left_out = True
+    AffectingScore.left_out = True
     try:
         assert make_record(made.decide(pod()))["scores"]["a"] == {"T": 1}
     finally:
-        ReachingScore.left_out = False
+        AffectingScore.left_out = False
