@@ -30,9 +30,8 @@ from policysched.language.checking.compile import compile_expression
 from policysched.language.evaluation.columns import Batch
 from policysched.language.ir.names import Environment
 from policysched.model.decode import decode_node, decode_pod
-from policysched.model.metrics import MetricAnswer, MetricKey, Sample
 from policysched.model.objects import Pod
-from policysched.model.policy import Policy, decode_policy
+from policysched.model.policy import MetricAnswer, MetricKey, Policy, Sample, decode_policy
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.dependencies.aggregates import evaluation_context
 from policysched.rules.dependencies.context import RuleFrame

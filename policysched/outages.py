@@ -47,7 +47,7 @@ _NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST")
 
 
 def describe(error: BaseException, url: str) -> tuple[str, str]:
-    """Give a reason (a constant of this module) and a line of text for an exception of the HTTP library."""
+    """Return a reason (a constant of this module) and a line of text for an exception of the HTTP library."""
     for kinds, reason, text in _OUTAGES:
         if isinstance(error, kinds):
             return reason, text.format(url=url, cause=_cause(error, url))
@@ -67,7 +67,7 @@ def _cause(error: BaseException, url: str) -> str:
 
 
 def _place(error: BaseException, url: str) -> str:
-    """Give host and port of the other side: the server, or the proxy on the way to it."""
+    """Return host and port of the other side: the server, or the proxy on the way to it."""
     parts = urlsplit(url)
     host = getattr(error, "host", None) or parts.hostname or url
     port = getattr(error, "port", None) or parts.port or {"https": 443}.get(parts.scheme, 80)

@@ -37,12 +37,12 @@ def escape(character: str) -> str:
 
 
 def cut(text: str, limit: int = LIMIT) -> str:
-    """Give a text as it is, cut where it is long; its whole length is said then."""
+    """Return a text as it is, cut where it is long; its whole length is said then."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 
 
 def visible(text: str, limit: int | None = LIMIT) -> str:
-    """Give a text as one line that shows what is in it.
+    """Return a text as one line that shows what is in it.
 
     Args:
         text: Anybody's text.
@@ -56,7 +56,7 @@ def visible(text: str, limit: int | None = LIMIT) -> str:
 
 
 def visible_lines(text: str, limit: int | None = None) -> str:
-    """Give a text of our own making whose lines hold texts of others; its line feeds stay."""
+    """Return a text of our own making whose lines hold texts of others; its line feeds stay."""
     return "\n".join(visible(line, limit) for line in text.split("\n"))
 
 

@@ -15,7 +15,7 @@ from policysched.errors import PolicyschedError
 from policysched.visible import visible_lines
 
 if TYPE_CHECKING:
-    from policysched.app.formatting.files import Outcome
+    from policysched.app.formatting.files import FormattedFile
 
 _STDIN: Final = "-"
 _STYLES: Final = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
@@ -33,7 +33,7 @@ class _Run:
     broken: int = 0
     unusable: int = 0
 
-    def take(self, one: Outcome) -> None:
+    def take(self, one: FormattedFile) -> None:
         """Deal with one file."""
         findings = one.formatted.findings if one.formatted else ()
         for finding in findings:
@@ -50,7 +50,7 @@ class _Run:
         self.changed += one.count > 0
         self.kept += one.count == 0 and not findings
 
-    def _deal(self, one: Outcome) -> None:
+    def _deal(self, one: FormattedFile) -> None:
         from policysched.app.formatting.files import write  # noqa: PLC0415 - the parser is not needed for --help
 
         if self.diff:

@@ -16,7 +16,7 @@ from policysched.feeds.problems import FeedCounters, Outcome, Troubles
 from policysched.feeds.table import Table, answers, decode_table, read_bytes
 from policysched.framework.client import Clock
 from policysched.framework.metrics import MetricSink, Wanted
-from policysched.model.metrics import MetricAnswer
+from policysched.model.policy import MetricAnswer
 
 POLL: Final = 1.0
 """How often the file is looked at. Units: seconds."""

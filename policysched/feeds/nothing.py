@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from policysched.framework.metrics import MetricSink, Wanted
-from policysched.model.metrics import MetricAnswer
+from policysched.model.policy import MetricAnswer
 
 NO_SOURCE: Final = "this scheduler has no source of metrics: start it with --prometheus-url or --metrics-file"
 

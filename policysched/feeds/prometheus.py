@@ -17,7 +17,7 @@ from policysched.feeds.server import PrometheusServer
 from policysched.feeds.vector import Join, read_series
 from policysched.framework.client import Clock
 from policysched.framework.metrics import MetricSink, Wanted
-from policysched.model.metrics import MetricAnswer, MetricKey
+from policysched.model.policy import MetricAnswer, MetricKey
 
 log = logging.getLogger(__name__)
 INTERVAL: Final = 15.0

@@ -16,7 +16,7 @@ import yaml
 
 from policysched.errors import UsageError
 from policysched.framework.metrics import Wanted
-from policysched.model.metrics import MetricAnswer, MetricKey, Sample
+from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
 Table: TypeAlias = Mapping[str, Mapping[str, float]]
 """Numbers by metric and node."""

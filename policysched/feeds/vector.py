@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from policysched.feeds.problems import Dropped, FeedCounters, FeedError, Outcome, one_line
-from policysched.model.metrics import MetricAnswer, MetricKey, Sample
+from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
 SLICE: Final = 1000
 """How many series are read before the loop gets its turn: about a millisecond."""

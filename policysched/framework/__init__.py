@@ -33,7 +33,7 @@ from policysched.framework.plugin import (
     is_by_pod,
 )
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
-from policysched.model.metrics import MetricAnswer, MetricKey, Sample
+from policysched.model.policy import MetricAnswer, MetricKey, Sample
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import NO_ROWS, RowNumbers, Rows

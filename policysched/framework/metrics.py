@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from policysched.model.metrics import MetricAnswer, MetricKey
+from policysched.model.policy import MetricAnswer, MetricKey
 
 Wanted: TypeAlias = Mapping[MetricKey, frozenset[str]]
 """The metrics that policies in force read, each with the names that they give it: `load` and `cool-gpu-nodes/load`."""

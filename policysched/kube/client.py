@@ -26,9 +26,9 @@ from policysched.kube.transport import (
     Transport,
     passes,
 )
+from policysched.model.lenient_json import identity, shallow
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
-from policysched.model.outline import identity, shallow
 from policysched.model.policy import Policy
 
 STATUS_ATTEMPTS = 4

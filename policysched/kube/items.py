@@ -18,8 +18,8 @@ from prometheus_client import CollectorRegistry, Counter
 
 from policysched.kube.resources import Watched
 from policysched.model.decode import ObjectError
+from policysched.model.lenient_json import identity
 from policysched.model.objects.meta import Metadata
-from policysched.model.outline import identity
 
 log = logging.getLogger(__name__)
 PORTION = 100

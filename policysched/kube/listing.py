@@ -19,7 +19,7 @@ import msgspec
 
 from policysched.framework import ApiError
 from policysched.kube.transport import Transport
-from policysched.model.outline import elements, members
+from policysched.model.lenient_json import elements, members
 
 PAGE = 500
 Listed = tuple[str, list[msgspec.Raw]]

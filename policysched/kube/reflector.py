@@ -29,7 +29,7 @@ from policysched.kube.listing import is_older, is_served, read_list
 from policysched.kube.resources import Watched
 from policysched.kube.transport import SILENT, Pacing, Retry, Status, Transport
 from policysched.model.decode import ObjectError
-from policysched.model.outline import members
+from policysched.model.lenient_json import members
 
 log = logging.getLogger(__name__)
 T = TypeVar("T", bound=HasMetadata)

@@ -18,10 +18,9 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from policysched.model.objects.affinity import NodeSelector, NodeSelectorTerm
 from policysched.model.objects.meta import Requirement
+from policysched.model.objects.pods import AWSDisk, AzureDisk, GCEDisk, NodeSelector, NodeSelectorTerm, Volume
 from policysched.model.objects.storage import PersistentVolume, VolumeNodeAffinity
-from policysched.model.objects.volumes import AWSDisk, AzureDisk, GCEDisk, Volume
 
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
@@ -51,17 +50,17 @@ class Migration:
 
 
 def migration_of(volume: PersistentVolume) -> Migration | None:
-    """Give the migration that a volume takes part in, None where it has none."""
+    """Return the migration that a volume takes part in, None where it has none."""
     return next((one for one in MIGRATIONS if getattr(volume.spec, one.field) is not None), None)
 
 
 def inline_migration_of(volume: Volume) -> Migration | None:
-    """Give the migration that a pod's own disk takes part in, None where it has none."""
+    """Return the migration that a pod's own disk takes part in, None where it has none."""
     return next((one for one in MIGRATIONS if getattr(volume, one.field) is not None), None)
 
 
 def translate(volume: PersistentVolume, migration: Migration) -> str:
-    """Give the handle by which its driver knows a volume.
+    """Return the handle by which its driver knows a volume.
 
     Raises:
         TranslationError: its name cannot be translated.
@@ -70,13 +69,13 @@ def translate(volume: PersistentVolume, migration: Migration) -> str:
 
 
 def translate_affinity(volume: PersistentVolume, migration: Migration) -> VolumeNodeAffinity | None:
-    """Give what a volume's node affinity and its labels say about nodes, in its driver's labels."""
+    """Return what a volume's node affinity and its labels say about nodes, in its driver's labels."""
     key = migration.topology_key
     return _topology(volume, key) if key else volume.spec.node_affinity
 
 
 def translate_inline(volume: Volume, migration: Migration) -> str:
-    """Give the handle of a pod's own disk.
+    """Return the handle of a pod's own disk.
 
     Raises:
         TranslationError: its name cannot be translated.

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from policysched.errors import UsageError
+from policysched.model.lenient_json import identity, shallow
 from policysched.model.objects import (
     Container,
     ContainerStatus,
@@ -41,7 +42,6 @@ from policysched.model.objects import (
     VolumeAttachment,
     Workload,
 )
-from policysched.model.outline import identity, shallow
 from policysched.model.quantity import QuantityError, parse
 
 T = TypeVar("T")
@@ -173,7 +173,7 @@ def _attempt(shape: type[T], raw: bytes | Mapping[str, Any]) -> T:
 
 
 def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
-    """Give the decoder of a shape; making one costs far more than using it."""
+    """Return the decoder of a shape; making one costs far more than using it."""
     decoder = _DECODERS.get(shape)
     if decoder is None:
         decoder = _DECODERS[shape] = msgspec.json.Decoder(shape)

@@ -165,7 +165,7 @@ def _fill_selector(controller: Object) -> None:
 
 
 def _inside(raw: Any, *path: str) -> Object:
-    """Give an object inside another, an empty one where there is none."""
+    """Return an object inside another, an empty one where there is none."""
     for name in path:
         raw = raw.get(name) if isinstance(raw, dict) else None
     return raw if isinstance(raw, dict) else {}

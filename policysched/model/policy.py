@@ -1,8 +1,10 @@
-"""The SchedulingPolicy object: its shape, not its meaning.
+"""The SchedulingPolicy object and the values of metrics that policies read: their shapes, not their meaning.
 
 Expressions are texts here; `policysched.language` reads them and `policysched.rules` compiles them. A status says what
 became of a policy and decides nothing: one that cannot be read counts as empty. The last good generation is kept in an
-annotation, because who may write a status alone cannot write that.
+annotation, because who may write a status alone cannot write that. Policies that ask the same query, joined by the same
+label, share its values: unit and greatest age are each policy's own matter. Values stand in the server's base units
+(cores, bytes, seconds), because a server does not know ours.
 
 Source: docs/language.md#the-object.
 """
@@ -10,7 +12,8 @@ Source: docs/language.md#the-object.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -243,3 +246,34 @@ def decode_last_good(policy: Policy) -> LastGood | None:
     if not 0 < kept.generation <= policy.metadata.generation:
         raise ObjectError(KIND, policy.name, f"there is no generation {kept.generation} yet", LAST_GOOD)
     return kept
+
+
+class MetricKey(NamedTuple):
+    """What identifies the values of a metric, whatever policies call it."""
+
+    query: str
+    node_label: str
+    """The label of the result's series whose value is the node's name."""
+
+
+class Sample(NamedTuple):
+    """One node's value."""
+
+    value: float
+    """A finite number. Units: number, cores, bytes or seconds, as the policy's `unit` says."""
+    at: float
+    """When it held, never in the future. Units: seconds since 1970, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAnswer:
+    """What one refresh found out about one metric, for all nodes at once."""
+
+    key: MetricKey
+    samples: Mapping[str, Sample] | None
+    """By node name, the whole truth: a node that is not in it has no value from now on.
+
+    None: there was no answer; what was known before stays, and ages.
+    """
+    problem: str = ""
+    """What is wrong, for the status of policies that read it: one line that stays the same while the problem does."""

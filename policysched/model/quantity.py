@@ -1,11 +1,13 @@
-"""Read Kubernetes quantities such as `500m`, `1.5Gi` or `2e3` exactly as Go's resource.Quantity does.
+"""Read Kubernetes quantities such as `500m`, `1.5Gi` or `2e3` exactly as Go's resource.Quantity does, int64 included.
 
 Knows texts and integers only, nothing of resources or objects. A quantity keeps the two forms that Go has,
 a 64-bit mantissa with a decimal exponent and a wide decimal, because they differ in what they do on
 overflow, and the scheduler's decisions depend on it: a narrow one that does not fit becomes 0, a wide one
-wraps around.
+wraps around. Python's numbers have no largest one, so that sums and products are cut to 64 bits here; arrays of NumPy
+wrap around by themselves (`policysched.state.tables.int64_arrays`).
 
-Source: k8s.io/apimachinery/pkg/api/resource quantity.go, amount.go, scale_int.go, v0.36.
+Source: k8s.io/apimachinery/pkg/api/resource quantity.go, amount.go, scale_int.go, v0.36; the Go specification, "Integer
+overflow" and "Integer operators".
 """
 
 from __future__ import annotations
@@ -16,7 +18,21 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from policysched.model.int64 import MAX, MIN, wrap
+MAX: Final = (1 << 63) - 1
+MIN: Final = -(1 << 63)
+_SPAN: Final = 1 << 64
+
+
+def wrap(number: int) -> int:
+    """Return the int64 that the low 64 bits of a number are."""
+    return number if MIN <= number <= MAX else (number - MIN) % _SPAN + MIN
+
+
+def quotient(number: int, divisor: int) -> int:
+    """Divide towards zero; the divisor is not 0."""
+    magnitude = abs(number) // abs(divisor)
+    return wrap(magnitude if (number < 0) == (divisor < 0) else -magnitude)
+
 
 _NANO: Final = -9
 _MILLI: Final = -3
@@ -78,12 +94,12 @@ class Quantity:
         return Fraction(self.mantissa, 10**-self.exponent)
 
     def exceeds(self, other: Quantity) -> bool:
-        """Tell whether this is the larger number."""
+        """Whether this is the larger number."""
         low = min(self.exponent, other.exponent)
         return self._at(low) > other._at(low)
 
     def largest(self, other: Quantity) -> Quantity:
-        """Give the larger of both, this one where they are equal.
+        """Return the larger of both, this one where they are equal.
 
         Go makes the other one wide before it compares it with a wide one, and keeps it so.
         """
@@ -92,11 +108,11 @@ class Quantity:
         return Quantity(other.mantissa, other.exponent, wide=True) if self.wide else other
 
     def equals(self, other: Quantity) -> bool:
-        """Tell whether both are the same number, whatever their form."""
+        """Whether both are the same number, whatever their form."""
         return not self.exceeds(other) and not other.exceeds(self)
 
     def scaled(self, exponent: int) -> int:
-        """Give the number in units of `10**exponent`, rounded up, as the int64 that Go gives."""
+        """Return the number in units of `10**exponent`, rounded up, as the int64 that Go gives."""
         shift = self.exponent - exponent
         if self.wide:
             return _wide_scaled(self.mantissa, shift)
@@ -157,7 +173,7 @@ _remembered: Final = lru_cache(maxsize=1 << 16)(_parse)
 
 
 def value(amount: str | float) -> int:
-    """Give a quantity in whole units, rounded up.
+    """Return a quantity in whole units, rounded up.
 
     Raises:
         QuantityError: the text is malformed.
@@ -166,7 +182,7 @@ def value(amount: str | float) -> int:
 
 
 def milli_value(amount: str | float) -> int:
-    """Give a quantity in thousandths, rounded up.
+    """Return a quantity in thousandths, rounded up.
 
     Raises:
         QuantityError: the text is malformed.

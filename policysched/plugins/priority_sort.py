@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from policysched.model.objects import Pod
-from policysched.model.priority import pod_priority
+from policysched.model.pod_requirements import pod_priority
 
 
 class PrioritySort:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, IntFlag
 
-from policysched.model.metrics import MetricKey
 from policysched.model.objects import Node, Pod, Stored
+from policysched.model.policy import MetricKey
 
 
 class Action(IntFlag):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from policysched.app.files.objects import read
 from policysched.app.formatting import policies as fmt
-from policysched.app.formatting.files import Outcome, format_files
+from policysched.app.formatting.files import FormattedFile, format_files
 from policysched.app.formatting.policies import format_source
 from policysched.errors import PolicyschedError, UsageError
 from policysched.language import Diagnostic, format_text
@@ -132,7 +132,7 @@ def test_line_ends_stay_as_they_are(end: str) -> None:
 def test_files_that_name_no_policy_are_not_looked_at(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(data)
-    assert list(format_files([str(path)])) == [Outcome(str(path), data)]
+    assert list(format_files([str(path)])) == [FormattedFile(str(path), data)]
 
 
 @pytest.mark.parametrize(

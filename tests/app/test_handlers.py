@@ -25,7 +25,7 @@ from policysched.model.objects import (
     PodSpec,
     Requirement,
 )
-from policysched.model.objects.affinity import NodeSelector, NodeSelectorTerm
+from policysched.model.objects.pods import NodeSelector, NodeSelectorTerm
 from policysched.model.objects.storage import PersistentVolumeSpec, VolumeNodeAffinity
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed.counters import Tally

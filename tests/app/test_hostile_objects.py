@@ -29,8 +29,8 @@ from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.kube.resources import Watched
 from policysched.model.decode import decode_pod
+from policysched.model.lenient_json import identity, shallow
 from policysched.model.objects import Pod
-from policysched.model.outline import identity, shallow
 from policysched.schedule.scheduler import Scheduler
 from tests.app import hostile
 from tests.kube.fake_server import Pauses

@@ -10,7 +10,7 @@ from typing import Any
 from policysched.kube.reflector import Reflector
 from policysched.kube.resources import NODES, Watched
 from policysched.model.decode import ObjectError
-from policysched.model.outline import identity
+from policysched.model.lenient_json import identity
 from tests.kube.fake_server import Kube, eventually, status, stream
 
 NODE_PATH = "/api/v1/nodes"

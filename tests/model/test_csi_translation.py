@@ -20,7 +20,7 @@ from policysched.model.csi_translation import (
 )
 from policysched.model.decode import decode_stored
 from policysched.model.objects import PersistentVolume, Volume
-from policysched.model.objects.volumes import (
+from policysched.model.objects.pods import (
     AWSDisk,
     AzureDisk,
     AzureFile,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.model.int64 import MAX, MIN, quotient, wrap
+from policysched.model.quantity import MAX, MIN, quotient, wrap
 from tests.laws.examples import examples
 
 NUMBERS = st.one_of(st.sampled_from([0, 1, -1, MAX, MIN, MAX - 1, 2**53, -(2**62)]), st.integers(MIN, MAX))

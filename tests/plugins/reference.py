@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from policysched.model.needs import container_count, pod_images
 from policysched.model.objects import Node, Pod
+from policysched.model.pod_requirements import container_count, pod_images
 from policysched.model.requests import allocatable, incoming_amount, incoming_requests, placed_nonzero, placed_requests
 from policysched.model.selection.names import is_scalar_resource_name
 from policysched.plugins.node_resources.hints import by_name

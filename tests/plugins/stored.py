@@ -23,7 +23,7 @@ from policysched.model.objects import (
     Volume,
     VolumeAttachment,
 )
-from policysched.model.objects.volumes import EphemeralSource
+from policysched.model.objects.pods import EphemeralSource
 from tests.build import cluster, pod
 
 Object = dict[str, Any]

@@ -8,11 +8,10 @@ from typing import Any
 
 from policysched.language.evaluation.scalar import ScalarFrame
 from policysched.language.ir.graph import Input
-from policysched.model.metrics import MetricKey, Sample
-from policysched.model.needs import pod_images
 from policysched.model.objects import Node, OwnerReference, Pod
 from policysched.model.objects.meta import seconds_of
-from policysched.model.priority import pod_priority, qos_class
+from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
+from policysched.model.policy import MetricKey, Sample
 from policysched.model.requests import allocatable, incoming_requests, placed_requests
 from policysched.rules.compile.metrics import MetricInput
 

@@ -10,7 +10,7 @@ from policysched.model.objects import (
     Affinity,
     ContainerPort,
     LabelSelector,
-    NodeAffinity,
+    NodeAffinitySpec,
     NodeSelector,
     NodeSelectorTerm,
     Pod,
@@ -28,7 +28,7 @@ def named(*names: str) -> Affinity:
         NodeSelectorTerm(match_fields=[Requirement(key="metadata.name", operator="In", values=(name,))])
         for name in names
     ]
-    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+    return Affinity(node_affinity=NodeAffinitySpec(required=NodeSelector(node_selector_terms=terms)))
 
 
 def wanted() -> list[Pod]:

@@ -25,7 +25,7 @@ from policysched.model.objects import (
     TopologySpreadConstraint,
     Volume,
 )
-from policysched.model.objects.volumes import AWSDisk
+from policysched.model.objects.pods import AWSDisk
 from policysched.schedule.cycle.classes import class_key
 from tests.build import pod
 

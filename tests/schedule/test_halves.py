@@ -14,7 +14,7 @@ from policysched.model.objects import (
     Affinity,
     ClaimSource,
     LabelSelector,
-    NodeAffinity,
+    NodeAffinitySpec,
     NodeSelector,
     NodeSelectorTerm,
     Pod,
@@ -66,7 +66,7 @@ def named(*names: str) -> Pod:
     """A pod that demands a node of all these names at once."""
     fields = [Requirement(key="metadata.name", operator="In", values=(name,)) for name in names]
     required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=fields)])
-    return pod(affinity=Affinity(node_affinity=NodeAffinity(required=required)))
+    return pod(affinity=Affinity(node_affinity=NodeAffinitySpec(required=required)))
 
 
 def two(**fields: Any) -> Cluster:
@@ -154,7 +154,7 @@ def test_a_score_that_cannot_do_without_pre_score_fails_where_there_is_a_choice(
 
 def test_pre_score_alone_can_fail_but_only_where_anything_scores() -> None:
     term = NodeSelectorTerm(match_expressions=[Requirement(key="zone", operator="Like", values=("x",))])
-    wish = NodeAffinity(preferred=[PreferredSchedulingTerm(weight=1, preference=term)])
+    wish = NodeAffinitySpec(preferred=[PreferredSchedulingTerm(weight=1, preference=term)])
     wishing = pod(affinity=Affinity(node_affinity=wish))
     assert '"Like"' in record(wishing, two(), score=off("NodeAffinity"))["error"]
     assert record(wishing, two(), score=off("*"))["total"] == {"a": 1, "b": 1}

@@ -12,7 +12,7 @@ from bench.hostile_shapes import SHAPES, hostile
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import ClaimSource, Pod, Volume
-from policysched.model.objects.volumes import EphemeralSource
+from policysched.model.objects.pods import EphemeralSource
 from policysched.plugins.volumes.reservation import VolumeReservation, bound_to
 from policysched.schedule.cycle.engine import Engine
 from tests.build import node

@@ -17,7 +17,7 @@ from typing import TypeGuard
 
 import pytest
 
-from policysched.model.selection.remembered import Remembered
+from policysched.model.selection.selectors import PodPartCache
 from policysched.schedule.cycle import engine
 from policysched.state.tables.interner import SPARE
 from tests.holdings import holdings
@@ -55,7 +55,7 @@ class Quarter:
 def forget_what_is_bounded() -> None:
     """Empty the caches of the process, each of which is bounded by itself."""
     for one in gc.get_objects():
-        if isinstance(one, Remembered):
+        if isinstance(one, PodPartCache):
             one.forget()
         elif is_cached(one) and one.__module__.startswith("policysched."):
             one.cache_clear()

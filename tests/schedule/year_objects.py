@@ -17,7 +17,7 @@ from policysched.model.objects import (
     LabelsSpec,
     Metadata,
     Node,
-    NodeAffinity,
+    NodeAffinitySpec,
     NodeSelector,
     NodeSelectorTerm,
     Pod,
@@ -151,13 +151,13 @@ def _asks(chance: Random, name: str, nodes: list[Node]) -> dict[str, Any]:
 
 def _on_nodes(key: str, operator: str, *values: str) -> Affinity:
     terms = [NodeSelectorTerm(match_expressions=[Requirement(key=key, operator=operator, values=values)])]
-    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+    return Affinity(node_affinity=NodeAffinitySpec(required=NodeSelector(node_selector_terms=terms)))
 
 
 def _named(name: str) -> Affinity:
     fields = [Requirement(key="metadata.name", operator="In", values=(name,))]
     required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=fields)])
-    return Affinity(node_affinity=NodeAffinity(required=required))
+    return Affinity(node_affinity=NodeAffinitySpec(required=required))
 
 
 def edited(day: int) -> tuple[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from policysched.model.int64 import MAX, MIN
+from policysched.model.quantity import MAX, MIN
 from policysched.state.tables.amounts import CPU, FIRST_PLACES, MEMORY, MOST_KNOWN, AmountTables, Rows, at
 from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet
 from policysched.state.tables.footprint import Footprint

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from policysched.framework import Action
 from policysched.model.decode import SHAPES, ObjectError, decode_stored
 from policysched.model.objects import ClaimSource, PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from policysched.model.objects.pods import AWSDisk, EphemeralSource
 from policysched.model.objects.storage import PersistentVolumeStatus, class_of, is_fully_bound
-from policysched.model.objects.volumes import AWSDisk, EphemeralSource
 from policysched.model.quantity import ZERO, parse
 from policysched.state.volumes.storage import OutOfStepError, Storage
 from tests.build import cluster, node, pod

@@ -15,7 +15,7 @@ _NAME = "schedulingpolicies.yaml"
 
 @cache
 def policy_definition() -> dict[str, Any]:
-    """Give the CustomResourceDefinition; it must not be changed.
+    """Return the CustomResourceDefinition; it must not be changed.
 
     Raises:
         PolicyschedError: the installation lacks it.
@@ -31,6 +31,6 @@ def policy_definition() -> dict[str, Any]:
 
 @cache
 def policy_schema() -> dict[str, Any]:
-    """Give the schema of the objects; it must not be changed."""
+    """Return the schema of the objects; it must not be changed."""
     schema: dict[str, Any] = policy_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema

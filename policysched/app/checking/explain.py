@@ -45,7 +45,7 @@ class Explained:
         return "warning" if self.code.startswith("W") else "error"
 
     def says(self) -> Iterator[str]:
-        """Give what is said about the example, each finding under its text."""
+        """Return what is said about the example, each finding under its text."""
         policy = as_policy(self.example)
         cluster = _cluster(self.nodes) if self.nodes else None
         texts = {one.field: one.text for one in expressions(policy)}
@@ -58,7 +58,7 @@ class Explained:
                 yield render(one, text, one.field)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the explanation as JSON has it; what it has nothing to say of is left out."""
+        """Return the explanation as JSON has it; what it has nothing to say of is left out."""
         said: dict[str, Any] = {
             name: getattr(self, name) for name in ("code", "severity", "title", "meaning", "reason")
         }
@@ -98,7 +98,7 @@ def as_policy(spec: str) -> Object:
 
 
 def shortened(text: str) -> str:
-    """Give a text with its longest lines cut in the middle."""
+    """Return a text with its longest lines cut in the middle."""
     lines = [
         line if len(line) <= LONGEST else f"{line[: LONGEST - 30].rstrip()} … {line[-20:].lstrip()}"
         for line in text.splitlines()

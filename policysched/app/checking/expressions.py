@@ -35,12 +35,12 @@ class Expression:
 
 
 def is_policy(raw: Mapping[str, Any]) -> bool:
-    """Tell whether an object is one of our policies, of any version."""
+    """Whether an object is one of our policies, of any version."""
     return raw.get("kind") == KIND and str(raw.get("apiVersion")).startswith(f"{API_GROUP}/")
 
 
 def expressions(policy: Mapping[str, Any]) -> Iterator[Expression]:
-    """Give the expressions of a policy; numbers and misplaced values are none."""
+    """Return the expressions of a policy; numbers and misplaced values are none."""
     spec = policy.get("spec")
     for steps in FIELDS:
         start: Start = "case" if "cases" in steps else "expr"
@@ -50,7 +50,7 @@ def expressions(policy: Mapping[str, Any]) -> Iterator[Expression]:
 
 
 def with_expressions(policy: Mapping[str, Any], change: Callable[[Expression], str]) -> dict[str, Any]:
-    """Give a policy with every expression changed; the given one stays as it is."""
+    """Return a policy with every expression changed; the given one stays as it is."""
     new = {one.field: change(one) for one in expressions(policy)}
     made: dict[str, Any] = _changed(dict(policy), "", new)
     return made

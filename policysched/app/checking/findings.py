@@ -35,7 +35,7 @@ class Finding:
         return self.diagnostic.severity == "error"
 
     def place(self) -> Place | None:
-        """Give the place in the file."""
+        """Return the place in the file."""
         found, document = self.diagnostic, self.document
         if document is None:
             return None
@@ -43,7 +43,7 @@ class Finding:
         return positions.start(key) if key else document.place(found.field, found.line, found.column)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the finding as docs/dry-run.md shows it, with long texts cut."""
+        """Return the finding as docs/dry-run.md shows it, with long texts cut."""
         found, place = self.diagnostic, self.place()
         said = {
             "file": self.document.file if self.document else None,
@@ -73,7 +73,7 @@ class Finding:
         return f"{shown}\n{gutter}= in {about}{_help_line(gutter, found.help)}"
 
     def end(self, begin: Place) -> int:
-        """Give the column behind the finding in the file; one that runs on to another line ends with its own."""
+        """Return the column behind the finding in the file; one that runs on to another line ends with its own."""
         found, document = self.diagnostic, self.document
         if document is None or found.end_column <= found.column:
             return begin.column
@@ -86,7 +86,7 @@ class Finding:
 
 
 def policy_name(policy: Object) -> str:
-    """Give a policy's name, empty where it has none."""
+    """Return a policy's name, empty where it has none."""
     metadata = policy.get("metadata")
     return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
 

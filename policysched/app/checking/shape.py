@@ -134,7 +134,7 @@ def _faults_of_fields(policy: Object, unknown: list[str], causes: list[Cause]) -
 
 
 def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
-    """Give a policy without its faults as far as that goes, so that the rest of it can be checked too.
+    """Return a policy without its faults as far as that goes, so that the rest of it can be checked too.
 
     Numbers and truth values become the texts they were meant as, fields that may be left out are left out, and for
     others something stands in: what is said of them or inside of them is no finding.
@@ -160,7 +160,7 @@ def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
 
 
 def _stand_in(field: str, number: int) -> Any:
-    """Give what a field or an item that has to be there is taken for, None where it may be left out."""
+    """Return what a field or an item that has to be there is taken for, None where it may be left out."""
     name, place = f"x{number}", re.sub(r"\[\d+\]", "[]", field).removeprefix("spec.")
     items: dict[str, Any] = {
         "filters[]": {"name": name, "require": "true"},
@@ -188,7 +188,7 @@ def _explain(field: str, reason: str, text: str, value: Any) -> Diagnostic:
 
 
 def _near_value(field: str, value: Any) -> str | None:
-    """Say which of the values that a field may have was meant, where one is near."""
+    """Return which of the values that a field may have was meant, where one is near."""
     allowed = _schema_of(field).get("enum", ())
     meant = _VALUES.get(_last(field), {}).get(str(value).lower().replace("-", "")) or _nearest(str(value), allowed)
     return f"write `{meant}`" if meant in allowed else None
@@ -262,22 +262,22 @@ def _value(value: Any, field: str) -> Any:
 
 
 def _meant(field: str) -> str:
-    """Give the field that an unknown one was meant as, empty where that is not sure."""
+    """Return the field that an unknown one was meant as, empty where that is not sure."""
     return _OTHER_WORDS.get(_where(field), {}).get(_last(field), "") or _close(field)
 
 
 def _where(field: str) -> str:
-    """Give where under `spec` a field stands, without the numbers of items."""
+    """Return where under `spec` a field stands, without the numbers of items."""
     return re.sub(r"\[\d+\]", "[]", field).removeprefix("spec.").rpartition(".")[0]
 
 
 def _close(field: str) -> str:
-    """Give the field that one looks like, empty where there is none."""
+    """Return the field that one looks like, empty where there is none."""
     return _nearest(_last(field), _schema_of(field.rpartition(".")[0]).get("properties", {}))
 
 
 def _schema_of(field: str) -> dict[str, Any]:
-    """Give the schema of a field, empty where there is none."""
+    """Return the schema of a field, empty where there is none."""
     schema: dict[str, Any] = policy_schema()
     for name in re.sub(r"\[\d+\]", "[]", field).replace("[]", ".[]").split("."):
         schema = schema.get("items", {}) if name == "[]" else schema.get("properties", {}).get(name, {})
@@ -285,7 +285,7 @@ def _schema_of(field: str) -> dict[str, Any]:
 
 
 def _nearest(text: str, names: Iterable[str]) -> str:
-    """Give the name that a text looks like, whatever letters are capitals; empty where there is none."""
+    """Return the name that a text looks like, whatever letters are capitals; empty where there is none."""
     folded = {name.lower(): name for name in names}
     close = difflib.get_close_matches(text[:_LONGEST].lower(), folded, 1)
     return folded[close[0]] if close else ""

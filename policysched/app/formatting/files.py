@@ -24,7 +24,7 @@ _MARK: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FormattedFile:
     """A file, and what became of its text or why nothing did."""
 
     name: str
@@ -50,19 +50,19 @@ class Outcome:
         return (_MARK if self.before.startswith(_MARK) else b"") + self.formatted.text.encode()
 
     def diff(self) -> Iterator[str]:
-        """Give the lines of a unified diff, as `patch` takes it."""
+        """Return the lines of a unified diff, as `patch` takes it."""
         old, new = (_lines(data.decode()) for data in (self.before, self.after))
         for line in difflib.unified_diff(old, new, self.shown, self.shown):
             yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def format_files(names: Iterable[str]) -> Iterator[Outcome]:
+def format_files(names: Iterable[str]) -> Iterator[FormattedFile]:
     """Format files, folders and `-`, the standard input, one after another; nothing is written."""
     for name in names:
         try:
             files = expand(name)
         except UsageError as error:
-            yield Outcome(name, problem=error)
+            yield FormattedFile(name, problem=error)
             continue
         yield from map(_format, files)
 
@@ -102,14 +102,14 @@ def _replace(new: Path, old: Path) -> None:
     new.replace(old)
 
 
-def _format(name: str) -> Outcome:
+def _format(name: str) -> FormattedFile:
     try:
         data = read_bytes(name)
         if KIND.encode() not in data:
-            return Outcome(name, data)
-        return Outcome(name, data, format_source(as_text(data, shown(name)), shown(name)))
+            return FormattedFile(name, data)
+        return FormattedFile(name, data, format_source(as_text(data, shown(name)), shown(name)))
     except PolicyschedError as error:
-        return Outcome(name, problem=error)
+        return FormattedFile(name, problem=error)
 
 
 def _lines(text: str) -> list[str]:

@@ -16,7 +16,7 @@ _JOINT: Final = re.compile(r"(?<![ \t\r])[ \t\r]*+\n\s*")
 
 
 def joined(text: str) -> str:
-    """Give a text as one line, as its canonical form is."""
+    """Return a text as one line, as its canonical form is."""
     return _JOINT.sub(" ", text.strip())
 
 

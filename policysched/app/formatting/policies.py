@@ -18,7 +18,7 @@ from policysched.app.checking.expressions import Expression, expressions, is_pol
 from policysched.app.checking.findings import Finding, explained, policy_name
 from policysched.app.files.objects import Document, Source, read
 from policysched.app.formatting.layout import joined
-from policysched.app.formatting.scalars import Edit, Surroundings, rewrite
+from policysched.app.formatting.scalars import DocumentNodes, Edit, rewrite
 from policysched.errors import PolicyschedError
 from policysched.language import Diagnostic, format_text
 
@@ -86,11 +86,11 @@ class _Formatting:
         self._wanted[id(node)].add(None if isinstance(new, Diagnostic) or is_canonical(one.text, new) else new)
 
     def edits(self) -> Iterator[Edit]:
-        """Give the changes; a text that stands elsewhere too, by an alias, as something else stays."""
+        """Return the changes; a text that stands elsewhere too, by an alias, as something else stays."""
         changed = {key: wanted for key, wanted in self._wanted.items() if wanted != {None}}
         if not changed:
             return
-        around = Surroundings(self._source.root)
+        around = DocumentNodes(self._source.root)
         for key, wanted in changed.items():
             node, new = self._nodes[key], next(iter(wanted))
             if new is not None and len(wanted) == 1 and around.uses(node) == self._places[key]:
@@ -98,7 +98,7 @@ class _Formatting:
 
 
 def canonical(one: Expression) -> str | Diagnostic:
-    """Give an expression's canonical form, or its first mistake.
+    """Return an expression's canonical form, or its first mistake.
 
     A form that is too long for a field, as `and` is longer than `&&`, is left as it was.
     """
@@ -115,7 +115,7 @@ def _format(text: str, start: str) -> str | Diagnostic:
 
 
 def is_canonical(text: str, wanted: str) -> bool:
-    """Tell whether a text is in canonical form; its author may break it into lines where he likes."""
+    """Whether a text is in canonical form; its author may break it into lines where he likes."""
     return text == wanted or ("\n" in text and joined(text) == wanted)
 
 

@@ -65,7 +65,7 @@ def _inline(node: ScalarNode, old: str, wanted: str, *, flow: bool) -> str:
 
 
 def _joint(old: str, end: re.Match[str]) -> str:
-    """Give what stands between two lines of a scalar: a line end and the indentation behind it."""
+    """Return what stands between two lines of a scalar: a line end and the indentation behind it."""
     rest = old[end.end() :]
     return end[0] + rest[: len(rest) - len(rest.lstrip(" \t"))]
 
@@ -99,7 +99,7 @@ def _lead(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-class Surroundings:
+class DocumentNodes:
     """The nodes of one document."""
 
     def __init__(self, root: Node) -> None:
@@ -116,14 +116,14 @@ class Surroundings:
         return self._uses[id(node)]
 
     def in_flow(self, node: ScalarNode) -> bool:
-        """Tell whether a scalar is written inside of `{}` or `[]`."""
+        """Whether a scalar is written inside of `{}` or `[]`."""
         index = node.start_mark.index
         found = bisect_right(self._begins, index) - 1
         return found >= 0 and index < self._flows[found][1]
 
 
 def _below_first(root: Node) -> list[Node]:
-    """Give every node once, each behind all nodes below it."""
+    """Return every node once, each behind all nodes below it."""
     order: list[Node] = []
     seen: set[int] = set()
     todo = [(root, False)]

@@ -12,8 +12,8 @@ from policysched.framework import Clock, Event
 from policysched.kube.client import KubeClient
 from policysched.kube.items import HasMetadata, LeftOut
 from policysched.model.decode import ObjectError
+from policysched.model.lenient_json import shallow
 from policysched.model.objects import DeviceClass, Metadata, Namespace, Node, Pod, PodSpec, Stored, Workload
-from policysched.model.outline import shallow
 from policysched.model.policy import Policy
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler

@@ -74,7 +74,7 @@ LONGEST_TIMESTAMP = 64
 
 
 def seconds_of(timestamp: str | None) -> float | None:
-    """Give a timestamp in seconds since 1970, None where there is none or it is malformed; without a zone it is UTC."""
+    """Return a timestamp in seconds since 1970, None where absent or malformed; without a zone it is UTC."""
     return _seconds_of(timestamp) if timestamp and len(timestamp) <= LONGEST_TIMESTAMP else None
 
 

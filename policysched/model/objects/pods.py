@@ -1,7 +1,8 @@
-"""Pods, as far as scheduling reads them.
+"""Pods, as far as scheduling reads them: affinity, tolerations, spreading, volumes, containers, status.
 
-Only the shapes, and their volumes and constraints by import; what a pod asks for in sum is worked out in
-`policysched.model.requests`.
+Only the shapes. What the terms mean is in `policysched.model.selection` and the plugins, what a pod asks for in sum in
+`policysched.model.requests`. Sources of volumes that never matter to scheduling (config maps, secrets, empty
+directories) are not named here, so a volume of that kind has no source.
 
 Source: k8s.io/api/core/v1/types.go, v0.36.
 """
@@ -10,9 +11,206 @@ from __future__ import annotations
 
 import msgspec
 
-from policysched.model.objects.affinity import Affinity, Toleration, TopologySpreadConstraint
-from policysched.model.objects.meta import Int32, Int64, Metadata, ResourceList, Struct
-from policysched.model.objects.volumes import Volume
+from policysched.model.objects.meta import Int32, Int64, LabelSelector, Metadata, Requirement, ResourceList, Struct
+
+
+class Toleration(Struct, frozen=True):
+    """A pod's toleration; `operator` empty means Equal, `effect` empty means every effect."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSelectorTerm(Struct, frozen=True):
+    """Requirements on labels and fields of a node, all of which must hold."""
+
+    match_expressions: list[Requirement] = []
+    match_fields: list[Requirement] = []
+
+
+class NodeSelector(Struct, frozen=True):
+    """Terms of which one must match."""
+
+    node_selector_terms: list[NodeSelectorTerm] = []
+
+
+class PreferredSchedulingTerm(Struct, frozen=True):
+    """A term that adds `weight` to a node's score."""
+
+    weight: Int32 = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinitySpec(Struct, frozen=True):
+    """The nodes that a pod requires or prefers."""
+
+    required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[PreferredSchedulingTerm] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(Struct, frozen=True):
+    """Pods to be near to or away from."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = []
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] = []
+    mismatch_label_keys: list[str] = []
+
+
+class WeightedPodAffinityTerm(Struct, frozen=True):
+    """A preferred pod affinity term."""
+
+    weight: Int32 = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Struct, frozen=True):
+    """Affinity or anti-affinity to pods."""
+
+    required: list[PodAffinityTerm] = msgspec.field(
+        default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[WeightedPodAffinityTerm] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Struct, frozen=True):
+    """All affinities of a pod."""
+
+    node_affinity: NodeAffinitySpec | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Struct, frozen=True):
+    """How evenly matching pods must be spread over a topology."""
+
+    max_skew: Int32 = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] = []
+
+
+class ClaimSource(Struct, frozen=True):
+    """A volume that is a persistent volume claim."""
+
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class EphemeralSource(Struct, frozen=True):
+    """A volume whose claim is made for this pod, under the name `<pod>-<volume>`."""
+
+
+class ImageSource(Struct, frozen=True):
+    """A volume that is an image."""
+
+    reference: str = ""
+
+
+class CSISource(Struct, frozen=True):
+    """A volume of the pod's own that a CSI driver serves."""
+
+    driver: str = ""
+
+
+class GCEDisk(Struct, frozen=True):
+    """A persistent disk of Google's."""
+
+    pd_name: str = ""
+    fs_type: str = ""
+    partition: Int32 = 0
+    read_only: bool = False
+
+
+class AWSDisk(Struct, frozen=True):
+    """An elastic block store volume of Amazon's."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    fs_type: str = ""
+    partition: Int32 = 0
+    read_only: bool = False
+
+
+class AzureDisk(Struct, frozen=True):
+    """A data disk of Azure's."""
+
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str | None = None
+
+
+class AzureFile(Struct, frozen=True):
+    """A file share of Azure's."""
+
+    secret_name: str = ""
+    share_name: str = ""
+
+
+class CinderDisk(Struct, frozen=True):
+    """A volume of OpenStack's."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class VSphereDisk(Struct, frozen=True):
+    """A disk of vSphere's."""
+
+    volume_path: str = ""
+
+
+class PortworxDisk(Struct, frozen=True):
+    """A volume of Portworx's."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class ISCSIDisk(Struct, frozen=True):
+    """A disk reached over iSCSI."""
+
+    target_portal: str = ""
+    iqn: str = ""
+    lun: Int32 = 0
+    read_only: bool = False
+
+
+class RBDImage(Struct, frozen=True):
+    """A block image of Ceph's."""
+
+    monitors: list[str] = []
+    image: str = ""
+    pool: str = "rbd"
+    read_only: bool = False
+
+
+class Volume(Struct, frozen=True):
+    """A pod's volume; of the sources, those that scheduling looks at."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
+    image: ImageSource | None = None
+    csi: CSISource | None = None
+    gce_persistent_disk: GCEDisk | None = None
+    aws_elastic_block_store: AWSDisk | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: CinderDisk | None = None
+    vsphere_volume: VSphereDisk | None = None
+    portworx_volume: PortworxDisk | None = None
+    iscsi: ISCSIDisk | None = None
+    rbd: RBDImage | None = None
 
 
 class ContainerPort(Struct, frozen=True):

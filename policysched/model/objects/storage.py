@@ -12,15 +12,15 @@ from typing import Final
 
 import msgspec
 
-from policysched.model.objects.affinity import NodeSelector
 from policysched.model.objects.meta import Int32, LabelSelector, Metadata, ResourceList, Struct
-from policysched.model.objects.pods import Pod
-from policysched.model.objects.volumes import (
+from policysched.model.objects.pods import (
     AWSDisk,
     AzureDisk,
     AzureFile,
     CinderDisk,
     GCEDisk,
+    NodeSelector,
+    Pod,
     PortworxDisk,
     Volume,
     VSphereDisk,
@@ -235,7 +235,7 @@ Stored = (
 
 
 def class_of(stored: PersistentVolume | PersistentVolumeClaim) -> str:
-    """Give the class of a volume or a claim: the old annotation counts before the field.
+    """Return the class of a volume or a claim: the old annotation counts before the field.
 
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go (GetPersistentVolumeClaimClass).
     """
@@ -244,12 +244,12 @@ def class_of(stored: PersistentVolume | PersistentVolumeClaim) -> str:
 
 
 def affinity_key(affinity: VolumeNodeAffinity | None) -> bytes:
-    """Give what a volume's node affinity says as bytes: volumes of equal ones are reached from the same nodes."""
+    """Return what a volume's node affinity says as bytes: volumes of equal ones are reached from the same nodes."""
     return _ENCODER.encode(affinity)
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """Name the claim behind a pod's volume, None where there is none.
+    """Return the name of the claim behind a pod's volume, None where there is none.
 
     Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go (VolumeClaimName).
     """
@@ -259,7 +259,7 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 
 
 def is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    """Tell whether a pod controls a claim: one that was made for its ephemeral volume.
+    """Whether a pod controls a claim: one that was made for its ephemeral volume.
 
     Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go (VolumeIsForPod).
     """
@@ -269,5 +269,5 @@ def is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Tell whether both halves of a binding are written: naming a volume is not enough."""
+    """Whether both halves of a binding are written: naming a volume is not enough."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations

@@ -27,17 +27,17 @@ SUBDOMAIN_LENGTH: Final = 253
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text has the letters of a name, however long."""
+    """Whether a text has the letters of a name, however long."""
     return _NAME.fullmatch(text) is not None
 
 
 def is_subdomain(text: str) -> bool:
-    """Tell whether a text has the form of a DNS subdomain, however long."""
+    """Whether a text has the form of a DNS subdomain, however long."""
     return _SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_qualified_name(text: str) -> bool:
-    """Tell whether a text is a label key: a name, after an optional DNS subdomain and a slash."""
+    """Whether a text is a label key: a name, after an optional DNS subdomain and a slash."""
     prefix, slash, name = text.rpartition("/")
     if slash and (len(prefix) > SUBDOMAIN_LENGTH or not is_subdomain(prefix)):
         return False
@@ -45,37 +45,37 @@ def is_qualified_name(text: str) -> bool:
 
 
 def is_label_value(text: str) -> bool:
-    """Tell whether a text is the value of a label; the empty one is."""
+    """Whether a text is the value of a label; the empty one is."""
     return not text or (len(text) <= NAME_LENGTH and is_name(text))
 
 
 def is_label_name(text: str) -> bool:
-    """Tell whether a text is a DNS label, as names of policies and rules are."""
+    """Whether a text is a DNS label, as names of policies and rules are."""
     return len(text) <= NAME_LENGTH and _LABEL.fullmatch(text) is not None
 
 
 def is_prefixed_native_resource(name: str) -> bool:
-    """Tell whether the name stands in the `kubernetes.io/` namespace or one below it."""
+    """Whether the name stands in the `kubernetes.io/` namespace or one below it."""
     return _NATIVE in name
 
 
 def is_native_resource(name: str) -> bool:
-    """Tell whether Kubernetes itself defines the resource: no prefix at all, or its own."""
+    """Whether Kubernetes itself defines the resource: no prefix at all, or its own."""
     return "/" not in name or is_prefixed_native_resource(name)
 
 
 def is_huge_page_resource(name: str) -> bool:
-    """Tell whether the resource is huge pages of one size."""
+    """Whether the resource is huge pages of one size."""
     return name.startswith("hugepages-")
 
 
 def is_attachable_volume_resource(name: str) -> bool:
-    """Tell whether the resource counts attachable volumes."""
+    """Whether the resource counts attachable volumes."""
     return name.startswith("attachable-volumes-")
 
 
 def is_extended_resource_name(name: str) -> bool:
-    """Tell whether the resource is one that a device plugin or an operator made up."""
+    """Whether the resource is one that a device plugin or an operator made up."""
     if is_native_resource(name) or name.startswith(_QUOTA):
         return False
     return is_qualified_name(_QUOTA + name)
@@ -83,7 +83,7 @@ def is_extended_resource_name(name: str) -> bool:
 
 @lru_cache(maxsize=1 << 13)
 def is_scalar_resource_name(name: str) -> bool:
-    """Tell whether the scheduler counts the resource beside cpu, memory, ephemeral-storage and pods."""
+    """Whether the scheduler counts the resource beside cpu, memory, ephemeral-storage and pods."""
     return (
         is_extended_resource_name(name)
         or is_huge_page_resource(name)
@@ -93,12 +93,12 @@ def is_scalar_resource_name(name: str) -> bool:
 
 
 def is_device_resource_name(name: str) -> bool:
-    """Tell whether dynamic resource allocation may serve the resource."""
+    """Whether dynamic resource allocation may serve the resource."""
     return is_extended_resource_name(name) or name.startswith(_DEVICE_CLASS)
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Tell whether a pod may ask for the resource as a whole, beside its containers."""
+    """Whether a pod may ask for the resource as a whole, beside its containers."""
     return name in {"cpu", "memory"} or is_huge_page_resource(name)
 
 
@@ -146,7 +146,7 @@ def value_faults(value: str) -> list[str]:
 
 
 def requirement_fault(key: str, values: Sequence[str], of_operator: Iterable[str]) -> str:
-    """Say all that is wrong with a requirement, the empty text where nothing is.
+    """Return all that is wrong with a requirement, the empty text where nothing is.
 
     Args:
         key: the label's key.
@@ -158,7 +158,7 @@ def requirement_fault(key: str, values: Sequence[str], of_operator: Iterable[str
 
 
 def invalid(field: str, value: str | Sequence[str], why: str) -> str:
-    """Say of a field that its value, or the whole of its values, is not valid."""
+    """Return the fault of a field whose value, or the whole of whose values, is not valid."""
     quoted = _ENCODER.encode(value if isinstance(value, str) else list(value) or None)
     return f"{field}: Invalid value: {quoted}: {why}"
 

@@ -1,15 +1,19 @@
-"""Which nodes a pod demands and which it likes: `nodeSelector` and node affinity, compiled.
+"""Which nodes a pod may go to and which it prefers: `nodeSelector` and node affinity, compiled; taints and tolerations.
 
 Knows names and labels of nodes, not columns: a term lists its requirements, so that a column can answer each of
 them per distinct value. A required term that cannot be parsed matches no node and says so nowhere, because
-kube-scheduler reports such errors only where nothing reads them; a preferred one is an error.
+kube-scheduler reports such errors only where nothing reads them; a preferred one is an error. The comparison operators
+`Lt` and `Gt` of tolerations are behind a gate that is off in v1.36, so a toleration with one of them tolerates nothing;
+so does one with an operator nobody knows.
 
-Source: component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go, v0.36.
+Source: component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go,
+component-helpers/scheduling/corev1/helpers.go, k8s.io/api/core/v1/toleration.go,
+plugins/tainttoleration/taint_toleration.go, v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,9 +23,10 @@ from policysched.model.objects import (
     Pod,
     PreferredSchedulingTerm,
     Requirement,
+    Taint,
+    Toleration,
 )
-from policysched.model.selection.remembered import Remembered
-from policysched.model.selection.selectors import LabelRequirement, SelectorError, requirement
+from policysched.model.selection.selectors import LabelRequirement, PodPartCache, SelectorError, requirement
 
 NAME_FIELD: Final = "metadata.name"
 NO_LABELS: Final[Mapping[str, str]] = {}
@@ -36,7 +41,7 @@ class FieldRequirement:
     negated: bool = False
 
     def admits(self, name: str) -> bool:
-        """Tell whether a node of this name has the field so; fields other than the name are empty."""
+        """Whether a node of this name has the field so; fields other than the name are empty."""
         actual = name if self.key == NAME_FIELD else ""
         return (actual == self.value) is not self.negated
 
@@ -49,7 +54,7 @@ class NodeTerm:
     fields: tuple[FieldRequirement, ...] = ()
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Tell whether the node has all of it; fields of a node without a name are not looked at."""
+        """Whether the node has all of it; fields of a node without a name are not looked at."""
         if not all(one.admits(labels.get(one.key)) for one in self.labels):
             return False
         return not name or all(one.admits(name) for one in self.fields)
@@ -72,7 +77,7 @@ class NodeSelectorMatcher:
         return self._hash or 0
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Tell whether the node is one that is demanded."""
+        """Whether the node is one that is demanded."""
         if not all(labels.get(key) == value for key, value in self.labels.items()):
             return False
         return self.terms is None or any(term.matches(name, labels) for term in self.terms)
@@ -125,7 +130,7 @@ def _terms_of(pod: Pod) -> tuple[NodeTerm, ...]:
     return () if required is None else tuple(_valid_terms(required.node_selector_terms))
 
 
-_required_terms: Final = Remembered[tuple[NodeTerm, ...] | None](_terms_of, _required, None)
+_required_terms: Final = PodPartCache[tuple[NodeTerm, ...] | None](_terms_of, _required, None)
 
 
 def preferred_nodes(pod: Pod) -> tuple[WeightedTerm, ...]:
@@ -177,3 +182,64 @@ def _field(one: Requirement) -> FieldRequirement:
     if len(one.values) != 1:
         raise SelectorError("values of a field must have one element")
     return FieldRequirement(one.key, one.values[0], negated=one.operator == "NotIn")
+
+
+NO_SCHEDULE: Final = "NoSchedule"
+NO_EXECUTE: Final = "NoExecute"
+PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
+REPELLING_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
+"""The effects that keep a pod off a node."""
+
+UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+"""What a cordoned node stands for where a pod's tolerations are asked."""
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether one toleration covers one taint; an empty effect or key covers every one."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case "Exists":
+            return True
+        case _:
+            return False
+
+
+def tolerates_any_way(tolerations: Sequence[Toleration], taint: Taint) -> bool:
+    """Whether one of the tolerations covers the taint."""
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def find_untolerated(
+    tolerations: Sequence[Toleration],
+    taints: Sequence[Taint],
+    effects: Collection[str] = REPELLING_EFFECTS,
+) -> Taint | None:
+    """Find the first taint of these effects that no toleration covers."""
+    for taint in taints:
+        if taint.effect in effects and not tolerates_any_way(tolerations, taint):
+            return taint
+    return None
+
+
+def tolerates_all(
+    tolerations: Sequence[Toleration],
+    taints: Sequence[Taint],
+    effects: Collection[str] = REPELLING_EFFECTS,
+) -> bool:
+    """Whether every taint of these effects is covered."""
+    return find_untolerated(tolerations, taints, effects) is None
+
+
+def preferring_tolerations(tolerations: Sequence[Toleration]) -> tuple[Toleration, ...]:
+    """Keep the tolerations that count in scoring: of effect PreferNoSchedule or of every effect."""
+    return tuple(one for one in tolerations if one.effect in ("", PREFER_NO_SCHEDULE))
+
+
+def count_intolerable(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> int:
+    """Count the PreferNoSchedule taints that no toleration covers."""
+    return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerates_any_way(tolerations, taint) for taint in taints)

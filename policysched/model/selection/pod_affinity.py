@@ -17,8 +17,13 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from policysched.model.objects import Affinity, Pod, PodAffinity, PodAffinityTerm
-from policysched.model.selection.remembered import Remembered
-from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, selector_key
+from policysched.model.selection.selectors import (
+    LabelMatcher,
+    PodPartCache,
+    SelectorError,
+    compile_selector,
+    selector_key,
+)
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 
@@ -39,7 +44,7 @@ class PeerSelector:
         return self._hash
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = NO_LABELS) -> bool:
-        """Tell whether a pod is meant, given the labels of its namespace."""
+        """Whether a pod is meant, given the labels of its namespace."""
         metadata = pod.metadata
         inside = metadata.namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
         return inside and self.pods.matches(metadata.labels)
@@ -101,7 +106,7 @@ class Statement(NamedTuple):
 
 
 def _stated(pod: Pod) -> tuple[str, PodAffinity | None, PodAffinity | None] | None:
-    """Give what a pod says about others, and the namespace in which it says so; None where that is nothing."""
+    """Return what a pod says about others, and the namespace in which it says so; None where that is nothing."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return None
@@ -169,7 +174,7 @@ def _statements_of(pod: Pod) -> Mapping[Statement, int]:
     return stated
 
 
-pod_terms: Final = Remembered(_terms_of, _stated, PodTerms())
-"""Give a pod's terms, as the pod that is to be placed reads them."""
-statements: Final = Remembered[Mapping[Statement, int]](_statements_of, _stated, {})
-"""Give how often a placed pod states what."""
+pod_terms: Final = PodPartCache(_terms_of, _stated, PodTerms())
+"""Return a pod's terms, as the pod that is to be placed reads them."""
+statements: Final = PodPartCache[Mapping[Statement, int]](_statements_of, _stated, {})
+"""Return how often a placed pod states what."""

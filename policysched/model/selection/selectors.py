@@ -1,7 +1,7 @@
-"""Label selectors, compiled: one requirement on one label, and conjunctions of them.
+"""Label selectors, compiled: one requirement on one label, and conjunctions of them; the cache of what pods select.
 
-Knows labels only; selectors of nodes build on it in `node_selectors`. A requirement answers for one value of its
-label (`admits`), so that a column holds one answer per distinct value instead of one per object.
+Selectors of nodes build on it in `node_selectors`. A requirement answers for one value of its label (`admits`), so that
+a column holds one answer per distinct value instead of one per object.
 
 Source: apimachinery/pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector), v0.36.
 """
@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple, assert_never
+from operator import itemgetter
+from typing import Any, Final, Generic, NamedTuple, TypeVar, assert_never
 
-from policysched.model.objects import LabelSelector, Requirement
+import msgspec
+from cachetools import LRUCache
+
+from policysched.model.objects import LabelSelector, Pod, Requirement
 from policysched.model.selection.names import invalid, is_label_value, is_qualified_name, requirement_fault
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -51,7 +55,7 @@ class LabelRequirement(NamedTuple):
     bound: int = 0
 
     def admits(self, value: str | None) -> bool:
-        """Tell whether the label may have this value, None standing for an object without the label."""
+        """Whether the label may have this value, None standing for an object without the label."""
         match self.operator:
             case Operator.IN:
                 return self._lists(value)
@@ -90,7 +94,7 @@ class LabelMatcher:
     requirements: tuple[LabelRequirement, ...] | None = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether an object with these labels is selected."""
+        """Whether an object with these labels is selected."""
         if self.requirements is None:
             return False
         return all(one.admits(labels.get(one.key)) for one in self.requirements)
@@ -145,7 +149,7 @@ def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
 
 
 def selector_key(selector: LabelSelector | None) -> Hashable:
-    """Give all that a label selector says, for finding an equal one."""
+    """Return all that a label selector says, for finding an equal one."""
     if selector is None:
         return None
     return (*selector.match_labels.items(),), (*selector.match_expressions,)
@@ -210,7 +214,7 @@ def _check(key: str, operator: Operator, values: tuple[str, ...]) -> None:
 
 
 def _operator_faults(operator: Operator, values: tuple[str, ...]) -> Iterator[str]:
-    """Say what the operator has against the values."""
+    """Return what the operator has against the values."""
     match operator:
         case Operator.IN | Operator.NOT_IN:
             if not values:
@@ -244,3 +248,54 @@ def _exactly(labels: Mapping[str, str]) -> tuple[LabelRequirement, ...]:
 
 def _matcher(requirements: Iterable[LabelRequirement]) -> LabelMatcher:
     return LabelMatcher(tuple(sorted(set(requirements))))
+
+
+T = TypeVar("T")
+KEPT_BYTES: Final = 32 << 20
+BYTES_PER_BYTE: Final = 16
+"""How much memory an answer takes for each byte of what it was worked out of."""
+LEAST_BYTES: Final = 1 << 10
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+class PodPartCache(Generic[T]):
+    """A bounded cache of what was worked out of one part of pods, which siblings and later questions share.
+
+    An answer is found by the encoded part, and its memory is estimated by how long that is: all answers of a kind
+    together take no more than `KEPT_BYTES`, however much single pods state.
+
+    Args:
+        answer: Works the answer out for a pod; it may read nothing but the part.
+        part: Gives what the answer depends on, None where that is nothing.
+        without: The answer where it is nothing.
+    """
+
+    def __init__(self, answer: Callable[[Pod], T], part: Callable[[Pod], Any | None], without: T) -> None:
+        self._answer = answer
+        self._part = part
+        self._without = without
+        self._kept: LRUCache[Hashable, tuple[T, int]] = LRUCache(KEPT_BYTES, getsizeof=itemgetter(1))
+
+    def __call__(self, pod: Pod) -> T:
+        """Return the answer for a pod."""
+        part = self._part(pod)
+        if part is None:
+            return self._without
+        key = _ENCODER.encode(part)
+        known = self._kept.get(key)
+        if known is not None:
+            return known[0]
+        answer = self._answer(pod)
+        size = LEAST_BYTES + BYTES_PER_BYTE * len(key)
+        if size <= KEPT_BYTES:
+            self._kept[key] = answer, size
+        return answer
+
+    def forget(self) -> None:
+        """Drop all answers."""
+        self._kept.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that all answers are estimated to take. Units: bytes."""
+        return int(self._kept.currsize)

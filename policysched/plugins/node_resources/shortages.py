@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from policysched.framework import NO_ROWS, Cluster, Codes, Mask, RowNumbers, Rows
-from policysched.model.int64 import wrap
+from policysched.model.quantity import wrap
 from policysched.plugins.node_resources.kept import Kept
 from policysched.state.tables.amounts import Amounts, are_ordinary, at
 from policysched.state.tables.nodes import NodeTable

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Rows, Scores
-from policysched.model.needs import container_count, pod_images
 from policysched.model.objects import Pod
+from policysched.model.pod_requirements import container_count, pod_images
 from policysched.plugins.helper.bases import FinalScores, ScoresInRange, row_count
 from policysched.state.tables.int64_arrays import from_floats
 from policysched.state.tables.nodes import NodeTable

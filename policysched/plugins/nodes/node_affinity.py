@@ -98,8 +98,8 @@ class NodeAffinity(OwnRowOnly):
     score_reads = Aspect.LABELS
     normalizes = True
 
-    def __init__(self, added_affinity: objects.NodeAffinity | None = None) -> None:
-        added = added_affinity or objects.NodeAffinity()
+    def __init__(self, added_affinity: objects.NodeAffinitySpec | None = None) -> None:
+        added = added_affinity or objects.NodeAffinitySpec()
         self._enforced = None if added.required is None else node_selector(added.required)
         self._adds_wishes = bool(added.preferred)
         self._added_wishes = preferred_terms(added.preferred)
@@ -180,9 +180,9 @@ def _matches(selector: NodeSelectorMatcher, node: Node) -> bool:
     return selector.matches(node.metadata.name, node.metadata.labels)
 
 
-def _node_affinity(pod: Pod) -> objects.NodeAffinity:
+def _node_affinity(pod: Pod) -> objects.NodeAffinitySpec:
     affinity = pod.spec.affinity
-    return (affinity and affinity.node_affinity) or objects.NodeAffinity()
+    return (affinity and affinity.node_affinity) or objects.NodeAffinitySpec()
 
 
 def _named_nodes(required: NodeSelector | None) -> frozenset[str] | None:
@@ -206,7 +206,7 @@ def _names_of(term: NodeSelectorTerm) -> set[str] | None:
 class NodeAffinityArguments(PluginArguments, frozen=True):
     """The arguments of NodeAffinity."""
 
-    added_affinity: objects.NodeAffinity | None = None
+    added_affinity: objects.NodeAffinitySpec | None = None
 
 
 def node_affinity(arguments: Arguments) -> NodeAffinity:

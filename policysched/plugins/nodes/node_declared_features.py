@@ -26,8 +26,8 @@ from policysched.framework import (
     Status,
     unresolvable,
 )
-from policysched.model.needs import required_features
 from policysched.model.objects import Pod
+from policysched.model.pod_requirements import required_features
 from policysched.plugins.helper.bases import OwnRowOnly
 from policysched.plugins.helper.hints import nodes_of, pods_of, updates_itself
 from policysched.plugins.helper.verdicts import Verdicts

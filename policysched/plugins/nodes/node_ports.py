@@ -23,8 +23,8 @@ from policysched.framework import (
     Status,
     unschedulable,
 )
-from policysched.model.needs import any_conflict, host_ports
 from policysched.model.objects import Pod
+from policysched.model.pod_requirements import any_conflict, host_ports
 from policysched.plugins.helper.bases import OwnRowOnly, codes_where
 from policysched.plugins.helper.hints import leaves_a_place, pods_of
 from policysched.state.cluster import Cluster

@@ -25,7 +25,7 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.model.objects import Pod
-from policysched.model.selection.taints import UNSCHEDULABLE_TAINT, tolerates_any_way
+from policysched.model.selection.node_selectors import UNSCHEDULABLE_TAINT, tolerates_any_way
 from policysched.plugins.helper.bases import OwnRowOnly, codes_where
 from policysched.plugins.helper.hints import nodes_of, pods_of, updates_itself
 from policysched.state.tables.nodes import NodeTable

@@ -29,7 +29,7 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.model.objects import Pod, Taint, Toleration
-from policysched.model.selection.taints import count_intolerable, preferring_tolerations, tolerates_all
+from policysched.model.selection.node_selectors import count_intolerable, preferring_tolerations, tolerates_all
 from policysched.plugins.helper.bases import OwnRowOnly, ScoresInRange
 from policysched.plugins.helper.hints import nodes_of, updates_itself
 from policysched.plugins.helper.verdicts import Verdicts

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import Aspect, Cluster, Mask, RowNumbers, Rows
 from policysched.model.objects import Pod, Taint, Toleration
-from policysched.model.selection.node_selectors import NodeSelectorMatcher, required_nodes
-from policysched.model.selection.taints import tolerates_all
+from policysched.model.selection.node_selectors import NodeSelectorMatcher, required_nodes, tolerates_all
 from policysched.plugins.helper.verdicts import Verdicts
 from policysched.plugins.nodes.node_selection import labels_test, selector_test
 from policysched.plugins.pod_topology_spread.constraints import Constraint

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Mask
 from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate, translate_affinity
-from policysched.model.int64 import MIN
 from policysched.model.objects import CSIStorageCapacity, PersistentVolume, Requirement, StorageClass
 from policysched.model.objects.storage import VolumeNodeAffinity, affinity_key
-from policysched.model.quantity import value
+from policysched.model.quantity import MIN, value
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, NodeTerm, lenient_node_selector
 from policysched.model.selection.selectors import SelectorError, compile_selector, requirement
 from policysched.plugins.nodes.node_selection import selector_test

@@ -17,8 +17,7 @@ from policysched.language.ir.names import Environment
 from policysched.language.ir.types import DURATION, Unit
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.language.messages.suggestions import did_you_mean
-from policysched.model.metrics import MetricKey
-from policysched.model.policy import MetricQuery
+from policysched.model.policy import MetricKey, MetricQuery
 
 MILLIS: Final = 1000.0
 NO_METRIC: Final = MetricKey("", "")

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from policysched.framework import Aspect, Rows
 from policysched.language.ir.graph import Input
-from policysched.model.needs import pod_images
 from policysched.model.objects import Pod
+from policysched.model.pod_requirements import pod_images
 from policysched.rules.compile.metrics import MetricInput
 from policysched.state.cluster import Cluster
 from policysched.state.tables.nodes import NodeTable

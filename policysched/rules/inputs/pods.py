@@ -15,10 +15,9 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from policysched.language.ir.graph import ANY_KEY, Input
-from policysched.model.needs import pod_images
 from policysched.model.objects import OwnerReference, Pod
 from policysched.model.objects.meta import seconds_of
-from policysched.model.priority import pod_priority, qos_class
+from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
 from policysched.model.requests import incoming_requests
 from policysched.rules.compile.graphs import VOLATILE
 from policysched.rules.inputs.nodes import MILLIS, RESOURCE_NAMES, needed

@@ -15,7 +15,7 @@ from policysched.framework import Cluster, Status, unresolvable
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import Program
 from policysched.model.objects import Pod
-from policysched.model.priority import is_system
+from policysched.model.pod_requirements import is_system
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame
 from policysched.rules.results.matrix import RowT

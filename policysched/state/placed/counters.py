@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.int64 import wrap
+from policysched.model.quantity import wrap
 from policysched.state.placed.existing_terms import Statements
 from policysched.state.placed.pods import PlacedPod, PodTable
 from policysched.state.placed.selector_index import ANYTHING, Anchor, anchors_met

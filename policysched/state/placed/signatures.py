@@ -12,7 +12,7 @@ from collections.abc import Collection, Hashable
 import msgspec
 
 from policysched.model.objects import Pod
-from policysched.model.priority import pod_priority, qos_class
+from policysched.model.pod_requirements import pod_priority, qos_class
 from policysched.state.placed.pods import PlacedPod
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.int64 import wrap
+from policysched.model.quantity import wrap
 from policysched.state.tables.columns import Column, ColumnSet, Rows
 from policysched.state.tables.footprint import Footprint
 

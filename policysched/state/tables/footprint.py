@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from policysched.model.needs import host_ports
 from policysched.model.objects import Pod
+from policysched.model.pod_requirements import host_ports
 from policysched.model.requests import placed_nonzero, placed_requests
 from policysched.state.tables.ports import HostPort
 

@@ -1,6 +1,6 @@
 """Arithmetic of arrays as Go's int64 has it, where NumPy's differs: quotients, and whole numbers made of doubles.
 
-Sums, differences and products of int64 arrays wrap around in both. For plain numbers see `policysched.model.int64`.
+Sums, differences and products of int64 arrays wrap around in both. For plain numbers see `policysched.model.quantity`.
 
 Source: the Go specification, "Integer operators" and "Conversions"; the latter as amd64 does them.
 """
@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.int64 import MIN
+from policysched.model.quantity import MIN
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.metrics import MetricAnswer, MetricKey, Sample
+from policysched.model.policy import MetricAnswer, MetricKey, Sample
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.cluster_time import Moment
 from policysched.state.tables.columns import Column, ColumnSet

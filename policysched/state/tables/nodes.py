@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.model.needs import declared_features
 from policysched.model.objects import Node, Taint
+from policysched.model.pod_requirements import declared_features
 from policysched.model.requests import Allocatable, allocatable
 from policysched.state.tables.amounts import AmountTables
 from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet, Rows

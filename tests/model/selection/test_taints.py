@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from policysched.model.objects import Taint, Toleration
-from policysched.model.selection.taints import (
+from policysched.model.selection.node_selectors import (
     UNSCHEDULABLE_TAINT,
     count_intolerable,
     find_untolerated,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from policysched.framework import Cluster, Status, unresolvable, unschedulable
-from policysched.model.int64 import MAX
+from policysched.model.quantity import MAX
 from policysched.plugins.node_resources import shortages as resource_shortages
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.node_resources.kept import FEW

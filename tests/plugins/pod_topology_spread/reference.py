@@ -23,8 +23,7 @@ from policysched.model.objects import (
     TopologySpreadConstraint,
     Workload,
 )
-from policysched.model.selection.node_selectors import required_nodes
-from policysched.model.selection.taints import find_untolerated
+from policysched.model.selection.node_selectors import find_untolerated, required_nodes
 
 Labels = Mapping[str, str]
 HOSTNAME = "kubernetes.io/hostname"

@@ -6,7 +6,7 @@ import pytest
 
 from policysched.framework import SKIP, Action, Change, Code, Resource, Status, unresolvable, unschedulable
 from policysched.model.objects import Pod
-from policysched.model.objects.volumes import AWSDisk, AzureFile, GCEDisk
+from policysched.model.objects.pods import AWSDisk, AzureFile, GCEDisk
 from policysched.plugins.volumes.node_volume_limits import REASON, NodeVolumeLimits
 from tests.build import node, pod
 from tests.plugins.ask import filtered, rejected

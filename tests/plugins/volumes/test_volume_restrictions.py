@@ -6,7 +6,7 @@ import pytest
 
 from policysched.framework import SKIP, Action, Change, Resource, Status, unresolvable, unschedulable
 from policysched.model.objects import Pod
-from policysched.model.objects.volumes import AWSDisk, AzureDisk, GCEDisk, ISCSIDisk, RBDImage
+from policysched.model.objects.pods import AWSDisk, AzureDisk, GCEDisk, ISCSIDisk, RBDImage
 from policysched.plugins.volumes.volume_restrictions import CLAIM_REASON, DISK_REASON, VolumeRestrictions
 from tests.build import node, pod
 from tests.plugins.ask import filtered

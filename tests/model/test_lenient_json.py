@@ -1,3 +1,5 @@
+"""Malformed and deeply nested JSON, read by its brackets."""
+
 from __future__ import annotations
 
 import json
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.model.outline import Identity, elements, identity, members, shallow
+from policysched.model.lenient_json import Identity, elements, identity, members, shallow
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policysched.model.objects import Pod
-from policysched.model.selection.remembered import BYTES_PER_BYTE, KEPT_BYTES, Remembered
+from policysched.model.selection.selectors import BYTES_PER_BYTE, KEPT_BYTES, PodPartCache
 from tests.build import pod
 
 
@@ -12,7 +12,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.pods: list[str] = []
-        self.remembered = Remembered(self._answer, lambda one: one.metadata.labels or None, None)
+        self.remembered = PodPartCache(self._answer, lambda one: one.metadata.labels or None, None)
 
     def _answer(self, one: Pod) -> object:
         self.pods.append(one.metadata.name)

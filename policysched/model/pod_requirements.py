@@ -1,12 +1,14 @@
-"""What a pod needs of a node beside amounts: host ports, images, and features of the kubelet.
+"""Host ports, images and node features that a pod requires, its priority and its quality of service.
 
-Knows pods only; the columns of ports in use and of images are kept in `policysched.state`. A port's address that is
-not given means every address, and a protocol that is not given means TCP. Images have the names that nodes report,
-features those that nodes declare.
+Knows pods and quantities; the columns of ports in use and of images are kept in `policysched.state`. A port's address
+that is not given means every address, and a protocol that is not given means TCP. Images have the names that nodes
+report, features those that nodes declare. A pod without a priority counts as 0, as one created before any default class
+existed.
 
 Source: pkg/scheduler/util/utils.go (GetHostPorts), kube-scheduler/framework/types.go (HostPortInfo),
 plugins/imagelocality/image_locality.go (normalizedImageName), component-helpers/nodedeclaredfeatures (features/),
-v1.36.
+component-helpers/scheduling/corev1/helpers.go (PodPriority), pkg/apis/scheduling/types.go,
+pkg/apis/core/v1/helper/qos/qos.go, v1.36.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from policysched.model.objects import Container, ContainerPort, Pod
+from policysched.model.objects import Container, ContainerPort, Pod, ResourceList, ResourceRequirements
+from policysched.model.quantity import ZERO, Quantity, parse
 
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 
@@ -36,14 +39,14 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 
 def conflict(wanted: HostPort, used: HostPort) -> bool:
-    """Tell whether two pods with these ports cannot share a node: same port, and addresses that meet."""
+    """Whether two pods with these ports cannot share a node: same port, and addresses that meet."""
     if (wanted.protocol, wanted.port) != (used.protocol, used.port):
         return False
     return ANY_ADDRESS in (wanted.address, used.address) or wanted.address == used.address
 
 
 def any_conflict(wanted: Iterable[HostPort], used: Iterable[HostPort]) -> bool:
-    """Tell whether any of the wanted ports is taken."""
+    """Whether any of the wanted ports is taken."""
     taken: dict[tuple[str, int], list[HostPort]] = {}
     for one in used:
         taken.setdefault((one.protocol, one.port), []).append(one)
@@ -119,5 +122,60 @@ def declared_features(names: Iterable[str]) -> frozenset[str]:
 
 
 def satisfies(declared: Iterable[str], required: frozenset[str]) -> bool:
-    """Tell whether a node with these `status.declaredFeatures` has all that is required."""
+    """Whether a node with these `status.declaredFeatures` has all that is required."""
     return not required or required <= declared_features(declared)
+
+
+SYSTEM_PRIORITY: Final = 2_000_000_000
+"""From here on priorities belong to the system's own pods."""
+
+GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
+_COMPUTE: Final = ("cpu", "memory")
+
+
+def pod_priority(pod: Pod) -> int:
+    """Return the pod's priority, 0 where it has none."""
+    return pod.spec.priority or 0
+
+
+def is_system(pod: Pod) -> bool:
+    """Whether the pod has a priority that only the system's own pods have."""
+    return pod_priority(pod) >= SYSTEM_PRIORITY
+
+
+def qos_class(pod: Pod) -> str:
+    """Return the pod's quality of service: what its status says, else what its resources make it."""
+    return pod.status.qos_class or _computed_qos(pod)
+
+
+def _computed_qos(pod: Pod) -> str:
+    """Derive it from cpu and memory of the pod as a whole where given, else of all its containers."""
+    if pod.spec.resources is not None:
+        parts = [pod.spec.resources]
+        limited = not pod.spec.resources.limits or _limits_all(pod.spec.resources)
+    else:
+        parts = [one.resources for one in (*pod.spec.containers, *pod.spec.init_containers)]
+        limited = all(_limits_all(part) for part in parts)
+    requests = _sums(part.requests for part in parts)
+    limits = _sums(part.limits for part in parts)
+    if not requests and not limits:
+        return BEST_EFFORT
+    equal = requests.keys() == limits.keys() and all(limits[name].equals(requests[name]) for name in requests)
+    return GUARANTEED if limited and equal else BURSTABLE
+
+
+def _limits_all(resources: ResourceRequirements) -> bool:
+    return all(name in resources.limits and _positive(resources.limits[name]) for name in _COMPUTE)
+
+
+def _sums(lists: Iterable[ResourceList]) -> dict[str, Quantity]:
+    sums: dict[str, Quantity] = {}
+    for resources in lists:
+        for name in _COMPUTE:
+            if name in resources and _positive(resources[name]):
+                sums[name] = sums.get(name, ZERO).plus(parse(resources[name]))
+    return sums
+
+
+def _positive(amount: str | float) -> bool:
+    return parse(amount).exceeds(ZERO)
