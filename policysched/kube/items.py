@@ -108,25 +108,31 @@ class Items(Generic[T]):
             for key in gone.keys() - self._known.keys():
                 self._keep(key, gone.pop(key))
 
-    def take(self, raw: msgspec.Raw, *, deleted: bool) -> tuple[T | None, T | None, str]:
-        """Take an object from a watch; give the one that is gone, the one that came or changed, and the version.
+    def take(self, raw: msgspec.Raw, *, deleted: bool, reach: Callable[[str], None]) -> tuple[T | None, T | None]:
+        """Take an object from a watch; give the one that is gone, and the one that came or changed.
 
-        The version is empty where the object does not say it readably.
+        Args:
+            raw: The object.
+            deleted: Whether it is gone.
+            reach: Hears the version, empty where the object does not say it readably, before anything is taken: where
+                it raises nothing is, and whoever lists then is told of what is missing.
         """
         obj = None if deleted else self._decode(raw, self._known, self._broken)
         if obj is None:
             key, version = identify(raw)
+            reach(version)
             if deleted:
                 self._broken.pop(key, None)
-            return self._forget(key), None, version
+            return self._forget(key), None
         key = (obj.metadata.namespace, obj.metadata.name)
         old = self._known.get(key)
+        reach(identify(raw)[1] if obj is old else obj.metadata.resource_version)
         if obj is old:
-            return None, None, identify(raw)[1]
+            return None, None
         anew = old is not None and old.metadata.uid != obj.metadata.uid
         gone = self._forget(key) if anew else None
         self._keep(key, obj)
-        return gone, obj, obj.metadata.resource_version
+        return gone, obj
 
     def skip(self, raw: msgspec.Raw, reason: str) -> None:
         """Report what came in place of an object."""

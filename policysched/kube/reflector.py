@@ -45,6 +45,8 @@ SHORTEST_WATCH = 300
 GRACE = 30
 TURN = 0.005
 """How long events may follow each other before the loop gets its turn. Units: seconds."""
+LASTING = 1.0
+"""A watch that ends sooner is not repeated at once, whatever it said. Units: seconds."""
 ABSENT = 5.0
 """How often a resource that need not exist is asked for again: who installs it wants to see it work. Units: seconds."""
 GONE = 410
@@ -99,6 +101,8 @@ class Reflector(Generic[T]):
         self._transport, self._handler = transport, handler
         self._items = Items(watched, on_broken or _log_broken)
         self._pacing, self._retry = pacing, Retry(pacing)
+        self._relisting = Retry(pacing)
+        """The pauses before lists that watches ask for; over as soon as a watch lasts."""
         self._version: str | None = None
         """Where the next watch starts; None where a list has to come first."""
         self._newest = ""
@@ -168,6 +172,7 @@ class Reflector(Generic[T]):
         seconds = round(SHORTEST_WATCH * (1 + self._pacing.random()))
         query = f"?watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={quote(version)}"
         heard, clock = False, asyncio.get_running_loop().time
+        began = clock()
         async with aclosing(self._transport.lines(self.watched.path + query, seconds + GRACE, SILENCE)) as stream:
             async for lines in stream:
                 self._well()
@@ -180,8 +185,10 @@ class Reflector(Generic[T]):
                         turn_ends = clock() + TURN
                 if heard:
                     self._retry.reset()
-        if not heard:
-            # A watch that ends without a word may be a server that ends all of them at once.
+                if clock() - began >= LASTING:
+                    self._relisting.reset()
+        if not heard or clock() - began < LASTING:
+            # It may be a server that ends all of them at once.
             self._retry.reset()
             await self._retry.pause()
 
@@ -203,8 +210,7 @@ class Reflector(Generic[T]):
         self._move(version)
 
     def _change(self, event: _Line) -> None:
-        before, after, version = self._items.take(event.object, deleted=event.type == "DELETED")
-        self._move(version)
+        before, after = self._items.take(event.object, deleted=event.type == "DELETED", reach=self._move)
         if before is not None:
             self._handler.delete(before)
         if after is not None:
@@ -230,13 +236,14 @@ class Reflector(Generic[T]):
         if reason == SILENT and not listing:
             log.info("the watch of %s may be stuck: listing again: %s", self.watched.name, error)
             return
-        if status == GONE and self._retry.failures == 0:
-            self._retry.failures = 1
+        retry = self._retry if listing or self._version is not None else self._relisting
+        if status == GONE and retry.failures == 0:
+            retry.failures = 1
             log.info("the watch of %s is too old: listing again", self.watched.name)
             return
         held = "; what was listed stays in force" if self.synced.is_set() else ""
         self._trouble(f"{self.watched.name}: {error}{held}")
-        await self._retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
+        await retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
 
     async def _never_was(self, status: int) -> bool:
         """Tell whether there is nothing to lose by going on without the resource.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,10 @@ async def test_reflector_lists_in_pages_then_watches(kube: Kube) -> None:
     assert asked == {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": "300", "resourceVersion": "7"}
 
 
-async def test_bookmark_moves_the_version_that_the_next_watch_starts_from(kube: Kube) -> None:
+async def test_bookmark_moves_the_version_that_the_next_watch_starts_from(
+    kube: Kube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policysched.kube.reflector.LASTING", 0)
     kube.server.on("GET", NODE_PATH, answer(page(version=5)))
     kube.server.on(
         "WATCH",
@@ -80,6 +84,14 @@ async def test_too_old_version_leads_to_a_new_list_with_deletions(kube: Kube, fo
 async def test_version_that_is_always_too_old_is_not_asked_for_without_pauses(kube: Kube) -> None:
     kube.server.on("GET", NODE_PATH, answer(page()))
     kube.server.on("WATCH", NODE_PATH, *[stream(gone())] * 5, HANG)
+    async with watching(kube) as run:
+        await eventually(lambda: run.ledger.heard.count("list") == 6)
+    assert kube.pauses.lengths == [2, 4, 8, 16]
+
+
+async def test_version_that_is_too_old_after_each_bookmark_is_not_asked_for_without_pauses(kube: Kube) -> None:
+    kube.server.on("GET", NODE_PATH, answer(page(version=5)))
+    kube.server.on("WATCH", NODE_PATH, *[stream(event("BOOKMARK", node("", 5)), gone())] * 5, HANG)
     async with watching(kube) as run:
         await eventually(lambda: run.ledger.heard.count("list") == 6)
     assert kube.pauses.lengths == [2, 4, 8, 16]
@@ -161,9 +173,10 @@ async def test_watch_of_a_restored_server_is_listed_again(kube: Kube) -> None:
     await heard(kube, "list", "+a@9", "list", "+a@3")
 
 
-async def test_watch_that_ends_without_a_word_is_not_repeated_at_once(kube: Kube) -> None:
+@pytest.mark.parametrize("words", [(), (event("BOOKMARK", node("", 5)),)])
+async def test_watch_that_ends_soon_is_not_repeated_at_once(kube: Kube, words: tuple[dict[str, Any], ...]) -> None:
     kube.server.on("GET", NODE_PATH, answer(page()))
-    kube.server.on("WATCH", NODE_PATH, stream(), stream(), HANG)
+    kube.server.on("WATCH", NODE_PATH, stream(*words), stream(*words), HANG)
     async with watching(kube):
         await eventually(lambda: len(watch_versions(kube)) == 3)
     assert kube.pauses.lengths == [1, 1]
