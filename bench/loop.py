@@ -106,7 +106,7 @@ def policy(number: int, version: int = 0) -> Object:
     made = rules.policies(number + 1)[number]
     spec = rules._filled(msgspec.to_builtins(made.spec), 0)
     spec["filters"][0] = {"name": "f0", "require": f'node.name != "none-{number}-{version}"'}
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": made.name}, "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": made.key}, "spec": spec}
 
 
 class Users:

@@ -165,7 +165,7 @@ def apply(store: PolicyStore, given: Policy) -> PolicySet:
     """Take a policy as it is now and give the set that is in force then."""
     for _ in store.applying(given):
         pass
-    entry = store.get(given.name)
+    entry = store.get(given.key)
     if entry is None or entry.result.policy is None:
         raise SystemExit(f"a policy of the benchmark does not compile: {entry and entry.result.diagnostics}")
     return store.policy_set()

@@ -31,6 +31,7 @@ from policysched.framework.plugin import (
     Watching,
     default_normalize,
     is_by_pod,
+    plugin_name,
 )
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
@@ -89,6 +90,7 @@ __all__ = [
     "Watching",
     "default_normalize",
     "is_by_pod",
+    "plugin_name",
     "unresolvable",
     "unschedulable",
 ]

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from policysched.errors import PolicyschedError
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
-from policysched.model.policy import Policy
+from policysched.model.policy import Policy, PolicyKey
 
 
 class ApiError(PolicyschedError):
@@ -78,7 +78,7 @@ class Client(Protocol):
             ApiError: the server refused.
         """
 
-    async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
+    async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
         """Write a policy's status in place of the one it has, against that version of the object.
 
         Raises:

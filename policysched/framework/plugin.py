@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from policysched.framework.client import BindingHandle
 from policysched.framework.status import Status
 from policysched.model.objects import Pod
+from policysched.model.policy import PolicyKey
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers, Rows
@@ -33,6 +34,11 @@ Mask = NDArray[np.bool_]
 MAX_NODE_SCORE = 100
 PREFIX = "SchedulingPolicy/"
 """What the names of policies' plugins begin with."""
+
+
+def plugin_name(policy: PolicyKey) -> str:
+    """Give the plugin name of a policy."""
+    return PREFIX + policy
 
 
 class Nothing(Enum):

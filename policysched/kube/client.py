@@ -29,7 +29,7 @@ from policysched.kube.transport import (
 from policysched.model.lenient_json import identity, shallow
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
-from policysched.model.policy import Policy
+from policysched.model.policy import Policy, PolicyKey
 
 STATUS_ATTEMPTS = 4
 
@@ -150,7 +150,7 @@ class KubeClient:
         path = f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/status"
         await self._patch(path, body, STRATEGIC_PATCH)
 
-    async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
+    async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
         """Write a policy's status in place of the one it has, against that version of the object.
 
         Raises:
@@ -158,7 +158,7 @@ class KubeClient:
         """
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}
         body = _ENCODER.encode([version, {"op": "add", "path": "/status", "value": status}])
-        await self._patch(f"{POLICIES_PATH}/{name}/status", body, JSON_PATCH)
+        await self._patch(f"{POLICIES_PATH}/{policy}/status", body, JSON_PATCH)
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
         """Write annotations of a policy as long as its spec is what it was, whatever others write besides.
@@ -171,7 +171,7 @@ class KubeClient:
         Raises:
             ApiError: the server refused; status 409 where the object is of another generation, or another object.
         """
-        path = f"{POLICIES_PATH}/{policy.name}"
+        path = f"{POLICIES_PATH}/{policy.key}"
         body = {"metadata": {"resourceVersion": policy.metadata.resource_version, "annotations": annotations}}
         try:
             return await self._patch_once(path, body)
@@ -183,7 +183,7 @@ class KubeClient:
         except ApiError as error:
             if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
                 raise
-            raise ApiError(HTTPStatus.CONFLICT, "Conflict", f"policy {policy.name} moved on") from error
+            raise ApiError(HTTPStatus.CONFLICT, "Conflict", f"policy {policy.key} moved on") from error
         return ""
 
     def record(self, event: Event) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, NewType
 
 import msgspec
 from msgspec import Meta
@@ -28,6 +28,8 @@ PLURAL: Final = "schedulingpolicies"
 LAST_GOOD: Final = "policysched.io/last-good"
 """The annotation that keeps the last generation that compiled."""
 
+PolicyKey = NewType("PolicyKey", str)
+"""By what a policy is known wherever it is kept, told about or counted: its name, as policies have no namespace."""
 Mode = Literal["Enforce", "Shadow", "Disabled"]
 Normalize = Literal["None", "Max"]
 Weight = Annotated[int, Meta(ge=0, le=100)]
@@ -161,9 +163,9 @@ class Policy(Struct, frozen=True):
     status: PolicyStatus = PolicyStatus()
 
     @property
-    def name(self) -> str:
-        """The policy's name."""
-        return self.metadata.name
+    def key(self) -> PolicyKey:
+        """By what the policy is known."""
+        return PolicyKey(self.metadata.name)
 
 
 class UnreadablePolicy(Policy, frozen=True):
@@ -242,9 +244,9 @@ def decode_last_good(policy: Policy) -> LastGood | None:
         return None
     kept = decode(LastGood, KIND, text.encode())
     if kept.uid != policy.metadata.uid:
-        raise ObjectError(KIND, policy.name, "it is of another object", LAST_GOOD)
+        raise ObjectError(KIND, policy.key, "it is of another object", LAST_GOOD)
     if not 0 < kept.generation <= policy.metadata.generation:
-        raise ObjectError(KIND, policy.name, f"there is no generation {kept.generation} yet", LAST_GOOD)
+        raise ObjectError(KIND, policy.key, f"there is no generation {kept.generation} yet", LAST_GOOD)
     return kept
 
 

@@ -12,11 +12,11 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from policysched.framework import ApiError, Client, Clock
-from policysched.model.policy import LAST_GOOD, Policy, last_good_text
+from policysched.framework import ApiError, Client, Clock, plugin_name
+from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, last_good_text
 from policysched.pausing import Pausing
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.rules.policy_set.store import PolicyStore, StoredPolicy, plugin_name
+from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.rules.status.coverage import CoverageReports
 from policysched.rules.status.policy_status import differs, make_status
 from policysched.schedule.scheduler import Scheduler
@@ -44,20 +44,20 @@ class Reloader:
         self._instance = instance
         self.store = PolicyStore(self._failed)
         self._work = _Newest()
-        self._unwritten: dict[str, int] = {}
+        self._unwritten: dict[PolicyKey, int] = {}
         """Policies whose status is to be written, with how often that failed."""
-        self._superseded: dict[str, str] = {}
-        """Versions of policies whose statuses are written already, by name: annotating them made these."""
-        self._unkept: dict[str, tuple[int, str]] = {}
+        self._superseded: dict[PolicyKey, str] = {}
+        """Versions of policies whose statuses are written already, by key: annotating them made these."""
+        self._unkept: dict[PolicyKey, tuple[int, str]] = {}
         """Policies whose last good generation could not be kept, with why that was."""
-        self._crowded: dict[str, tuple[tuple[str, int, int], int]] = {}
+        self._crowded: dict[PolicyKey, tuple[tuple[str, int, int], int]] = {}
         """Policies that wait for room: what was said of them last (uid, generation, the one in force), and how often.
 
         Installations may hear of edits in another order and differ on who has the room, but not for ever.
         """
         self._due = asyncio.Event()
         self._coverage = CoverageReports(scheduler.cluster, instance)
-        self._news: set[str] = set()
+        self._news: set[PolicyKey] = set()
         """Policies of which there is news about nodes."""
         self._early = asyncio.Event()
         self.on_swap: Callable[[PolicySet], None] = _nobody
@@ -70,17 +70,17 @@ class Reloader:
         given = list(policies)
         await self._work_through(self.store.starting(given))
         for policy in given:
-            self._unwritten[policy.name] = 0
-            self._say_errors(policy.name)
+            self._unwritten[policy.key] = 0
+            self._say_errors(policy.key)
         await self._swap(frozenset())
 
     def upsert(self, policy: Policy) -> None:
         """Take a policy as it is now, soon."""
         self._work.put_nowait(policy)
 
-    def delete(self, name: str) -> None:
+    def delete(self, key: PolicyKey) -> None:
         """Take a policy out of force, soon."""
-        self._work.put_nowait(name)
+        self._work.put_nowait(key)
 
     def look_soon(self) -> None:
         """Take note that statuses may have something else to say of what policies read."""
@@ -88,8 +88,8 @@ class Reloader:
 
     async def run(self) -> None:
         """Work through changes and, beside that, write statuses until cancelled."""
-        for name in self.store.names():
-            await self._look(name)
+        for key in self.store.listed():
+            await self._look(key)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_for_ever())
             tasks.create_task(self._count_for_ever())
@@ -114,22 +114,22 @@ class Reloader:
             self._due.clear()
 
     async def _apply(self, policy: Policy) -> None:
-        before = self.store.get(policy.name)
+        before = self.store.get(policy.key)
         changed = await self._work_through(self.store.applying(policy))
         await self._put_in_force(changed, before)
         if not _same_generation(before, policy) and policy.status.observed_generation != policy.metadata.generation:
-            self._say_errors(policy.name)
-        if policy.name not in changed:
-            await self._report(policy.name)
+            self._say_errors(policy.key)
+        if policy.key not in changed:
+            await self._report(policy.key)
 
-    async def _put_in_force(self, changed: frozenset[str], before: StoredPolicy | None = None) -> None:
+    async def _put_in_force(self, changed: frozenset[PolicyKey], before: StoredPolicy | None = None) -> None:
         """Put in force what the store says, where that is something else for some policies."""
         if not changed:
             return
         await self._swap(frozenset(map(plugin_name, changed)), before)
-        for name in sorted(changed & self.store.names()):
-            log.info("policy=%s generation=%d is in force", name, self._generation(name))
-            await self._report(name)
+        for key in sorted(changed & self.store.listed()):
+            log.info("policy=%s generation=%d is in force", key, self._generation(key))
+            await self._report(key)
 
     async def _work_through(self, work: Pausing[T]) -> T:
         """Do work that pauses, giving the loop its turn when it has taken one."""
@@ -144,20 +144,20 @@ class Reloader:
                 await asyncio.sleep(0)
                 turn_ends = self._clock.monotonic() + TURN
 
-    async def _report(self, name: str) -> None:
+    async def _report(self, key: PolicyKey) -> None:
         """Have a policy's status written where it differs."""
-        await self._look(name)
-        self._unwritten[name] = 0
+        await self._look(key)
+        self._unwritten[key] = 0
         self._due.set()
 
-    async def _look(self, name: str) -> bool:
+    async def _look(self, key: PolicyKey) -> bool:
         """Tell whether there is news about nodes for a policy's status."""
-        entry = self.store.get(name)
+        entry = self.store.get(key)
         news = entry is not None and await self._work_through(self._coverage.taking(entry))
-        if self.store.get(name) is None:
-            self._coverage.forget(name)
+        if self.store.get(key) is None:
+            self._coverage.forget(key)
         elif news:
-            self._news.add(name)
+            self._news.add(key)
         return news
 
     async def _count_for_ever(self) -> None:
@@ -168,46 +168,46 @@ class Reloader:
                     await self._early.wait()
                     await asyncio.sleep(NEWS_GATHER)
             self._early.clear()
-            for name in sorted(self.store.names()):
-                if await self._look(name) or name in self._unkept:
-                    self._unwritten[name] = 0
+            for key in sorted(self.store.listed()):
+                if await self._look(key) or key in self._unkept:
+                    self._unwritten[key] = 0
                     self._due.set()
                 await asyncio.sleep(0)
 
-    def _say_errors(self, name: str) -> None:
-        entry = self.store.get(name)
+    def _say_errors(self, key: PolicyKey) -> None:
+        entry = self.store.get(key)
         if entry is None:
             return
         policy = entry.policy
         if entry.refused:
-            log.warning("policy=%s: %s", name, entry.refused)
+            log.warning("policy=%s: %s", key, entry.refused)
         elif policy.status.active_generation > policy.metadata.generation:
             claimed, newest = policy.status.active_generation, policy.metadata.generation
-            log.warning("policy=%s: its status tells of generation %d, and the newest is %d", name, claimed, newest)
+            log.warning("policy=%s: its status tells of generation %d, and the newest is %d", key, claimed, newest)
         if not entry.result.errors:
             return
         first = next(one for one in entry.result.diagnostics if one.severity == "error")
         log.warning(
             "policy=%s generation=%d has %d error(s), generation %d stays in force: %s %s: %s",
-            name,
+            key,
             entry.policy.metadata.generation,
             entry.result.errors,
-            self._generation(name),
+            self._generation(key),
             first.code,
             first.field,
             first.message,
         )
 
-    async def _remove(self, name: str) -> None:
-        self._unwritten.pop(name, None)
-        self._superseded.pop(name, None)
-        self._crowded.pop(name, None)
-        self._unkept.pop(name, None)
-        self._news.discard(name)
-        self._coverage.forget(name)
-        changed = self.store.remove(name)
-        if name in changed:
-            log.info("policy=%s is gone", name)
+    async def _remove(self, key: PolicyKey) -> None:
+        self._unwritten.pop(key, None)
+        self._superseded.pop(key, None)
+        self._crowded.pop(key, None)
+        self._unkept.pop(key, None)
+        self._news.discard(key)
+        self._coverage.forget(key)
+        changed = self.store.remove(key)
+        if key in changed:
+            log.info("policy=%s is gone", key)
         await self._put_in_force(changed)
 
     async def _swap(self, changed: frozenset[str], before: StoredPolicy | None = None) -> None:
@@ -216,35 +216,35 @@ class Reloader:
             policies = self.store.policy_set()
             await self._work_through(self._scheduler.using_policies(policies, changed))
         except Exception:
-            refused = [name for name in sorted(self.store.names()) if not self._acts_alone(name, before)]
+            refused = [key for key in sorted(self.store.listed()) if not self._acts_alone(key, before)]
             if not refused:
                 log.exception("policies that act alone failed together, trying again")
             policies = self.store.policy_set()
             await self._work_through(self._scheduler.using_policies(policies, changed))
         self.on_swap(policies)
 
-    def _acts_alone(self, name: str, before: StoredPolicy | None) -> bool:
+    def _acts_alone(self, key: PolicyKey, before: StoredPolicy | None) -> bool:
         """Tell whether a policy can act without the others; one that cannot is refused."""
-        entry = self.store.get(name)
+        entry = self.store.get(key)
         try:
             active = entry.active if entry is not None else None
             self._scheduler.use_policies(PolicySet.of([active] if active is not None else []), frozenset())
         except Exception as error:
-            self.store.refuse(name, error, before if before is not None and before.policy.name == name else None)
+            self.store.refuse(key, error, before if before is not None and before.policy.key == key else None)
             return False
         return True
 
     def _failed(self, policy: Policy, error: Exception) -> None:
         self.on_failure(policy, error)
 
-    def _generation(self, name: str) -> int:
-        entry = self.store.get(name)
+    def _generation(self, key: PolicyKey) -> int:
+        entry = self.store.get(key)
         return entry.active.generation if entry is not None and entry.active is not None else 0
 
     async def _write_statuses(self) -> None:
-        for name in list(self._unwritten):
-            tries = self._unwritten.pop(name, 0)
-            entry = self.store.get(name)
+        for key in list(self._unwritten):
+            tries = self._unwritten.pop(key, 0)
+            entry = self.store.get(key)
             if entry is None:
                 continue
             try:
@@ -253,38 +253,38 @@ class Reloader:
                 self._failed(entry.policy, error)
                 continue
             if not settled and tries + 1 < MAX_RETRIES:
-                self._unwritten.setdefault(name, tries + 1)
+                self._unwritten.setdefault(key, tries + 1)
 
     async def _settle(self, entry: StoredPolicy) -> bool:
         """Write what is in force of a policy, and its status, where they differ; tell whether that is done with."""
         policy = entry.policy
-        if policy.metadata.resource_version == self._superseded.get(policy.name):
+        if policy.metadata.resource_version == self._superseded.get(policy.key):
             return True
         if self._was_told(entry) >= MAX_RETRIES:
             return True
         kept, version = await self._keep(entry)
-        status = make_status(entry, self._instance, self._clock.now(), self._coverage.of(policy.name))
-        if not differs(policy, status, about_nodes=policy.name in self._news):
-            self._news.discard(policy.name)
+        status = make_status(entry, self._instance, self._clock.now(), self._coverage.of(policy.key))
+        if not differs(policy, status, about_nodes=policy.key in self._news):
+            self._news.discard(policy.key)
             return kept
         if not version:
             return True
         written = await self._write(policy, version, status)
         self._was_told(entry, once_more=written)
         if written and version != policy.metadata.resource_version:
-            self._superseded[policy.name] = version
+            self._superseded[policy.key] = version
         return kept and written
 
     def _was_told(self, entry: StoredPolicy, *, once_more: bool = False) -> int:
         """Count how often the same was said of a policy that waits for room."""
-        policy, name = entry.policy, entry.policy.name
+        policy, key = entry.policy, entry.policy.key
         said = (policy.metadata.uid, policy.metadata.generation, entry.active.generation if entry.active else 0)
-        before, times = self._crowded.get(name, (said, 0))
+        before, times = self._crowded.get(key, (said, 0))
         times = (times if before == said else 0) + once_more
         if entry.waiting is None:
-            self._crowded.pop(name, None)
+            self._crowded.pop(key, None)
             return 0
-        self._crowded[name] = (said, times)
+        self._crowded[key] = (said, times)
         return times
 
     async def _keep(self, entry: StoredPolicy) -> tuple[bool, str]:
@@ -298,51 +298,51 @@ class Reloader:
         version = policy.metadata.resource_version
         text = last_good_text(policy, active.generation, active.spec) if active is not None else None
         if text is None or policy.metadata.annotations.get(LAST_GOOD) == text:
-            self._unkept.pop(policy.name, None)
+            self._unkept.pop(policy.key, None)
             return True, version
         try:
             version = await self._client.annotate_policy(policy, {LAST_GOOD: text})
         except ApiError as error:
             if error.status in {404, 409}:
                 return True, ""
-            self._say_unkept(policy.name, error)
+            self._say_unkept(policy.key, error)
             return 0 < error.status < SERVER_ERROR, version
-        self._unkept.pop(policy.name, None)
+        self._unkept.pop(policy.key, None)
         return True, version
 
-    def _say_unkept(self, name: str, error: ApiError) -> None:
+    def _say_unkept(self, key: PolicyKey, error: ApiError) -> None:
         reason = (error.status, error.reason)
         if reason not in self._unkept.values():
             text = "policy=%s: what is in force cannot be kept over a restart, said once for this reason: %s"
-            log.warning(text, name, error.message)
-        self._unkept[name] = reason
+            log.warning(text, key, error.message)
+        self._unkept[key] = reason
 
     async def _write(self, policy: Policy, version: str, status: dict[str, object]) -> bool:
         """Write a status; tell whether that is settled: on a conflict the newer object brings its own turn."""
         try:
-            await self._client.set_policy_status(policy.name, version, status)
+            await self._client.set_policy_status(policy.key, version, status)
         except ApiError as error:
             if error.status in {404, 409}:
                 return True
-            log.warning("could not write the status of policy=%s: %s", policy.name, error.message)
+            log.warning("could not write the status of policy=%s: %s", policy.key, error.message)
             return False
-        self._news.discard(policy.name)
+        self._news.discard(policy.key)
         return True
 
 
-class _Newest(asyncio.Queue[Policy | str]):
+class _Newest(asyncio.Queue[Policy | PolicyKey]):
     """The newest that is known of each policy, in the order in which they came to wait: what is older is left out.
 
     So whoever edits one policy all the time keeps nobody else's waiting.
     """
 
     def _init(self, maxsize: int) -> None:  # noqa: ARG002 - as the queue gives it
-        self._queue: dict[str, Policy | str] = {}
+        self._queue: dict[PolicyKey, Policy | PolicyKey] = {}
 
-    def _put(self, item: Policy | str) -> None:
-        self._queue[item if isinstance(item, str) else item.name] = item
+    def _put(self, item: Policy | PolicyKey) -> None:
+        self._queue[item if isinstance(item, str) else item.key] = item
 
-    def _get(self) -> Policy | str:
+    def _get(self) -> Policy | PolicyKey:
         return self._queue.pop(next(iter(self._queue)))
 
 
@@ -354,7 +354,7 @@ def _same_generation(before: StoredPolicy | None, policy: Policy) -> bool:
 
 
 def _log_failure(policy: Policy, error: Exception) -> None:
-    log.error("policy=%s generation=%d failed", policy.name, policy.metadata.generation, exc_info=error)
+    log.error("policy=%s generation=%d failed", policy.key, policy.metadata.generation, exc_info=error)
 
 
 def _nobody(_: PolicySet) -> None:

@@ -58,7 +58,7 @@ class Watched(Lines):
 
     def policies(self) -> list[str]:
         """Name the policies in force."""
-        return list(self._process.reloader.store.names())
+        return list(self._process.reloader.store.listed())
 
     def confirmed(self) -> int:
         """Count the pods that it knows to be bound."""

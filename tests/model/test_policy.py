@@ -57,7 +57,7 @@ FULL: dict[str, Any] = {
 def test_policy_decodes_alike_from_bytes_and_dict() -> None:
     policy = decode_policy(FULL)
     assert policy == decode_policy(json.dumps(FULL).encode())
-    assert (policy.name, policy.spec.mode, policy.spec.weight, policy.spec.priority) == (
+    assert (policy.key, policy.spec.mode, policy.spec.weight, policy.spec.priority) == (
         "cool-gpu-nodes",
         "Shadow",
         3,

@@ -154,14 +154,14 @@ class FakeClient:
         self._answer("condition")
         self.conditions.append((pod.key, condition))
 
-    async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
+    async def set_policy_status(self, policy: str, resource_version: str, status: dict[str, Any]) -> None:
         self._answer("status")
-        self.statuses.append((name, resource_version, status))
+        self.statuses.append((policy, resource_version, status))
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
         self._answer("annotation")
         version = policy.metadata.resource_version
-        self.annotated.append((policy.name, version, annotations))
+        self.annotated.append((policy.key, version, annotations))
         return version if self.annotation_makes is None else self.annotation_makes
 
     def record(self, event: Event) -> None:

@@ -37,11 +37,11 @@ class SlowClient:
     async def bind(self, of: Pod, node: str) -> None:
         raise AssertionError(f"{of.key} is not to be bound to {node}")
 
-    async def set_policy_status(self, name: str, resource_version: str, status: dict[str, Any]) -> None:
-        raise AssertionError(f"{name} at {resource_version} has no status {status}")
+    async def set_policy_status(self, policy: str, resource_version: str, status: dict[str, Any]) -> None:
+        raise AssertionError(f"{policy} at {resource_version} has no status {status}")
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
-        raise AssertionError(f"{policy.name} has no annotations {annotations}")
+        raise AssertionError(f"{policy.key} has no annotations {annotations}")
 
     def record(self, event: Event) -> None:
         raise AssertionError(f"{event} is not to be recorded")

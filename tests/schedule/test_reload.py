@@ -55,7 +55,7 @@ class Stand:
     @property
     def in_force(self) -> dict[str, int]:
         plugins = self.reloader.store.policy_set().plugins
-        return {one.policy.name: one.policy.generation for one in plugins}
+        return {one.policy.key: one.policy.generation for one in plugins}
 
     @property
     def rejected(self) -> bool:
@@ -309,13 +309,13 @@ async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
     join, failures = PolicySet.join, []
 
     def failing(policies: PolicySet, profile: Any) -> Any:
-        if any(one.policy.name == "p" and one.policy.generation == 2 for one in policies.plugins):
+        if any(one.policy.key == "p" and one.policy.generation == 2 for one in policies.plugins):
             raise MemoryError
         return join(policies, profile)
 
     async with running(policy("q", **OPEN), policy(**GOOD)) as stand:
         monkeypatch.setattr(PolicySet, "join", failing)
-        stand.reloader.on_failure = lambda policy, error: failures.append(f"{policy.name} {error!r}")
+        stand.reloader.on_failure = lambda policy, error: failures.append(f"{policy.key} {error!r}")
         bad = policy(generation=2, **OPEN)
         if at_start:
             await stand.reloader.start([bad])
@@ -349,14 +349,14 @@ async def test_policies_that_fail_together_and_not_alone_are_tried_again_and_sai
 
 async def test_status_that_cannot_be_made_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def making(entry: Any, *rest: Any) -> Any:
-        if entry.policy.name == "a":
+        if entry.policy.key == "a":
             raise RecursionError
         return make_status(entry, *rest)
 
     monkeypatch.setattr(reload, "make_status", making)
     async with running() as stand:
         failures: list[str] = []
-        stand.reloader.on_failure = lambda policy, error: failures.append(f"{policy.name} {error!r}")
+        stand.reloader.on_failure = lambda policy, error: failures.append(f"{policy.key} {error!r}")
         await stand.settled(policy("a", **GOOD), policy("b", **GOOD))
         assert stand.written == [("b", 1, 1)]
         assert failures == ["a RecursionError()"]

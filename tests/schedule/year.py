@@ -14,10 +14,10 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample, Watching
+from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample, Watching, plugin_name
 from policysched.framework.profile import Profile
 from policysched.model.objects import Metadata, Namespace, Node, Pod, PodStatus, Workload
-from policysched.rules.policy_set.store import PolicyStore, plugin_name
+from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue

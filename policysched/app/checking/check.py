@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from policysched.app.checking import shape
-from policysched.app.checking.findings import Finding, explained, policy_name
+from policysched.app.checking.findings import Finding, explained, policy_key
 from policysched.app.files.objects import Document
 from policysched.errors import UsageError
 from policysched.language import Diagnostic, Span, diagnose
@@ -67,7 +67,7 @@ def twins(documents: Iterable[Document], apart: Callable[[Document], Hashable] =
     """
     first: dict[Hashable, Document] = {}
     for one in documents:
-        name = policy_name(one.object)
+        name = policy_key(one.object)
         if not name or not shape.is_meant(one.object):
             continue
         before = first.setdefault((apart(one), name), one)
@@ -88,7 +88,7 @@ def findings(policy: Object, document: Document | None = None, cluster: Cluster 
     """
     if not isinstance(policy, Mapping) or not shape.is_meant(policy):
         raise UsageError(f"expected an object of kind {KIND}")
-    name = policy_name(policy)
+    name = policy_key(policy)
     said = list(_diagnostics(policy, cluster))
     wrong = {one.field for one in said if one.severity == "error"}
     said += [one for one in hidden_characters(policy) if one.field not in wrong]

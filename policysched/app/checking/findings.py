@@ -13,6 +13,7 @@ from policysched.app.files import positions
 from policysched.app.files.objects import Document
 from policysched.app.files.positions import Place
 from policysched.language import Diagnostic, render
+from policysched.model.policy import PolicyKey
 from policysched.visible import cut, visible
 
 _COMMENT_HELP: Final = 'YAML takes what follows " #" for a comment: quote the text'
@@ -23,7 +24,7 @@ Object = Mapping[str, Any]
 class Finding:
     """A diagnostic with the policy it is about and the place in its file, where it has one."""
 
-    policy: str
+    policy: PolicyKey
     diagnostic: Diagnostic
     document: Document | None = None
     at_key: bool = False
@@ -85,10 +86,10 @@ class Finding:
         return last.column + 1
 
 
-def policy_name(policy: Object) -> str:
-    """Return a policy's name, empty where it has none."""
+def policy_key(policy: Object) -> PolicyKey:
+    """Return the key of a policy, empty where it has no name."""
     metadata = policy.get("metadata")
-    return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
+    return PolicyKey(str(metadata.get("name") or "") if isinstance(metadata, Mapping) else "")
 
 
 def explained(one: Diagnostic, document: Document | None) -> Diagnostic:

@@ -34,7 +34,7 @@ from policysched.model.decode import (
 )
 from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
 from policysched.model.objects import Metadata, Namespace, Pod
-from policysched.model.policy import KIND, Policy, decode_policy
+from policysched.model.policy import KIND, Policy, PolicyKey, decode_policy
 from policysched.pausing import finished
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -63,7 +63,7 @@ class Report:
         """Give the decision record of docs/dry-run.md."""
         return self.record
 
-    def with_silent(self, policies: Mapping[str, str]) -> Report:
+    def with_silent(self, policies: Mapping[PolicyKey, str]) -> Report:
         """Add policies that had no part in the decision, each with the reason."""
         said = {**self.record.get("notApplied", {}), **policies}
         return replace_field(self, record=self.record | {"notApplied": dict(sorted(said.items()))}) if said else self
@@ -226,35 +226,35 @@ def _put(cluster: Cluster, raw: Object, classes: PriorityClasses) -> None:
             cluster.set_stored(decode_stored(kind, fill(raw, classes)))
 
 
-def _policies(objects: Iterable[Object], tried: Iterable[Object]) -> dict[str, Policy]:
-    """Give the policies that take part, by name: those of the cluster as they are in force, and those to try."""
+def _policies(objects: Iterable[Object], tried: Iterable[Object]) -> dict[PolicyKey, Policy]:
+    """Give the policies that take part, by key: those of the cluster as they are in force, and those to try."""
     standing = _named(in_force(one) for one in objects if one["kind"] == KIND)
     return standing | _named(_of_kind(one, KIND) for one in tried)
 
 
-def _named(objects: Iterable[Object]) -> dict[str, Policy]:
+def _named(objects: Iterable[Object]) -> dict[PolicyKey, Policy]:
     """Decode policies.
 
     Raises:
         UsageError: one is malformed, or two have the same name.
     """
-    named: dict[str, Policy] = {}
+    named: dict[PolicyKey, Policy] = {}
     for policy in map(decode_policy, objects):
-        if policy.name in named:
-            raise UsageError(f'there are two policies "{policy.name}": only one of a name can be in force')
-        named[policy.name] = policy
+        if policy.key in named:
+            raise UsageError(f'there are two policies "{policy.key}": only one of a name can be in force')
+        named[policy.key] = policy
     return named
 
 
 def _compile(
-    policies: Mapping[str, Policy],
-) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...], dict[str, str]]:
+    policies: Mapping[PolicyKey, Policy],
+) -> tuple[list[CompiledPolicy], tuple[Diagnostic, ...], dict[PolicyKey, str]]:
     """Compile policies, as a scheduler that starts with them. Those that do nothing are named, with the reason."""
     store = PolicyStore()
     finished(store.starting(policies.values()))
-    entries = {name: entry for name in policies if (entry := store.get(name)) is not None}
+    entries = {key: entry for key in policies if (entry := store.get(key)) is not None}
     # What an object says of an earlier generation stands in its spec by now, but for one that there is no room for.
     compiled = [one.active for one in entries.values() if one.active is not None and (one.waiting or one.result.policy)]
-    acting = {one.name for one in compiled}
-    failed = {name: not_compiled(one.result.diagnostics) for name, one in entries.items() if name not in acting}
+    acting = {one.key for one in compiled}
+    failed = {key: not_compiled(one.result.diagnostics) for key, one in entries.items() if key not in acting}
     return compiled, tuple(found for one in entries.values() for found in one.result.diagnostics), failed

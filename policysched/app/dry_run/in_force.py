@@ -12,7 +12,7 @@ from policysched.framework.profile import Profile
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.decode import ObjectError
 from policysched.model.objects import Pod
-from policysched.model.policy import LastGood, decode_last_good, decode_policy
+from policysched.model.policy import LastGood, PolicyKey, decode_last_good, decode_policy
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.plugin.record import why_silent
@@ -45,7 +45,9 @@ def _last_good(policy: Mapping[str, Any]) -> LastGood | None:
         return None
 
 
-def not_applied(policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, profile: Profile) -> dict[str, str]:
+def not_applied(
+    policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, profile: Profile
+) -> dict[PolicyKey, str]:
     """Say of each policy that has no say about a pod, or whose filters have none, why.
 
     Args:
@@ -55,9 +57,9 @@ def not_applied(policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, 
         profile: The pod's profile.
     """
     if not (profile.policies_filter or profile.policies_score):
-        return {one.name: "the profile disables SchedulingPolicy" for one in policies}
-    said = {one.name: why_silent(one, pod, cluster) for one in policies}
-    return {name: why for name, why in said.items() if why}
+        return {one.key: "the profile disables SchedulingPolicy" for one in policies}
+    said = {one.key: why_silent(one, pod, cluster) for one in policies}
+    return {key: why for key, why in said.items() if why}
 
 
 def not_compiled(diagnostics: Iterable[Diagnostic]) -> str:

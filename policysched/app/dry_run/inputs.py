@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from policysched.app.checking.check import findings, twins
-from policysched.app.checking.findings import Finding, policy_name
+from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.controlled import controlled
 from policysched.app.dry_run.dry_run import Report, dry_run
 from policysched.app.dry_run.in_force import compiles, in_force, not_compiled
@@ -65,19 +65,19 @@ class Inputs:
         """
         errors = {one.policy: one.diagnostic for one in reversed([*found]) if one.is_error}
         others = [one for one in self.objects if one["kind"] != KIND]
-        tried = [one.object for one in self.policies if policy_name(one.object) not in errors]
+        tried = [one.object for one in self.policies if policy_key(one.object) not in errors]
         policies = [one for one in map(in_force, self._standing()) if compiles(one)] + tried
         try:
             report = dry_run(others, self.wanted.object, policies, config=self.config, seed=seed, metrics=self.metrics)
         except ObjectError as error:
             raise _located(error, self.wanted, self.documents) from error
-        taking_part = {policy_name(one) for one in policies}
+        taking_part = {policy_key(one) for one in policies}
         failed = {name: not_compiled([one]) for name, one in errors.items() if name not in taking_part}
         return report.with_silent(failed)
 
     def _standing(self) -> list[Object]:
-        replaced = {policy_name(one.object) for one in self.policies}
-        return [one for one in self.objects if one["kind"] == KIND and policy_name(one) not in replaced]
+        replaced = {policy_key(one.object) for one in self.policies}
+        return [one for one in self.objects if one["kind"] == KIND and policy_key(one) not in replaced]
 
 
 async def gather(

@@ -15,7 +15,7 @@ from typing import Any
 from yaml.nodes import ScalarNode
 
 from policysched.app.checking.expressions import Expression, expressions, is_policy, with_expressions
-from policysched.app.checking.findings import Finding, explained, policy_name
+from policysched.app.checking.findings import Finding, explained, policy_key
 from policysched.app.files.objects import Document, Source, read
 from policysched.app.formatting.layout import joined
 from policysched.app.formatting.scalars import DocumentNodes, Edit, rewrite
@@ -80,7 +80,7 @@ class _Formatting:
         new = canonical(one)
         if isinstance(new, Diagnostic):
             found = explained(replace(new, field=one.field), policy)
-            self.findings.append(Finding(policy_name(policy.object), found, policy))
+            self.findings.append(Finding(policy_key(policy.object), found, policy))
         self._nodes[id(node)] = node
         self._places[id(node)] += 1
         self._wanted[id(node)].add(None if isinstance(new, Diagnostic) or is_canonical(one.text, new) else new)

@@ -117,7 +117,7 @@ def wanted_by(policies: Iterable[CompiledPolicy]) -> Wanted:
     wanted: dict[MetricKey, frozenset[str]] = {}
     for policy, item in metrics_read(policies):
         name = item.path[0]
-        wanted[item.metric] = wanted.get(item.metric, frozenset()) | {name, f"{policy.name}/{name}"}
+        wanted[item.metric] = wanted.get(item.metric, frozenset()) | {name, f"{policy.key}/{name}"}
     return wanted
 
 
@@ -181,5 +181,5 @@ class MetricFeed:
         for policy, item in metrics_read(policies):
             if item.max_age < self._interval:
                 short, asked = f"{item.max_age:g} s", f"{self._interval:g} s"
-                text = f"values are asked for every {asked}, but {policy.name} has them missing after {short}"
+                text = f"values are asked for every {asked}, but {policy.key} has them missing after {short}"
                 yield item.metric, f"{text}: raise maxAge or lower --metrics-interval"

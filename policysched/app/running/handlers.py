@@ -14,7 +14,7 @@ from policysched.kube.items import HasMetadata, LeftOut
 from policysched.model.decode import ObjectError
 from policysched.model.lenient_json import shallow
 from policysched.model.objects import DeviceClass, Metadata, Namespace, Node, Pod, PodSpec, Stored, Workload
-from policysched.model.policy import Policy
+from policysched.model.policy import Policy, PolicyKey
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed.pods import pod_id
@@ -91,7 +91,7 @@ class PolicyHandler:
 
     def __init__(self, reloader: Reloader) -> None:
         self._reloader = reloader
-        self._listed: dict[str, Policy] | None = {}
+        self._listed: dict[PolicyKey, Policy] | None = {}
 
     async def start(self) -> None:
         """Put what was listed in force; what changes meanwhile waits for the reloader's turn."""
@@ -109,16 +109,16 @@ class PolicyHandler:
     def upsert(self, policy: Policy) -> None:
         """Take a policy as it is now."""
         if self._listed is not None:
-            self._listed[policy.name] = policy
+            self._listed[policy.key] = policy
         else:
             self._reloader.upsert(policy)
 
     def delete(self, policy: Policy) -> None:
         """Take note that a policy is gone."""
         if self._listed is not None:
-            self._listed.pop(policy.name, None)
+            self._listed.pop(policy.key, None)
         else:
-            self._reloader.delete(policy.name)
+            self._reloader.delete(policy.key)
 
 
 class _MalformedSpec(msgspec.Struct, rename="camel"):

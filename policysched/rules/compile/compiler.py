@@ -95,7 +95,7 @@ class _Compilation:
         kept_scores = tuple(rule for rule in scores if rule is not None)
         return self._finish(
             CompiledPolicy(
-                self._policy.name, self._generation, spec, pods, namespaces, applies_to, kept_filters, kept_scores
+                self._policy.key, self._generation, spec, pods, namespaces, applies_to, kept_filters, kept_scores
             )
         )
 
@@ -160,8 +160,9 @@ class _Compilation:
 
     def _names(self) -> None:
         spec = self._spec
-        if self._policy.name and not is_label_name(self._policy.name):
-            self._report("metadata.name", _misnamed("policies", self._policy.name))
+        name = self._policy.metadata.name
+        if name and not is_label_name(name):
+            self._report("metadata.name", _misnamed("policies", name))
         self._unique("filters", [rule.name for rule in spec.filters])
         self._unique("scores", [rule.name for rule in spec.scores])
 

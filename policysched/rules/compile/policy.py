@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from policysched.language.checking.costs import total_of
 from policysched.language.ir.graph import Input, Op, Program, Typed, make
 from policysched.language.ir.types import BOOL
-from policysched.model.policy import PolicySpec
+from policysched.model.policy import PolicyKey, PolicySpec
 from policysched.model.selection.selectors import LabelMatcher
 
 RESOLVABLE = frozenset(("requested", "free", "pods"))
@@ -65,7 +65,7 @@ class CompiledScore:
 class CompiledPolicy:
     """One generation of a policy, ready to run."""
 
-    name: str
+    key: PolicyKey
     generation: int
     spec: PolicySpec
     pods: LabelMatcher | None

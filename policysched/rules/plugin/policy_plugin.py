@@ -16,7 +16,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from policysched.framework import (
-    PREFIX,
     SKIP,
     Action,
     Change,
@@ -29,6 +28,7 @@ from policysched.framework import (
     Rows,
     Scores,
     Status,
+    plugin_name,
 )
 from policysched.model.objects import Pod
 from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
@@ -54,7 +54,7 @@ class PolicyPlugin:
     def __init__(self, policy: CompiledPolicy, contexts: Contexts | None = None) -> None:
         self.policy = policy
         self.selection = Selection(policy)
-        self.name = PREFIX + policy.name
+        self.name = plugin_name(policy.key)
         self.filter_reads = aspects_read(item for rule in policy.filters for item in rule.require.inputs)
         self.score_reads = aspects_read(item for rule in policy.scores for item in rule.value.inputs)
         self.normalizes = any(rule.normalizes for rule in policy.scores)
@@ -119,7 +119,7 @@ class PolicyPlugin:
 
     def reason(self, state: object, code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
         """Name the policy, the rule and what it says."""
-        return reason(self.policy.name, self.filter_rows, code)
+        return reason(self.policy.key, self.filter_rows, code)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Keep the score rules that speak for the pod."""

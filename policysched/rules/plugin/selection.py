@@ -75,7 +75,7 @@ class Selection:
         found = self._unknown_namespace(pod, context, is_known=is_known)
         if found is None:
             return None
-        return unresolvable(f'policy {self._policy.name}: namespace "{found}" is not known yet')
+        return unresolvable(f'policy {self._policy.key}: namespace "{found}" is not known yet')
 
     def _unknown_namespace(self, pod: Pod, context: EvaluationContext, *, is_known: bool) -> str | None:
         """Name the unknown namespace that the filters for a pod depend on.

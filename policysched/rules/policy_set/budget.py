@@ -55,7 +55,7 @@ class Budget:
 def age(policy: Policy) -> tuple[bool, str, str]:
     """Order policies by age, those without a time last, and by name."""
     since = policy.metadata.creation_timestamp
-    return (not since, since or "", policy.name)
+    return (not since, since or "", policy.key)
 
 
 def crowded_out(result: Result) -> Result:

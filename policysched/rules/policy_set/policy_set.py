@@ -37,7 +37,7 @@ class PolicySet:
             policies: The policies in force.
             before: The set that this one follows: policies that are the same keep what they found out.
         """
-        ordered = sorted(policies, key=lambda policy: (-policy.spec.priority, policy.name))
+        ordered = sorted(policies, key=lambda policy: (-policy.spec.priority, policy.key))
         contexts: Contexts = WeakKeyDictionary() if before is None else before.contexts
         for context in contexts.values():
             context.begin_anew()

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from policysched.framework import PREFIX
 from policysched.language.checking.costs import Cost
 from policysched.model.decode import ObjectError
-from policysched.model.policy import LAST_GOOD, Policy, UnreadablePolicy, decode_last_good
+from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, UnreadablePolicy, decode_last_good
 from policysched.pausing import Pausing
 from policysched.rules.compile.compiler import Result, compiling
 from policysched.rules.compile.metrics import finding
@@ -39,19 +38,19 @@ class StoredPolicy:
 
 
 class PolicyStore:
-    """Policies by name."""
+    """Policies by key."""
 
     def __init__(self, on_failure: Callable[[Policy, Exception], None] | None = None) -> None:
         self._on_failure = on_failure or _nobody
-        self._entries: dict[str, StoredPolicy] = {}
+        self._entries: dict[PolicyKey, StoredPolicy] = {}
         self._last: PolicySet | None = None
 
-    def get(self, name: str) -> StoredPolicy | None:
+    def get(self, key: PolicyKey) -> StoredPolicy | None:
         """Find a policy's entry."""
-        return self._entries.get(name)
+        return self._entries.get(key)
 
-    def names(self) -> frozenset[str]:
-        """Name all policies."""
+    def listed(self) -> frozenset[PolicyKey]:
+        """List all policies."""
         return frozenset(self._entries)
 
     def policy_set(self) -> PolicySet:
@@ -60,7 +59,7 @@ class PolicyStore:
         self._last = PolicySet.of(active, self._last)
         return self._last
 
-    def applying(self, policy: Policy) -> Pausing[frozenset[str]]:
+    def applying(self, policy: Policy) -> Pausing[frozenset[PolicyKey]]:
         """Take a policy as it is now, pausing after each compiled field; returns the policies that changed in force."""
         before = self._active()
         yield from self._taking(policy)
@@ -74,11 +73,11 @@ class PolicyStore:
 
     def _taking(self, policy: Policy) -> Pausing[None]:
         """Take a policy as it is now. A generation that compiles waits until it is settled whether there is room."""
-        known = self._entries.get(policy.name)
+        known = self._entries.get(policy.key)
         if known is not None and known.policy.metadata.uid != policy.metadata.uid:
             known = None
         if known is not None and _has_spec_of(policy, known.policy):
-            self._entries[policy.name] = _same_spec(known, policy)
+            self._entries[policy.key] = _same_spec(known, policy)
             return
         result = yield from self._compiling(policy)
         if known is not None:
@@ -86,32 +85,32 @@ class PolicyStore:
         else:
             active, refused = yield from _remembered(policy, result.policy)
         waiting = result if result.policy is not None else None
-        self._entries[policy.name] = StoredPolicy(policy, result, active, refused, waiting)
+        self._entries[policy.key] = StoredPolicy(policy, result, active, refused, waiting)
 
-    def _settle(self, before: dict[str, CompiledPolicy]) -> frozenset[str]:
+    def _settle(self, before: dict[PolicyKey, CompiledPolicy]) -> frozenset[PolicyKey]:
         """Put in force what there is room for; tell which policies are in force otherwise than before."""
-        names = sorted(self._entries, key=lambda name: age(self._entries[name].policy))
+        keys = sorted(self._entries, key=lambda key: age(self._entries[key].policy))
         budget = Budget()
-        for name in names:
-            entry = self._entries[name]
+        for key in keys:
+            entry = self._entries[key]
             if entry.active is not None and not budget.takes(entry.active):
-                self._entries[name] = replace(entry, active=None, refused=NO_ROOM)
-        for name in sorted(names, key=lambda name: _grows(self._entries[name])):
-            entry = self._entries[name]
+                self._entries[key] = replace(entry, active=None, refused=NO_ROOM)
+        for key in sorted(keys, key=lambda key: _grows(self._entries[key])):
+            entry = self._entries[key]
             if entry.waiting is not None and entry.waiting.policy is not None:
                 fits = budget.takes(entry.waiting.policy, entry.active)
-                self._entries[name] = _admitted(entry) if fits else replace(entry, result=crowded_out(entry.waiting))
+                self._entries[key] = _admitted(entry) if fits else replace(entry, result=crowded_out(entry.waiting))
         after = self._active()
-        return frozenset(name for name in before.keys() | after.keys() if before.get(name) is not after.get(name))
+        return frozenset(key for key in before.keys() | after.keys() if before.get(key) is not after.get(key))
 
-    def _active(self) -> dict[str, CompiledPolicy]:
-        return {name: entry.active for name, entry in self._entries.items() if entry.active is not None}
+    def _active(self) -> dict[PolicyKey, CompiledPolicy]:
+        return {key: entry.active for key, entry in self._entries.items() if entry.active is not None}
 
-    def refuse(self, name: str, error: Exception, before: StoredPolicy | None) -> None:
+    def refuse(self, key: PolicyKey, error: Exception, before: StoredPolicy | None) -> None:
         """Take a policy out of force that compiles and cannot act all the same; what was in force before stays."""
-        policy = self._entries[name].policy
+        policy = self._entries[key].policy
         self._on_failure(policy, error)
-        self._entries[name] = StoredPolicy(policy, failed(error), before.active if before is not None else None)
+        self._entries[key] = StoredPolicy(policy, failed(error), before.active if before is not None else None)
 
     def _compiling(self, policy: Policy) -> Pausing[Result]:
         """Compile a policy; one that cannot be read, or at which the compiler itself fails, is one with an error."""
@@ -123,16 +122,11 @@ class PolicyStore:
             self._on_failure(policy, error)
             return failed(error)
 
-    def remove(self, name: str) -> frozenset[str]:
+    def remove(self, key: PolicyKey) -> frozenset[PolicyKey]:
         """Forget a policy; tell which policies changed in force, those among them for which there is room now."""
         before = self._active()
-        self._entries.pop(name, None)
+        self._entries.pop(key, None)
         return self._settle(before)
-
-
-def plugin_name(policy: str) -> str:
-    """Give the plugin name of a policy."""
-    return PREFIX + policy
 
 
 def _has_spec_of(policy: Policy, other: Policy) -> bool:

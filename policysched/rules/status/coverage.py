@@ -21,7 +21,7 @@ from policysched.language.ir.graph import ANY_KEY, Input, Op
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.suggestions import did_you_mean, shown
 from policysched.model.objects import Node
-from policysched.model.policy import Policy
+from policysched.model.policy import Policy, PolicyKey
 from policysched.model.requests import allocatable
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.metrics import MetricInput
@@ -277,11 +277,11 @@ class CoverageReports:
     def __init__(self, cluster: Cluster, instance: str) -> None:
         self._cluster = cluster
         self._instance = instance
-        self._told: dict[str, Coverage] = {}
+        self._told: dict[PolicyKey, Coverage] = {}
 
-    def of(self, name: str) -> Coverage:
+    def of(self, key: PolicyKey) -> Coverage:
         """Give what is told of a policy."""
-        return self._told.get(name, NO_COVERAGE)
+        return self._told.get(key, NO_COVERAGE)
 
     def take(self, entry: StoredPolicy) -> bool:
         """Look at the cluster again; tell whether a status has to say something else now."""
@@ -289,22 +289,22 @@ class CoverageReports:
 
     def taking(self, entry: StoredPolicy) -> Pausing[bool]:
         """Do what `take` does, pausing now and then."""
-        name = entry.policy.name
+        key = entry.policy.key
         if entry.active is None:
-            return self._told.pop(name, None) is not None
+            return self._told.pop(key, None) is not None
         found = yield from covering(entry.active, self._cluster)
-        before = self._told.get(name)
+        before = self._told.get(key)
         if before is None:
             before = Coverage(_written(entry.policy, self._instance), found.warnings)
         if [one.name for one in before.inputs] == [one.name for one in found.inputs] and before.gist == found.gist:
-            self._told[name] = before
+            self._told[key] = before
             return False
-        self._told[name] = found
+        self._told[key] = found
         return True
 
-    def forget(self, name: str) -> None:
+    def forget(self, key: PolicyKey) -> None:
         """Forget a policy that is gone."""
-        self._told.pop(name, None)
+        self._told.pop(key, None)
 
 
 def _written(policy: Policy, instance: str) -> tuple[InputCoverage, ...]:

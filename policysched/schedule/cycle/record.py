@@ -91,7 +91,7 @@ def _scores(decision: Decision, feasible: Mask) -> Record:
 
 def _rules(decision: Decision, policies: Sequence[PolicyPlugin], feasible: Mask) -> Record:
     said = {
-        policy.policy.name: describe(policy, decision.pod, decision.cluster, feasible)
-        for policy in sorted(policies, key=lambda policy: policy.policy.name)
+        policy.policy.key: describe(policy, decision.pod, decision.cluster, feasible)
+        for policy in sorted(policies, key=lambda policy: policy.policy.key)
     }
     return {name: parts for name, parts in said.items() if parts is not None}

@@ -244,7 +244,7 @@ def test_another_spec_is_compiled_under_the_name_with_its_generation() -> None:
     remembered = policy("other", filters=CHEAP).spec
     result = compile_policy(newest, remembered, 5)
     assert result.policy is not None
-    assert (result.policy.name, result.policy.generation, result.policy.spec) == ("p", 5, remembered)
+    assert (result.policy.key, result.policy.generation, result.policy.spec) == ("p", 5, remembered)
 
 
 def test_a_finding_about_a_name_spans_it() -> None:

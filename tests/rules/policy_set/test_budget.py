@@ -45,7 +45,7 @@ def units_of(**spec: Any) -> int:
 
 
 def in_force(store: PolicyStore) -> dict[str, int]:
-    entries = {name: store.get(name) for name in sorted(store.names())}
+    entries = {name: store.get(name) for name in sorted(store.listed())}
     return {name: one.active.generation for name, one in entries.items() if one is not None and one.active is not None}
 
 
@@ -124,7 +124,7 @@ def test_at_the_start_the_oldest_come_first_in_whatever_order_they_are_listed() 
 
 def kept(store: PolicyStore, given: Policy) -> Policy:
     """The object with the annotation that the scheduler writes."""
-    entry = store.get(given.name)
+    entry = store.get(given.key)
     assert entry is not None
     if entry.active is None:
         return given

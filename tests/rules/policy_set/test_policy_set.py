@@ -25,7 +25,7 @@ def names(plugins: Any) -> list[str]:
 
 def test_policies_come_by_priority_then_by_name() -> None:
     made = policy_set(b={}, a={}, low={"priority": -1}, high={"priority": 7}, z_high={"priority": 7})
-    assert [one.policy.name for one in made.plugins] == ["high", "z-high", "a", "b", "low"]
+    assert [one.policy.key for one in made.plugins] == ["high", "z-high", "a", "b", "low"]
 
 
 def test_the_policy_of_the_highest_priority_reports_a_rejection() -> None:

@@ -135,7 +135,7 @@ def test_policy_at_which_the_compiler_fails_keeps_its_last_good_generation(monke
         raise RecursionError("deep")
 
     failures: list[str] = []
-    store = PolicyStore(lambda policy, error: failures.append(f"{policy.name} {error!r}"))
+    store = PolicyStore(lambda policy, error: failures.append(f"{policy.key} {error!r}"))
     apply(store, policy(**GOOD))
     monkeypatch.setattr("policysched.rules.policy_set.store.compiling", compiling)
     assert not apply(store, policy(generation=2, **BETTER))
@@ -179,7 +179,7 @@ def test_removing_tells_whether_something_was_in_force() -> None:
     store = PolicyStore()
     apply(store, policy("good", **GOOD))
     apply(store, policy("bad", **BAD))
-    assert store.names() == {"good", "bad"}
+    assert store.listed() == {"good", "bad"}
     assert [bool(store.remove(name)) for name in ("good", "bad", "good")] == [True, False, False]
     assert store.policy_set().plugins == ()
 
@@ -298,7 +298,7 @@ def test_each_installation_writes_its_own_entry_alone() -> None:
 
 def stored(given: Policy, status: dict[str, Any], spec: Spec, generation: int) -> Policy:
     """The object as the server has it after a status was written."""
-    return policy(given.name, generation=generation, status=status, **spec)
+    return policy(given.key, generation=generation, status=status, **spec)
 
 
 def test_times_move_where_a_condition_does() -> None:

@@ -121,11 +121,11 @@ def found(world: World, of: Pod, plugins: PolicySet) -> dict[str, dict[str, Any]
         state = plugin.prepare_filter(of, cluster)
         assert state is not SKIP
         if isinstance(state, Status):
-            answers[plugin.policy.name] = WAITS
+            answers[plugin.policy.key] = WAITS
             continue
         codes = plugin.filter(state, rows)
         [(rule, _)] = state.by_rule(rows)
-        answers[plugin.policy.name] = {
+        answers[plugin.policy.key] = {
             name: UNKNOWN if codes[row] and rule.is_unknown(int(codes[row])) else not codes[row]
             for name, row in cluster.nodes.row_of.items()
             if cluster.nodes.present.data[row]
