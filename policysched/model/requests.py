@@ -11,7 +11,7 @@ NewResource), plugins/noderesources fit.go and resource_allocation.go, v1.36 wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,12 +67,12 @@ def incoming_requests(pod: Pod) -> Requests:
     return _requests(pod_amounts(pod), lowest=0)
 
 
-def incoming_amount(pod: Pod, resource: str, *, nonzero: bool = False) -> int:
-    """Count one resource of a pod that looks for a node, as scorers do.
+def incoming_amounts(pod: Pod, resources: Iterable[str], *, nonzero: bool = False) -> list[int]:
+    """Count some resources of a pod that looks for a node, as scorers do.
 
     Args:
         pod: the pod.
-        resource: its name, of whatever kind.
+        resources: their names, of whatever kind.
         nonzero: as LeastAllocated and MostAllocated want it, 100m and 200Mi for a container without a
             request; these overlook requests of the pod as a whole and resizes. BalancedAllocation wants the
             real requests.
@@ -80,8 +80,10 @@ def incoming_amount(pod: Pod, resource: str, *, nonzero: bool = False) -> int:
     Units: cpu in thousandths, the others whole.
     """
     if nonzero:
-        return _scaled(_with_overhead(container_amounts(pod, use_status=False, missing=DEFAULT_AMOUNTS), pod), resource)
-    return _scaled(pod_amounts(pod, use_status=True), resource)
+        amounts = _with_overhead(container_amounts(pod, use_status=False, missing=DEFAULT_AMOUNTS), pod)
+    else:
+        amounts = pod_amounts(pod, use_status=True)
+    return [_scaled(amounts, resource) for resource in resources]
 
 
 def placed_requests(pod: Pod) -> Requests:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from policysched.framework import SKIP, Cluster
 from policysched.model.objects import Node, Pod
-from policysched.model.requests import allocatable, incoming_amount
+from policysched.model.requests import allocatable, incoming_amounts
 from policysched.plugins.node_resources.allocation import ResourceWeight
 from policysched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from policysched.plugins.node_resources.fit import NodeResourcesFit
@@ -209,8 +209,7 @@ class Asked:
 def asks_ordinarily(one: Pod, name: str) -> bool:
     """Whether no percentage of what a pod asks of the scored resources can wrap around in 64 bits."""
     resources, nonzero = PAIR if name in {"fit", "two"} else MIX, name not in {"two", "three"}
-    amounts = (incoming_amount(one, resource, nonzero=nonzero) for resource in resources)
-    return all(0 <= amount <= WIDEST for amount in amounts)
+    return all(0 <= amount <= WIDEST for amount in incoming_amounts(one, resources, nonzero=nonzero))
 
 
 def check_answers(life: Life, waiting: list[Pod], asked: Asked) -> None:

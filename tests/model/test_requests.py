@@ -8,7 +8,7 @@ from policysched.model.requests import (
     Allocatable,
     Requests,
     allocatable,
-    incoming_amount,
+    incoming_amounts,
     incoming_requests,
     placed_nonzero,
     placed_requests,
@@ -147,8 +147,8 @@ def test_placed_pod_counts_the_largest_amount_of_a_resize(parts: dict[str, Any],
 def test_incoming_requests_and_least_allocated_overlook_the_status_and_balanced_allocation_does_not() -> None:
     one = pod(**resized("1", "2", "3"))
     assert incoming_requests(one) == Requests(1000)
-    assert incoming_amount(one, "cpu") == 3000
-    assert incoming_amount(one, "cpu", nonzero=True) == 1000
+    assert incoming_amounts(one, ["cpu"]) == [3000]
+    assert incoming_amounts(one, ["cpu"], nonzero=True) == [1000]
 
 
 @pytest.mark.parametrize(("always", "cpu"), [(True, 6000), (False, 2000)])
@@ -215,7 +215,7 @@ def test_placed_pod_counts_the_resize_of_the_pod_as_a_whole(status: dict[str, An
 def test_pods_without_requests_weigh_something_in_scores(
     one: dict[str, Any], incoming: tuple[int, int], placed: tuple[int, int]
 ) -> None:
-    amounts = [incoming_amount(pod(one), name, nonzero=True) for name in ("cpu", "memory")]
+    amounts = incoming_amounts(pod(one), ("cpu", "memory"), nonzero=True)
     assert tuple(amounts) == incoming
     assert placed_nonzero(pod(one)) == placed
 
@@ -223,8 +223,8 @@ def test_pods_without_requests_weigh_something_in_scores(
 def test_incoming_amount_knows_every_resource() -> None:
     one = pod(spec({"resources": {"requests": {"cpu": "250m", "a.b/c": "3", "ephemeral-storage": "1Ki"}}}))
     names = ("cpu", "memory", "ephemeral-storage", "a.b/c", "x.y/z")
-    assert [incoming_amount(one, name) for name in names] == [250, 0, 1024, 3, 0]
-    assert [incoming_amount(one, name, nonzero=True) for name in names] == [250, DEFAULT_MEMORY, 1024, 3, 0]
+    assert incoming_amounts(one, names) == [250, 0, 1024, 3, 0]
+    assert incoming_amounts(one, names, nonzero=True) == [250, DEFAULT_MEMORY, 1024, 3, 0]
 
 
 def test_allocatable_of_a_node_is_read_by_resource() -> None:

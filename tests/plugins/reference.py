@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from policysched.model.objects import Node, Pod
 from policysched.model.pod_requirements import container_count, pod_images
-from policysched.model.requests import allocatable, incoming_amount, incoming_requests, placed_nonzero, placed_requests
+from policysched.model.requests import allocatable, incoming_amounts, incoming_requests, placed_nonzero, placed_requests
 from policysched.model.selection.names import is_scalar_resource_name
 from policysched.plugins.node_resources.hints import by_name
 from tests.build import MIB
@@ -51,7 +51,7 @@ def used(incoming: Pod, node: Node, placed: Sequence[Pod], weights: Mapping[str,
     """What NodeResourcesFit looks at on a node."""
     found = []
     for resource, weight in weights.items():
-        wanted = incoming_amount(incoming, resource, nonzero=True)
+        [wanted] = incoming_amounts(incoming, [resource], nonzero=True)
         capacity = by_name(allocatable(node)).get(resource, 0)
         if capacity and (wanted or not is_scalar_resource_name(resource)):
             found.append((weight, int64(nonzero(placed, resource) + wanted), capacity))
@@ -92,7 +92,7 @@ def on_curve(points: Sequence[tuple[int, int]], level: int) -> int:
 def balanced(incoming: Pod, node: Node, placed: Sequence[Pod], resources: Sequence[str]) -> int:
     without, added, capacities = [], [], []
     for resource in resources:
-        wanted = incoming_amount(incoming, resource)
+        [wanted] = incoming_amounts(incoming, [resource])
         capacity = by_name(allocatable(node)).get(resource, 0)
         if capacity == 0 or (wanted == 0 and is_scalar_resource_name(resource)):
             continue

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Rows, Scores
 from policysched.model.objects import Pod
-from policysched.model.requests import incoming_amount
+from policysched.model.requests import incoming_amounts
 from policysched.model.selection.names import is_scalar_resource_name
 from policysched.plugins.node_resources.kept import Kept, Shared
 from policysched.state.tables.amounts import WIDEST, Amounts, AmountTables, are_ordinary, at
@@ -121,8 +121,12 @@ OnRow = Callable[[Wanted, Sequence[int], Sequence[int]], int]
 
 def prepare_allocation(pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool) -> Wanted:
     """Work out the pod's amounts; extended resources that it does not request are left out."""
-    wanted = ((one, incoming_amount(pod, one.name, nonzero=nonzero)) for one in resources)
-    kept = [(one, amount) for one, amount in wanted if amount or not is_scalar_resource_name(one.name)]
+    wanted = incoming_amounts(pod, (one.name for one in resources), nonzero=nonzero)
+    kept = [
+        (one, amount)
+        for one, amount in zip(resources, wanted, strict=True)
+        if amount or not is_scalar_resource_name(one.name)
+    ]
     return Wanted(
         tables=cluster.nodes.amounts,
         resources=tuple(one.name for one, _ in kept),

@@ -9,7 +9,7 @@ volumerestrictions, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from policysched.framework import Change, Cluster, Code, Status, unresolvable
@@ -34,9 +34,9 @@ def class_missing(name: str) -> str:
 
 
 def stated_claims(pod: Pod) -> list[str]:
-    """Name the claims that a pod states, in the order of its volumes; those made for it are left out."""
+    """Name the claims that a pod states, each once, in the order of its volumes; those made for it are left out."""
     sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
-    return [source.claim_name for source in sources if source is not None]
+    return list(dict.fromkeys(source.claim_name for source in sources if source is not None))
 
 
 def stored_claim(storage: Storage, pod: Pod, name: str) -> PersistentVolumeClaim | None:
@@ -68,8 +68,9 @@ class Claims:
     """A pod's claims that can be looked at node by node."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
+    """Each once."""
     waiting: tuple[PersistentVolumeClaim, ...] = ()
-    """Not bound; their class waits for the pod."""
+    """Not bound; their class waits for the pod. One that several volumes name is there for each of them."""
 
 
 def claims_of(pod: Pod, storage: Storage) -> Claims | Status | None:
@@ -78,41 +79,36 @@ def claims_of(pod: Pod, storage: Storage) -> Claims | Status | None:
     Returns:
         The claims; None where the pod has none; a status where one of them keeps the pod from every node.
     """
-    named = [(volume, name) for volume, name in _named(pod) if name is not None]
+    volumes = ((volume, claim_name(pod, volume)) for volume in pod.spec.volumes)
+    named = [(volume, name) for volume, name in volumes if name is not None]
     if not named:
         return None
-    for volume, name in named:
+    for (name, _), volume in {(name, volume.ephemeral is None): volume for volume, name in named}.items():
         problem = _problem(pod, volume, name, storage)
         if problem is not None:
             return problem
-    found = (storage.claims.get(f"{pod.metadata.namespace}/{name}") for _, name in named)
-    return _sorted([claim for claim in found if claim is not None], storage)
+    return _sorted(pod.metadata.namespace, [name for _, name in named], storage)
 
 
-def _sorted(claims: Sequence[PersistentVolumeClaim], storage: Storage) -> Claims | Status:
-    bound = tuple(claim for claim in claims if is_fully_bound(claim))
-    waiting, immediate = [], False
-    for claim in claims:
-        if is_fully_bound(claim):
-            continue
-        waits = _waits(claim, storage)
-        if isinstance(waits, Status):
-            return waits
-        if waits and not claim.spec.volume_name:
-            waiting.append(claim)
-        else:
-            immediate = True
-    return unresolvable(IMMEDIATE) if immediate else Claims(bound, tuple(waiting))
-
-
-def all_bound(pod: Pod, storage: Storage) -> bool:
-    """Tell whether nothing is left to bind for a pod."""
-    claims = (storage.claims.get(f"{pod.metadata.namespace}/{name}") for _, name in _named(pod) if name is not None)
-    return all(claim is not None and is_fully_bound(claim) for claim in claims)
-
-
-def _named(pod: Pod) -> Iterator[tuple[Volume, str | None]]:
-    return ((volume, claim_name(pod, volume)) for volume in pod.spec.volumes)
+def _sorted(namespace: str, names: Sequence[str], storage: Storage) -> Claims | Status:
+    bound: list[PersistentVolumeClaim] = []
+    waiting: dict[str, PersistentVolumeClaim] = {}
+    immediate = False
+    for name in dict.fromkeys(names):
+        claim = storage.claims.get(f"{namespace}/{name}")
+        if claim is not None and is_fully_bound(claim):
+            bound.append(claim)
+        elif claim is not None:
+            waits = _waits(claim, storage)
+            if isinstance(waits, Status):
+                return waits
+            if waits and not claim.spec.volume_name:
+                waiting[name] = claim
+            else:
+                immediate = True
+    if immediate:
+        return unresolvable(IMMEDIATE)
+    return Claims(tuple(bound), tuple(waiting[name] for name in names if name in waiting))
 
 
 def _problem(pod: Pod, volume: Volume, name: str, storage: Storage) -> Status | None:

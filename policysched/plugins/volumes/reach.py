@@ -10,24 +10,31 @@ Source: component-helpers/storage/volume/helpers.go (CheckNodeAffinity), pkg/api
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from policysched.framework import Cluster, Mask
+from policysched.framework import NO_ROWS, Cluster, Mask, RowNumbers, Rows
 from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate, translate_affinity
-from policysched.model.objects import CSIStorageCapacity, PersistentVolume, Requirement, StorageClass
+from policysched.model.objects import LabelSelector, PersistentVolume, Requirement, StorageClass
 from policysched.model.objects.storage import VolumeNodeAffinity, affinity_key
 from policysched.model.quantity import MIN, value
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, NodeTerm, lenient_node_selector
-from policysched.model.selection.selectors import SelectorError, compile_selector, requirement
+from policysched.model.selection.selectors import (
+    LabelRequirement,
+    Operator,
+    SelectorError,
+    compile_selector,
+    requirement,
+)
 from policysched.plugins.nodes.node_selection import selector_test
+from policysched.state.tables.interner import MISSING
 
 KEPT = 256
 """How many masks are kept."""
+TOPOLOGY_BYTES = 16 << 20
+"""How much memory the rows of topologies may take. Units: bytes."""
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -41,12 +48,18 @@ class Reach:
         row: The only one that is asked about; None for all.
     """
 
-    __slots__ = ("_cluster", "_masks", "_row", "_rows", "_seen", "everywhere")
+    __slots__ = ("_cluster", "_largest", "_masks", "_row", "_rows", "_rows_by_value", "_rows_of", "_seen", "everywhere")
 
     def __init__(self, cluster: Cluster, row: int | None = None) -> None:
         self._cluster = cluster
         self._row = row
         self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
+        self._rows_of: LRUCache[bytes, RowNumbers] = LRUCache(TOPOLOGY_BYTES, getsizeof=_held_bytes)
+        """The rows of each topology for which a driver tells a capacity."""
+        self._rows_by_value: dict[str, dict[int, RowNumbers]] = {}
+        """The rows of each value of a label, for the labels that topologies name."""
+        self._largest: dict[str, tuple[int, NDArray[np.int64]]] = {}
+        """By class, with the version of the capacities."""
         self._seen = (-1, 0)
         self._rows: slice
         self.everywhere: Mask
@@ -63,6 +76,9 @@ class Reach:
         if self._seen != now:
             self._seen = now
             self._masks.clear()
+            self._rows_of.clear()
+            self._rows_by_value.clear()
+            self._largest.clear()
             self._rows = slice(0, now[1]) if self._row is None else slice(self._row, self._row + 1)
             self.everywhere = np.ones(self._rows.stop - self._rows.start, np.bool_)
 
@@ -120,6 +136,69 @@ class Reach:
             mask = self._masks[key] = _holds(_topologies(of_class), self._cluster, self._rows)
         return mask
 
+    def largest_capacity(self, name: str) -> NDArray[np.int64]:
+        """Tell how large a volume of a class a driver says that it can make on each row, MIN where it says nothing.
+
+        Shapes: (N,).
+        Units: bytes.
+        Cost: O(capacities), when one of them changed; when nodes changed O(nodes) too for each label that they name.
+        """
+        storage = self._cluster.storage
+        known = self._largest.get(name)
+        if known is None or known[0] != storage.capacities_version:
+            largest = np.full(self._cluster.nodes.size, MIN, np.int64)
+            for one in storage.capacities.values():
+                limit = one.capacity if one.maximum_volume_size is None else one.maximum_volume_size
+                if one.storage_class_name == name and limit is not None and one.node_topology is not None:
+                    rows = self._rows_of_topology(one.node_topology)
+                    largest[rows] = np.maximum(largest[rows], value(limit))
+            known = self._largest[name] = (storage.capacities_version, largest)
+        return known[1]
+
+    def _rows_of_topology(self, topology: LabelSelector) -> RowNumbers:
+        """Find the rows that a selector of nodes matches; one that is not valid matches none."""
+        key = _ENCODER.encode(topology)
+        rows = self._rows_of.get(key)
+        if rows is None:
+            try:
+                rows = self._rows_with(compile_selector(topology).requirements)
+            except SelectorError:
+                rows = NO_ROWS
+            if _held_bytes(rows) <= TOPOLOGY_BYTES:
+                self._rows_of[key] = rows
+        return rows
+
+    def _rows_with(self, requirements: tuple[LabelRequirement, ...] | None) -> RowNumbers:
+        """Find the rows that meet requirements; a value that one of them demands is looked up, not compared."""
+        if requirements is None:
+            return NO_ROWS
+        first = next((one for one in requirements if one.operator is Operator.IN), None)
+        if first is None:
+            every = slice(0, self._cluster.nodes.size)
+            return _holds(NodeSelectorMatcher(terms=(NodeTerm(requirements),)), self._cluster, every).nonzero()[0]
+        by_value, find = self._by_value(first.key), self._cluster.strings.find
+        found = [by_value[code] for code in map(find, sorted(set(first.values))) if code in by_value]
+        rows = found[0] if len(found) == 1 else np.concatenate([NO_ROWS, *found])
+        others = tuple(one for one in requirements if one is not first)
+        if not others or not rows.size:
+            return rows
+        return rows[_holds(NodeSelectorMatcher(terms=(NodeTerm(others),)), self._cluster, rows)]
+
+    def _by_value(self, key: str) -> dict[int, RowNumbers]:
+        """Give the rows of each value of a label."""
+        if key not in self._rows_by_value:
+            codes = self._cluster.nodes.labels(key)[: self._cluster.nodes.size]
+            order = codes.argsort(kind="stable")
+            values, starts = np.unique(codes[order], return_index=True)
+            groups = dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
+            groups.pop(MISSING, None)
+            self._rows_by_value[key] = groups
+        return self._rows_by_value[key]
+
+
+def _held_bytes(rows: RowNumbers) -> int:
+    return 256 + rows.nbytes
+
 
 def _topologies(of_class: StorageClass) -> NodeSelectorMatcher:
     terms = []
@@ -136,26 +215,5 @@ def _topologies(of_class: StorageClass) -> NodeSelectorMatcher:
     return NodeSelectorMatcher(terms=tuple(terms))
 
 
-def largest_capacity(name: str, capacities: Iterable[CSIStorageCapacity], cluster: Cluster) -> NDArray[np.int64]:
-    """Tell how large a volume of a class a driver says that it can make on each row, MIN where it says nothing.
-
-    Shapes: (N,).
-    Units: bytes.
-    """
-    largest, rows_in_use = np.full(cluster.nodes.size, MIN, np.int64), slice(0, cluster.nodes.size)
-    for one in capacities:
-        limit = one.capacity if one.maximum_volume_size is None else one.maximum_volume_size
-        if one.storage_class_name != name or limit is None or one.node_topology is None:
-            continue
-        try:
-            selector = compile_selector(one.node_topology)
-        except SelectorError:
-            continue
-        if selector.requirements is not None:
-            rows = _holds(NodeSelectorMatcher(terms=(NodeTerm(selector.requirements),)), cluster, rows_in_use)
-            np.maximum(largest, value(limit), out=largest, where=rows)
-    return largest
-
-
-def _holds(selector: NodeSelectorMatcher, cluster: Cluster, rows: slice) -> Mask:
+def _holds(selector: NodeSelectorMatcher, cluster: Cluster, rows: Rows) -> Mask:
     return selector_test(selector, cluster.nodes)(rows)

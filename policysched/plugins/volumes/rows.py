@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Codes, Mask
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -22,7 +21,7 @@ from policysched.model.quantity import value
 from policysched.plugins.helper.bases import codes_where
 from policysched.plugins.volumes.claims import Claims
 from policysched.plugins.volumes.matching import Match, Matcher, smallest_first
-from policysched.plugins.volumes.reach import Reach, largest_capacity
+from policysched.plugins.volumes.reach import Reach
 
 UNREACHABLE, UNBINDABLE, TOO_SMALL, GONE = 1, 2, 4, 8
 REASONS: Final = {
@@ -49,7 +48,6 @@ class VolumeRows:
         """Claims with the rows where a volume would be made for them."""
         self._everywhere = reach.everywhere
         self._allowed_of: dict[str, Mask] = {}
-        self._largest: dict[str, NDArray[np.int64]] = {}
         self._check_bound(claims)
         if claims.waiting:
             self._check_waiting(claims)
@@ -81,11 +79,11 @@ class VolumeRows:
     def _check_waiting(self, claims: Claims) -> None:
         asked: Mask = self.codes < FAILED
         names = self._cluster.nodes.name.data[: self.codes.size]
-        selected, open_claims = [], []
-        for claim in claims.waiting:
+        open_claims = [claim for claim in claims.waiting if SELECTED_NODE not in claim.metadata.annotations]
+        selected = []
+        for claim in {claim.key: claim for claim in claims.waiting}.values():
             node = claim.metadata.annotations.get(SELECTED_NODE)
             if node is None:
-                open_claims.append(claim)
                 continue
             here = names == self._cluster.strings.find(node)
             self._object(asked & ~here, UNBINDABLE)
@@ -100,16 +98,24 @@ class VolumeRows:
     def _match(
         self, claims: list[PersistentVolumeClaim], asked: Mask
     ) -> list[tuple[PersistentVolumeClaim, Mask]] | None:
-        """Match claims with volumes that exist; give those left over with their rows, None where that failed."""
+        """Match claims with volumes that exist; give those left over with their rows, None where that failed.
+
+        A claim that is left over on every row is so each time that a volume names it, and is given once.
+        """
         unmatched = []
+        left_over: set[str] = set()
         matcher = Matcher(self._cluster, self._reach, several=len(claims) > 1)
         for claim in claims:
+            if claim.key in left_over:
+                continue
             one = matcher.match(claim)
             if isinstance(one, str):
                 self._fail(asked, one)
                 return None
             if one.volumes:
                 self.matches.append(one)
+            else:
+                left_over.add(claim.key)
             left = one.open if one.volumes else self._everywhere
             if np.count_nonzero(left):
                 unmatched.append((claim, left))
@@ -145,15 +151,12 @@ class VolumeRows:
         return self._allowed_of[name]
 
     def _enough(self, claim: PersistentVolumeClaim, of_class: StorageClass) -> Mask:
-        """Tell where the driver has room for a claim; how much it has is looked up once for all claims of the pod."""
+        """Tell where the driver has room for a claim."""
         amount = claim.spec.resources.requests.get("storage")
         driver = self._storage.csi_drivers.get(of_class.provisioner)
         if amount is None or driver is None or not driver.spec.storage_capacity:
             return self._everywhere
-        name = of_class.metadata.name
-        if name not in self._largest:
-            self._largest[name] = largest_capacity(name, self._storage.capacities.values(), self._cluster)
-        enough: Mask = self._largest[name] >= value(amount)
+        enough: Mask = self._reach.largest_capacity(of_class.metadata.name) >= value(amount)
         return enough
 
     def _object(self, rows: Mask, reason: int) -> None:

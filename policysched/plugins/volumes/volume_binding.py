@@ -33,7 +33,7 @@ from policysched.model.objects.storage import MIGRATED_PLUGINS
 from policysched.model.quantity import value
 from policysched.plugins.arguments import Arguments, Int64, PluginArguments, converted, refusal
 from policysched.plugins.helper.bases import FinalScores, OwnRowOnly
-from policysched.plugins.volumes.claims import Claims, all_bound, claims_of, uses_claim
+from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim
 from policysched.plugins.volumes.reach import Reach
 from policysched.plugins.volumes.reservation import VolumeReservation
 from policysched.plugins.volumes.rows import FAILED, REASONS, VolumeRows
@@ -106,7 +106,7 @@ class VolumeBinding(OwnRowOnly, FinalScores):
         claims = claims_of(pod, cluster.storage)
         if not isinstance(claims, Claims):
             return claims
-        if all_bound(pod, cluster.storage):
+        if not claims.waiting:
             return None
         cluster.attachments.refresh()
         found = self._rows(claims, cluster)

@@ -137,7 +137,7 @@ def _is_any_in_use(cluster: Cluster, pod: Pod, names: Iterable[str]) -> bool:
     """Tell whether a pod on a node that is there states one of the claims."""
     present = cluster.nodes.present.data
     stated: dict[str, frozenset[str]] = {}
-    for name in dict.fromkeys(names):
+    for name in names:
         for identity in cluster.storage.users(f"{pod.metadata.namespace}/{name}"):
             user = cluster.storage.pods[identity]
             if identity not in stated:

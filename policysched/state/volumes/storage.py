@@ -134,6 +134,8 @@ class Storage:
         self.csi_drivers: dict[str, CSIDriver] = {}
         self.capacities: dict[str, CSIStorageCapacity] = {}
         """By `namespace/name`."""
+        self.capacities_version = 0
+        """How often a capacity came, went or changed."""
         self.attachments: dict[str, VolumeAttachment] = {}
         self.pods: dict[str, PlacedPod] = {}
         """Placed pods with volumes that scheduling looks at, by identity."""
@@ -186,7 +188,9 @@ class Storage:
         return gone
 
     def _index(self, old: Stored | None, new: Stored | None) -> None:
-        """Note which claims name a volume, and what is attached to a node."""
+        """Note which claims name a volume, what is attached to a node, and that capacities changed."""
+        if isinstance(new or old, CSIStorageCapacity) and old != new:
+            self.capacities_version += 1
         for obj, come in ((old, False), (new, True)):
             if isinstance(obj, PersistentVolumeClaim) and obj.spec.volume_name:
                 claims = self._claims_of.setdefault(obj.spec.volume_name, set())
