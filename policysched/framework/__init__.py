@@ -10,6 +10,7 @@ from policysched.framework.plugin import (
     Everywhere,
     FilterAffecting,
     FilterAlone,
+    FilterOfChangedRow,
     FilterPlugin,
     Hint,
     HintIndex,
@@ -35,12 +36,14 @@ from policysched.framework.plugin import (
 )
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
+from policysched.state.changed_row import ChangedRow
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import NO_ROWS, RowNumbers, Rows
-from policysched.state.tables.journal import Aspect
+from policysched.state.tables.journal import ABOUT_PODS, Aspect
 
 __all__ = [
+    "ABOUT_PODS",
     "MAX_NODE_SCORE",
     "NO_ROWS",
     "PREFIX",
@@ -50,6 +53,7 @@ __all__ = [
     "Aspect",
     "BindingHandle",
     "Change",
+    "ChangedRow",
     "Client",
     "Clock",
     "Cluster",
@@ -59,6 +63,7 @@ __all__ = [
     "Everywhere",
     "FilterAffecting",
     "FilterAlone",
+    "FilterOfChangedRow",
     "FilterPlugin",
     "Hint",
     "HintIndex",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from policysched.framework.plugin import (
     Everywhere,
     FilterAffecting,
     FilterAlone,
+    FilterOfChangedRow,
     FilterPlugin,
     Hint,
     Mask,
@@ -30,6 +31,7 @@ from policysched.framework.plugin import (
 )
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
+from policysched.state.changed_row import ChangedRow
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers, Rows
 from policysched.state.tables.journal import Aspect
@@ -64,6 +66,12 @@ class FilterOnly:
         if isinstance(self.plugin, FilterAffecting) and not isinstance(state, Everywhere):
             return self.plugin.filter_affected(state, rows)
         return rows
+
+    def filter_changed(self, state: Any, changed: ChangedRow) -> Status | None:
+        """Ask the plugin, unless it says the same everywhere; only one that reads pods is asked."""
+        if isinstance(state, Everywhere):
+            return state.status
+        return cast("FilterOfChangedRow", self.plugin).filter_changed(state, changed)
 
     def reason(self, state: Any, code: int) -> Status:
         """Ask the plugin, unless it says the same everywhere."""

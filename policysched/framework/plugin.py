@@ -23,6 +23,7 @@ from policysched.framework.client import BindingHandle
 from policysched.framework.status import Status
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
+from policysched.state.changed_row import ChangedRow
 from policysched.state.changes import Action, Change, Resource
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers, Rows
@@ -183,6 +184,25 @@ class FilterAffecting(Protocol):
         Args:
             state: A prepared state; it may keep what it saw last, because it is asked at each change, in order.
             rows: The rows that changed in an aspect that the filter reads, some of them perhaps twice.
+        """
+
+
+@runtime_checkable
+class FilterOfChangedRow(Protocol):
+    """A filter that says what it would answer if other pods were on a row: every one that reads pods offers it.
+
+    A filter reads pods where `filter_reads` has one of the aspects `ABOUT_PODS`.
+    """
+
+    def filter_changed(self, state: Any, changed: ChangedRow) -> Status | None:
+        """Return the status that would keep the pod off the row, None where it could go there.
+
+        It equals what `filter` and `reason` say after the pods really went and came. Nothing is changed by asking, and
+        the cost is that of the pods that go and come, however many nodes and pod classes there are.
+
+        Args:
+            state: A prepared state, up to date.
+            changed: The row, with the pods that would go and come.
         """
 
 

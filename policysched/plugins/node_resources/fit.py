@@ -16,6 +16,7 @@ import numpy as np
 from policysched.framework import (
     Action,
     Aspect,
+    ChangedRow,
     Cluster,
     Code,
     Codes,
@@ -39,7 +40,7 @@ from policysched.plugins.node_resources.allocation import (
 )
 from policysched.plugins.node_resources.hints import by_name, device_class_helps, node_helps, pod_helps
 from policysched.plugins.node_resources.kept import Kept, Shared
-from policysched.plugins.node_resources.shortages import Requested, requested
+from policysched.plugins.node_resources.shortages import Requested, Shortage, requested
 from policysched.plugins.node_resources.strategies import least_allocated, least_allocated_on_row
 from policysched.state.memory import part_of
 
@@ -100,9 +101,17 @@ class NodeResourcesFit(FinalScores):
         """Reject rows where a resource or the number of pods is short."""
         return state.kept.of(rows)
 
+    def filter_changed(self, state: Fitting, changed: ChangedRow) -> Status | None:
+        """Tell what would be short."""
+        short = state.requested.on_row(changed.row, changed.requested, changed.pods_count)
+        return self._status(state, short) if short.pods or short.resources else None
+
     def reason(self, state: Fitting, code: int) -> Status:
         """List everything that is short."""
-        short = state.requested.shortage(code)
+        return self._status(state, state.requested.shortage(code))
+
+    @staticmethod
+    def _status(state: Fitting, short: Shortage) -> Status:
         reasons = ["Too many pods"] if short.pods else []
         reasons += [f"Insufficient {state.requested.resources[position]}" for position in short.resources]
         kind = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if short.unresolvable else Code.UNSCHEDULABLE

@@ -12,6 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -91,7 +92,7 @@ class Requested:
             codes[(short & (self.amounts > allocatable)).any(axis=0)] |= UNRESOLVABLE
         if tables.owing:
             for index, row in self.owing(rows):
-                codes[index] = self._code_of(self.on_row(row))
+                codes[index] = self._code_of(self._as_it_is(row))
         return codes
 
     def code(self, row: int) -> int:
@@ -100,7 +101,7 @@ class Requested:
         places = tables.places(self.resources)
         have, taken = tables.allocatable[places, row].tolist(), tables.requested[places, row].tolist()
         if row in tables.owing or (tables.odd and not are_ordinary((*have, *taken))):
-            return self._code_of(self.on_row(row))
+            return self._code_of(self._as_it_is(row))
         code = PODS if nodes.pods_count.data[row] >= nodes.pods_allowed.data[row] else 0
         for position, amount in enumerate(self._plain_amounts):
             capacity = have[position]
@@ -113,20 +114,20 @@ class Requested:
         positions = (one for one in range(len(self.resources)) if code & PODS << (one + 1))
         return Shortage(bool(code & PODS), tuple(positions), bool(code & UNRESOLVABLE))
 
-    def on_row(self, row: int) -> Shortage:
-        """Work one row out step by step, whatever the amounts are."""
-        nodes, tables = self.nodes, self.nodes.amounts
-        unplaced = tables.unplaced(row)
+    def on_row(self, row: int, taken: Callable[[str], int], pods: int) -> Shortage:
+        """Work one row out step by step, whatever the amounts are, with so much taken of each resource by pods."""
+        tables = self.nodes.amounts
         short, unresolvable = [], False
         for position, (resource, amount) in enumerate(zip(self.resources, self._plain_amounts, strict=True)):
-            place = tables.place(resource)
-            capacity = tables.allocatable.item(place, row)
-            taken = tables.requested.item(place, row) if place else unplaced.get(resource, 0)
-            if amount > wrap(capacity - taken) and not self._delegates(position, capacity):
+            capacity = tables.allocatable.item(tables.place(resource), row)
+            if amount > wrap(capacity - taken(resource)) and not self._delegates(position, capacity):
                 short.append(position)
                 unresolvable |= amount > capacity
-        full = bool(nodes.pods_count.data[row] >= nodes.pods_allowed.data[row])
-        return Shortage(full, tuple(short), unresolvable)
+        return Shortage(pods >= self.nodes.pods_allowed.data.item(row), tuple(short), unresolvable)
+
+    def _as_it_is(self, row: int) -> Shortage:
+        taken = partial(self.nodes.amounts.requested_on, row)
+        return self.on_row(row, taken, self.nodes.pods_count.data.item(row))
 
     def owing(self, rows: Rows) -> Iterator[tuple[int, int]]:
         """List the rows where less than nothing is requested of what no node has, with where they stand among these."""
@@ -201,7 +202,7 @@ class ManyRequested(Requested):
 
     def code(self, row: int) -> int:
         """Give the code of one row, without arrays."""
-        shortage = self.on_row(row)
+        shortage = self._as_it_is(row)
         bits = np.zeros(2 + len(self.resources), np.bool_)
         bits[0], bits[1] = shortage.pods, shortage.unresolvable
         bits[[2 + position for position in shortage.resources]] = True

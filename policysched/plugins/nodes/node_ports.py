@@ -16,6 +16,7 @@ from policysched.framework import (
     Action,
     Aspect,
     Change,
+    ChangedRow,
     Codes,
     Hint,
     Resource,
@@ -60,6 +61,11 @@ class NodePorts(OwnRowOnly):
     def filter(self, state: Wanted, rows: Rows) -> Codes:
         """Reject rows where any of the ports is taken."""
         return codes_where(state.cluster.ports.taken(state.ports, rows, state.cluster.nodes.size))
+
+    def filter_changed(self, state: Wanted, changed: ChangedRow) -> Status | None:
+        """Tell whether any of the ports would be taken."""
+        taken = changed.cluster.ports.would_be_taken(state.ports, changed.row, changed.ports)
+        return self.reason(state, 1) if taken else None
 
     def reason(self, state: Wanted, code: int) -> Status:  # noqa: ARG002 - there is one reason
         """Name the only reason."""

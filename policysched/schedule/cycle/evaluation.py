@@ -21,6 +21,7 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.changes import PRESENCE, Changes, joined
 from policysched.schedule.cycle.preparing import Preparing
 from policysched.schedule.cycle.tracks import FilterTrack, ScoreTrack
+from policysched.schedule.cycle.trial import Trial
 from policysched.state.cluster import Cluster
 from policysched.state.tables.footprint import Footprint, footprint
 
@@ -172,6 +173,10 @@ class Evaluation:
         if not self.narrowing or first != NARROWED:
             return first == FEASIBLE
         return not any(track.rejects_any and track.codes[row] for track in self.filters[1:])
+
+    def trial(self, row: int) -> Trial:
+        """Return a what-if of a node: its verdict with pods taken away or added; PreFilter did not end the pod."""
+        return Trial(self.cluster, self.filters, row)
 
     def status(self, row: int) -> Status:
         """Say why a row is not feasible."""

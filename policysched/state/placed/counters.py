@@ -62,6 +62,15 @@ class Tally:
         return self.column.data
 
     @property
+    def fractions(self) -> bool:
+        """Whether the sums are other than whole numbers of 64 bits."""
+        return self.column.data.dtype != np.int64
+
+    def weight_of(self, placed: PlacedPod) -> float:
+        """Return what a pod weighs, or would weigh, one of a kind that is not placed anywhere included."""
+        return self.weights.get(placed.kind, 0) if placed.kind >= 0 else self._weigh(placed)
+
+    @property
     def nbytes(self) -> int:
         """The memory that it takes, with what knows it by kind. Units: bytes."""
         return self.column.nbytes + BYTES_PER_TALLY + BYTES_PER_KIND * len(self.weights)

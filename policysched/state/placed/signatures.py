@@ -38,6 +38,10 @@ class Kinds:
         """Give the kinds of a namespace's pods."""
         return self._spaces.get(namespace, {})
 
+    def find(self, placed: PlacedPod) -> int:
+        """Return the kind that a pod would be of, −1 where no placed pod is of it."""
+        return self._ids.get(kind_key(placed), -1)
+
     def enter(self, placed: PlacedPod) -> tuple[int, bool]:
         """Count a pod; give its kind, and whether that is a new one."""
         key = kind_key(placed)

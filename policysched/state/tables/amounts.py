@@ -101,6 +101,11 @@ class AmountTables:
         """Give what pods of a row request of resources that no node has."""
         return self._unplaced.get(row, NOTHING)
 
+    def requested_on(self, row: int, resource: str) -> int:
+        """Return what is requested of a resource on a row, whether or not a node has it."""
+        place = self.place(resource)
+        return self._requested.data.item(place, row) if place else self.unplaced(row).get(resource, 0)
+
     def requested_of(self, resource: str, rows: Rows) -> Amounts:
         """Give what is requested of a resource on rows, whether or not a node has it; not to be written to.
 

@@ -46,6 +46,8 @@ class Aspect(IntFlag):
     """Values from outside."""
 
 
+ABOUT_PODS = Aspect.USAGE | Aspect.PORTS | Aspect.PODS
+"""What a pod that comes or goes changes of its row."""
 ABOUT_NODES = int(Aspect.PRESENCE | Aspect.LABELS | Aspect.TAINTS)
 
 

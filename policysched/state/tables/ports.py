@@ -45,6 +45,19 @@ class PortTable:
                     found[row] = True
         return found[rows]
 
+    def would_be_taken(self, wanted: Collection[HostPort], row: int, more: Mapping[HostPort, int]) -> bool:
+        """Tell whether any of the wanted ports would be taken on a row where ports were used so much more, or less."""
+        if not more:
+            return self._is_taken(wanted, row)
+        for address, protocol, number in wanted:
+            used = dict(self._used.get((protocol, number), {}).get(row, {}))
+            for (other, other_protocol, other_number), count in more.items():
+                if (other_protocol, other_number) == (protocol, number):
+                    used[other] = used.get(other, 0) + count
+            if _meets(address, {other: count for other, count in used.items() if count > 0}):
+                return True
+        return False
+
     def _is_taken(self, wanted: Iterable[HostPort], row: int) -> bool:
         used = self._used
         return any(
