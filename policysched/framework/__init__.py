@@ -31,7 +31,7 @@ from policysched.framework.plugin import (
     Scores,
     Watching,
     default_normalize,
-    is_by_pod,
+    per_pod,
     plugin_name,
 )
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
@@ -94,7 +94,7 @@ __all__ = [
     "Wanted",
     "Watching",
     "default_normalize",
-    "is_by_pod",
+    "per_pod",
     "plugin_name",
     "unresolvable",
     "unschedulable",

@@ -27,7 +27,7 @@ from policysched.framework.plugin import (
     ScoreAlone,
     ScorePlugin,
     Scores,
-    is_by_pod,
+    per_pod,
 )
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
@@ -45,7 +45,7 @@ class FilterOnly:
         self.plugin = plugin
         self.name = plugin.name
         self.filter_reads: Aspect = plugin.filter_reads
-        self.by_pod = is_by_pod(plugin) and isinstance(plugin, FilterAlone)
+        self.per_pod = per_pod(plugin) if isinstance(plugin, FilterAlone) else None
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Give the plugin's own state, or the failure of one that cannot do without PreFilter."""

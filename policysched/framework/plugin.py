@@ -161,12 +161,15 @@ class ScorePlugin(Plugin, Protocol):
         """Give a value whose change makes all prepared states stale."""
 
 
-def is_by_pod(plugin: Plugin) -> bool:
-    """Tell whether a filter has `by_pod = True`: what it reads belongs to the pod alone, as its claims do.
+def per_pod(plugin: Plugin) -> Callable[[Pod], bool] | None:
+    """Return a plugin's `per_pod`, None where it has none and its answers are those of a whole pod class.
 
-    Such a filter is prepared and asked for all rows in every cycle of a pod with volumes, and nothing of it is kept.
+    A plugin that reads what belongs to one pod alone, as its claims do, has a method `per_pod(pod)`: whether the pod
+    has such things. About such pods its filter is prepared and asked for all rows in every cycle, and nothing of it is
+    kept; about others it has nothing to say, at Filter, Reserve and PreBind.
     """
-    return bool(getattr(plugin, "by_pod", False))
+    asked: Callable[[Pod], bool] | None = getattr(plugin, "per_pod", None)
+    return asked
 
 
 def is_lasting(plugin: Plugin) -> bool:

@@ -16,8 +16,8 @@ from policysched.framework.plugin import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
-    is_by_pod,
     is_lasting,
+    per_pod,
 )
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
@@ -76,12 +76,24 @@ class Profile:
     @cached_property
     def class_filters(self) -> tuple[tuple[int, FilterPlugin], ...]:
         """The filters whose answers hold for a whole pod class, each with its place where they are prepared."""
-        return tuple((place, plugin) for place, plugin in enumerate(self.prepared) if not is_by_pod(plugin))
+        return tuple((place, plugin) for place, plugin in enumerate(self.prepared) if per_pod(plugin) is None)
 
     @cached_property
-    def pod_filters(self) -> tuple[tuple[int, FilterPlugin], ...]:
-        """The filters that are asked anew for every pod, each with its place where they are prepared."""
-        return tuple((place, plugin) for place, plugin in enumerate(self.prepared) if is_by_pod(plugin))
+    def _pod_filters(self) -> tuple[tuple[int, FilterPlugin, Callable[[Pod], bool]], ...]:
+        """The filters with answers of a pod's own, each with its place where they are prepared, and for which pods."""
+        found = ((place, plugin, per_pod(plugin)) for place, plugin in enumerate(self.prepared))
+        return tuple((place, plugin, asked) for place, plugin, asked in found if asked is not None)
+
+    @cached_property
+    def _own_answers(self) -> tuple[Callable[[Pod], bool], ...]:
+        """What those filters ask of a pod, each question once."""
+        return tuple(dict.fromkeys(asked for _, _, asked in self._pod_filters))
+
+    def pod_filters(self, pod: Pod) -> tuple[tuple[int, FilterPlugin], ...]:
+        """Return the filters that have answers of the pod's own, each with its place where they are prepared."""
+        if not any(asked(pod) for asked in self._own_answers):
+            return ()
+        return tuple((place, plugin) for place, plugin, asked in self._pod_filters if asked(pod))
 
     def generations(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes prepared states stale."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -24,7 +25,8 @@ SOFT, HARD = unschedulable("soft"), unresolvable("hard")
 class ByPod(FakeFilter):
     """A filter that is asked anew for every pod."""
 
-    by_pod = True
+    def per_pod(self, pod: Pod) -> bool:
+        return bool(pod.spec.volumes)
 
 
 class Failing(ByPod):
@@ -60,6 +62,24 @@ def test_the_first_filter_of_the_profile_gives_the_status_whichever_it_is(kinds:
     assert rejections(decision) == {"a": "A", "b": "A", "c": "B"}
     assert decision.fit_error() == "0/3 nodes are available: 1 B says no, 2 A says no."
     assert decision.rejectors() == {"A", "B"}
+
+
+class Named(FakeFilter):
+    """A filter that has answers of their own for pods of its answer's names."""
+
+    def per_pod(self, pod: Pod) -> bool:
+        return pod.metadata.name.startswith(self.name)
+
+    def filter(self, state: Any, rows: Any) -> Any:
+        return np.ones(len(self._names(state, rows)), np.int32)
+
+
+def test_each_plugin_says_itself_which_pods_it_has_own_answers_about() -> None:
+    first, second = Named("a"), Named("ab")
+    engine = made(first, second)
+    decisions = [engine.decide(pod(name)) for name in ("x", "a1", "ab1", "ab2", "x2")]
+    assert [decision.rejectors() for decision in decisions] == [set(), {"a"}, {"a"}, {"a"}, set()]
+    assert (first.prepared, second.prepared, len(engine._evaluations)) == (3, 2, 1)
 
 
 @pytest.mark.parametrize("order", list(permutations("ABCD")))

@@ -37,6 +37,7 @@ from policysched.plugins.helper.bases import OwnRowOnly, codes_where, row_count
 from policysched.plugins.helper.hints import leaves_a_place, pods_of
 from policysched.plugins.volumes.claims import uses_claim
 from policysched.state.volumes.csi_volumes import CountingError, CSIVolumeName, csi_volumes
+from policysched.state.volumes.storage import has_volumes
 
 REASON: Final = "node(s) exceed max volume count"
 EXCEEDED, WITHOUT_NODE, WITH_NODE, PLACED = 1, 2, 3, 4
@@ -61,7 +62,7 @@ class NodeVolumeLimits(OwnRowOnly):
 
     name = "NodeVolumeLimits"
     filter_reads = Aspect.NONE
-    by_pod = True
+    per_pod = staticmethod(has_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Name the volumes that the pod brings."""

@@ -37,6 +37,7 @@ from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim
 from policysched.plugins.volumes.reach import Reach
 from policysched.plugins.volumes.reservation import VolumeReservation
 from policysched.plugins.volumes.rows import FAILED, REASONS, VolumeRows
+from policysched.state.volumes.storage import has_volumes
 
 BIND_TIMEOUT: Final = 600.0
 """Units: seconds."""
@@ -59,7 +60,7 @@ class VolumeBinding(OwnRowOnly, FinalScores):
     name = "VolumeBinding"
     filter_reads = Aspect.LABELS
     score_reads = Aspect.NONE
-    by_pod = True
+    per_pod = staticmethod(has_volumes)
 
     def __init__(self, bind_timeout: float = BIND_TIMEOUT) -> None:
         self._bind_timeout = bind_timeout

@@ -32,6 +32,7 @@ from policysched.model.objects.storage import READ_WRITE_ONCE_POD
 from policysched.plugins.helper.bases import OwnRowOnly, row_count
 from policysched.plugins.helper.hints import pods_of
 from policysched.plugins.volumes.claims import claim_missing, stated_claims, states_claim, stored_claim
+from policysched.state.volumes.storage import has_volumes
 
 DISK_REASON: Final = "node(s) had no available disk"
 CLAIM_REASON: Final = (
@@ -54,7 +55,7 @@ class VolumeRestrictions(OwnRowOnly):
 
     name = "VolumeRestrictions"
     filter_reads = Aspect.NONE
-    by_pod = True
+    per_pod = staticmethod(has_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Find the rows that hold a pod with one of these disks, and claims in use.

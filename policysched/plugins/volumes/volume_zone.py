@@ -41,7 +41,7 @@ from policysched.plugins.volumes.claims import (
     volume_missing,
 )
 from policysched.state.tables.interner import MISSING
-from policysched.state.volumes.storage import Storage
+from policysched.state.volumes.storage import Storage, has_volumes
 
 REASON: Final = "node(s) had no available volume zone"
 LABELS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)
@@ -69,7 +69,7 @@ class VolumeZone(OwnRowOnly):
 
     name = "VolumeZone"
     filter_reads = Aspect.LABELS
-    by_pod = True
+    per_pod = staticmethod(has_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Gather the topologies of the volumes that the pod's claims are bound to."""

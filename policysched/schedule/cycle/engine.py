@@ -24,7 +24,6 @@ from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.overlay import for_pod
 from policysched.state.cluster import Cluster
-from policysched.state.volumes.storage import has_volumes
 
 CACHE_BYTES = 512 * 1024 * 1024
 """How much memory the evaluations of pod classes may take, with what they alone hold. Units: bytes."""
@@ -78,8 +77,8 @@ class Engine:
         Cost: a few operations over all rows, plus what the plugins ask for rows that changed.
         """
         evaluation = self.evaluate(pod, key)
-        if has_volumes(pod):
-            evaluation = for_pod(evaluation, self.profile, pod)
+        if filters := self.profile.pod_filters(pod):
+            evaluation = for_pod(evaluation, self.profile, pod, filters)
         if self.cluster.nodes.count == 0:
             return Decision(self.cluster, pod, evaluation)
         if evaluation.rejection is not None:

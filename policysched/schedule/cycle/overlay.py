@@ -1,4 +1,4 @@
-"""What one pod's own volumes add to its class's evaluation.
+"""What belongs to one pod alone, such as its claims, added to its class's evaluation.
 
 Siblings of a StatefulSet are equal but for their claims. Their class is evaluated without these; the filters that read
 them are asked about the pod at hand, on all rows, and their answers are laid over those of the class in the order of
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import SKIP, Code, Status
+from policysched.framework import SKIP, Code, FilterPlugin, Status
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import FEASIBLE, Evaluation
@@ -27,14 +27,22 @@ Firsts = NDArray[np.int16]
 """The first rejecting filter of each row."""
 
 
-def for_pod(evaluation: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
-    """Give a pod's evaluation, made of its class's and of what the filters by pod say.
+def for_pod(
+    evaluation: Evaluation, profile: Profile, pod: Pod, filters: Sequence[tuple[int, FilterPlugin]]
+) -> Evaluation:
+    """Give a pod's evaluation, made of its class's and of what its own filters say.
+
+    Args:
+        evaluation: That of the class.
+        profile: The profile.
+        pod: The pod.
+        filters: The filters that have answers of the pod's own.
 
     Cost: what these filters take for all rows, and a few operations over them.
     """
     tracks: list[FilterTrack] = []
     rejections: list[Rejection] = []
-    for place, plugin in profile.pod_filters:
+    for place, plugin in filters:
         state = plugin.prepare_filter(pod, evaluation.cluster)
         if isinstance(state, Status):
             rejections.append((place, Status(state.code, state.reasons, plugin.name)))
