@@ -15,7 +15,7 @@ from policysched.errors import PolicyschedError
 from policysched.visible import visible_lines
 
 if TYPE_CHECKING:
-    from policysched.app.formatting.files import FormattedFile
+    from policysched.app.formatting.policies import FormattedFile
 
 _STDIN: Final = "-"
 _STYLES: Final = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
@@ -51,7 +51,7 @@ class _Run:
         self.kept += one.count == 0 and not findings
 
     def _deal(self, one: FormattedFile) -> None:
-        from policysched.app.formatting.files import write  # noqa: PLC0415 - the parser is not needed for --help
+        from policysched.app.formatting.policies import write  # noqa: PLC0415 - the parser is not needed for --help
 
         if self.diff:
             _print_diff(one.diff())
@@ -91,7 +91,7 @@ def fmt(
     Exit codes: 0 all is well; 1 an expression has a mistake, or with --check a file would change; 2 a file or a flag
     cannot be used.
     """
-    from policysched.app.formatting.files import format_files  # noqa: PLC0415 - the parser is not needed for --help
+    from policysched.app.formatting.policies import format_files  # noqa: PLC0415 - the parser is not needed for --help
 
     run = _Run(check, diff, err=diff or _STDIN in files)
     for outcome in format_files(files):

@@ -5,23 +5,25 @@ here, and importing it imports no numpy; who evaluates over columns asks the mod
 folders in this order: `syntax`, `checking` with `functions`, `evaluation`; all use `ir` and `messages`.
 """
 
-from policysched.language.checking.compile import Compiled, Want, compile_expression, compiling_cases
-from policysched.language.checking.costs import Cost
-from policysched.language.checking.policies import (
+from policysched.language.checking.compile import (
+    Compiled,
     CompiledLet,
+    Want,
     check_cost,
     check_name,
+    compile_expression,
+    compiling_cases,
     each_let,
     policy_cost,
     reserved_names,
 )
+from policysched.language.checking.estimates import Cost
 from policysched.language.evaluation.scalar import UNKNOWN, ScalarFrame, interpret, weigh
+from policysched.language.functions.rules import Environment
 from policysched.language.ir.graph import AGGREGATES, PLACED, POD_AGGREGATES, TIME, Input, Op, Program, Typed
-from policysched.language.ir.names import FIELDS, Environment
 from policysched.language.ir.tree import Span
-from policysched.language.ir.types import Gap, Kind, Shape, Type, Unit
-from policysched.language.messages.diagnostics import Diagnostic, diagnose, render
-from policysched.language.messages.table import Message, message_table
+from policysched.language.ir.types import FIELDS, Gap, Kind, Shape, Type, Unit
+from policysched.language.messages.diagnostics import Diagnostic, Message, diagnose, message_table, render
 from policysched.language.syntax.formatting import format_text, format_tree
 from policysched.language.syntax.parser import load_grammar, parse
 

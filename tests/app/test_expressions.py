@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from policysched import check
-from policysched.app.checking.definition import policy_schema
-from policysched.app.checking.expressions import expressions, is_policy, with_expressions
+from policysched.app.checking.findings import expressions, is_policy, with_expressions
+from policysched.app.checking.shape import policy_schema
 
 POLICY: dict[str, Any] = {
     "apiVersion": "policysched.io/v1alpha1",

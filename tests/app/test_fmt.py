@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from policysched.app.files.objects import read
 from policysched.app.formatting import policies as fmt
-from policysched.app.formatting.files import FormattedFile, format_files
-from policysched.app.formatting.policies import format_source
+from policysched.app.formatting.policies import FormattedFile, format_files, format_source
 from policysched.errors import PolicyschedError, UsageError
 from policysched.language import Diagnostic, format_text
 from tests import strategies

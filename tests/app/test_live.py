@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from policysched.app.checking.nodes import read_nodes
+from policysched.app.checking.files import read_nodes
 from policysched.app.clock import SystemClock
 from policysched.app.demo.sandbox import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.in_force import compiles, in_force

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from policysched.language import FIELDS, Gap, Input, Kind, Shape, Type, Typed, Unit
-from policysched.language.evaluation.aggregates import aggregate_over, pod_aggregate_over
+from policysched.language.evaluation.columns import aggregate_over, pod_aggregate_over
 from policysched.language.evaluation.frames import FrameStrings
 
 METRIC = Type(Kind.QUANTITY, Unit.NUMBER, Shape.NODES, Gap.INPUT)

@@ -21,7 +21,7 @@ from policysched.language import (
     load_grammar,
     policy_cost,
 )
-from policysched.language.checking.policies import each_let
+from policysched.language.checking.compile import each_let
 from policysched.language.evaluation.columns import run_program
 from tests.language.frames import TableFrame, at_row
 from tests.language.programs import compile_cases, compile_lets

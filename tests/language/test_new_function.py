@@ -7,8 +7,7 @@ import pytest
 
 from policysched.language import Environment, Want, compile_expression, interpret, policy_cost
 from policysched.language.evaluation.columns import KERNELS, run_program
-from policysched.language.evaluation.kernels import Run
-from policysched.language.evaluation.number_kernels import bounded
+from policysched.language.evaluation.kernels import Run, bounded
 from policysched.language.evaluation.scalar import STRICT
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.rules import Function

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysched.language import Program, format_text, parse, weigh
-from policysched.language.evaluation.aggregates import Depends, depends
-from policysched.language.evaluation.columns import missing_input, missing_inputs
+from policysched.language.evaluation.columns import Depends, depends, missing_input, missing_inputs
 from tests.language.frames import RowFrame, TableFrame
 from tests.language.programs import compile_cases
 from tests.laws.evaluating import SCORE, all_rows, compiled, is_missing, one_row, shuffled, tallies_of

@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from policysched.app.checking.explain import as_policy
-from policysched.app.checking.expressions import expressions
-from policysched.app.formatting.files import format_files
-from policysched.app.formatting.policies import canonical, format_source, is_canonical
+from policysched.app.checking.findings import expressions
+from policysched.app.formatting.policies import canonical, format_files, format_source, is_canonical
 from policysched.language import message_table
 from policysched.model.policy import API_VERSION, KIND
 from tests.meta.markdown import DOCUMENTS, LANGUAGE, ROOT, Block, blocks, shown

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from policysched.app.checking.definition import policy_schema
 from policysched.app.checking.shape import CODE as SHAPE_CODE
+from policysched.app.checking.shape import policy_schema
 from policysched.language import FIELDS, Gap, code_table
-from policysched.language.checking.costs import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
+from policysched.language.checking.estimates import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.aggregates import MAX_NESTING
+from policysched.language.functions.values import MAX_NESTING
 from policysched.language.ir.graph import AGGREGATES, MAX_PARTS, MAX_TEXT
-from policysched.language.ir.names import InputField
-from policysched.language.ir.types import FACTORS, SECONDS
+from policysched.language.ir.types import FACTORS, SECONDS, InputField
 from policysched.language.syntax.errors import OPERATORS, TERMINALS
 from policysched.language.syntax.parser import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
 from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus

@@ -67,7 +67,7 @@ def is_cached(one: object) -> TypeGuard[functools._lru_cache_wrapper[object]]:
 
 def _process() -> list[object]:
     """What the process keeps, beside any cluster."""
-    tables = importlib.import_module("policysched.language.evaluation.string_tables")
+    tables = importlib.import_module("policysched.language.evaluation.frames")
     return [tables._TABLES]
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from policysched.app.checking.check import findings
-from policysched.app.checking.expressions import expressions
+from policysched.app.checking.findings import expressions
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from policysched.language import message_table, render
@@ -67,7 +67,7 @@ class Explained:
 
 
 def _cluster(nodes: str) -> Cluster:
-    from policysched.app.checking.nodes import nodes_of  # noqa: PLC0415 - few codes are about nodes
+    from policysched.app.checking.files import nodes_of  # noqa: PLC0415 - few codes are about nodes
 
     return nodes_of(one for one, _ in read_yaml(nodes, "nodes"))
 

@@ -1,20 +1,23 @@
-"""Checking of files: one that cannot be read is said and does not keep the others from being checked.
+"""Check the policies of files, against nodes of files or of the cluster of a kubeconfig.
 
-It knows files and who to ask about the policies in them.
+A file that cannot be read is reported and does not keep the others from being checked. Of a cluster only nodes are
+read: whether a label is on any of them needs no pods, and a cluster's pods may be many and not for everybody to see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from policysched.app.checking.check import check_documents, twins
 from policysched.app.checking.findings import Finding
 from policysched.app.checking.shape import is_meant
 from policysched.app.files.objects import Document, as_text, expand, read, read_bytes, shown
 from policysched.errors import UsageError
+from policysched.framework import Cluster
+from policysched.model.decode import ObjectError, decode_node
 from policysched.model.policy import KIND
 
 if TYPE_CHECKING:
@@ -81,3 +84,55 @@ def _policies(file: str, *, lenient: bool) -> list[Document]:
     if lenient and KIND.encode() not in data:
         return []
     return [one for one in read(as_text(data, shown(file)), shown(file)) if is_meant(one.object)]
+
+
+LIVE: Final = "live"
+Object = dict[str, Any]
+
+
+async def read_nodes(names: Sequence[str], kubeconfig: Path | None = None, context: str | None = None) -> Cluster:
+    """Read the nodes of files, folders and, for `live`, of the cluster of the kubeconfig.
+
+    Raises:
+        PolicyschedError: one of them cannot be used, or there is no node in them.
+    """
+    from policysched.app.files.clusters import load_cluster  # noqa: PLC0415 - most checks are made without nodes
+
+    documents = [one for one in load_cluster(one for one in names if one != LIVE) if one.object["kind"] == "Node"]
+    cluster = nodes_of(await _live(kubeconfig, context) if LIVE in names else ())
+    for document in documents:
+        try:
+            _set_node(cluster, document.object)
+        except ObjectError as error:
+            raise document.refusal(error.field, error) from error
+    if not cluster.nodes.count:
+        raise UsageError(
+            f"no Node in {', '.join(names)}: --cluster takes nodes, as `kubectl get nodes -o json` prints them"
+        )
+    return cluster
+
+
+def nodes_of(nodes: Iterable[Object]) -> Cluster:
+    """Make a cluster of nodes.
+
+    Raises:
+        ObjectError: one is malformed.
+    """
+    from policysched.framework import Cluster  # noqa: PLC0415 - numpy is not needed without nodes
+
+    cluster = Cluster()
+    for one in nodes:
+        _set_node(cluster, one)
+    return cluster
+
+
+def _set_node(cluster: Cluster, node: Mapping[str, Any]) -> None:
+    from policysched.model.defaults import fill_node  # noqa: PLC0415 - as above
+
+    cluster.set_node(decode_node(fill_node(node)))
+
+
+async def _live(kubeconfig: Path | None, context: str | None) -> list[Object]:
+    from policysched.app.dry_run.live import NODES, read_cluster  # noqa: PLC0415 - files need no client of Kubernetes
+
+    return await read_cluster(kubeconfig, context, kinds=NODES)

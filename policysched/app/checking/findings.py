@@ -1,20 +1,87 @@
-"""What is wrong with policies, as values: printed with carets, written as JSON, returned to Python.
+"""The expressions of a policy by their paths, and what is wrong with policies as values: text, JSON, Python.
 
-It knows diagnostics, files and no policy's inside. A finding looks up its place in the file only when it is shown.
+It knows the object's fields, diagnostics and files, and no language. An object that is not of the expected shape has
+fewer expressions, never an error: whoever formats a file leaves it to `check` to find fault with the rest of it. A
+finding looks up its position in the file only when it is shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from policysched.app.files import positions
 from policysched.app.files.objects import Document
 from policysched.app.files.positions import Place
 from policysched.language import Diagnostic, render
-from policysched.model.policy import PolicyKey
+from policysched.model.policy import API_GROUP, KIND, PolicyKey
 from policysched.visible import cut, visible
+
+Start = Literal["expr", "case"]
+FIELDS: Final[tuple[tuple[str, ...], ...]] = (
+    ("appliesTo",),
+    ("let", "*", "value"),
+    ("filters", "*", "when"),
+    ("filters", "*", "require"),
+    ("scores", "*", "when"),
+    ("scores", "*", "value"),
+    ("scores", "*", "cases", "*"),
+)
+"""Where expressions stand below `spec`; `*` is every item of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A text, where it stands in its object, and what the language reads it as."""
+
+    field: str
+    text: str
+    start: Start
+
+
+def is_policy(raw: Mapping[str, Any]) -> bool:
+    """Whether an object is one of our policies, of any version."""
+    return raw.get("kind") == KIND and str(raw.get("apiVersion")).startswith(f"{API_GROUP}/")
+
+
+def expressions(policy: Mapping[str, Any]) -> Iterator[Expression]:
+    """Return the expressions of a policy; numbers and misplaced values are none."""
+    spec = policy.get("spec")
+    for steps in FIELDS:
+        start: Start = "case" if "cases" in steps else "expr"
+        for field, value in _reach(spec, steps, "spec"):
+            if isinstance(value, str):
+                yield Expression(field, value, start)
+
+
+def with_expressions(policy: Mapping[str, Any], change: Callable[[Expression], str]) -> dict[str, Any]:
+    """Return a policy with every expression changed; the given one stays as it is."""
+    new = {one.field: change(one) for one in expressions(policy)}
+    made: dict[str, Any] = _changed(dict(policy), "", new)
+    return made
+
+
+def _reach(value: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[str, Any]]:
+    if not steps:
+        yield path, value
+    elif steps[0] == "*":
+        for index, item in enumerate(value if isinstance(value, list) else ()):
+            yield from _reach(item, steps[1:], f"{path}[{index}]")
+    elif isinstance(value, dict) and steps[0] in value:
+        yield from _reach(value[steps[0]], steps[1:], f"{path}.{steps[0]}")
+
+
+def _changed(value: Any, path: str, new: Mapping[str, str]) -> Any:
+    match value:
+        case dict():
+            return {key: _changed(item, f"{path}.{key}" if path else key, new) for key, item in value.items()}
+        case list():
+            return [_changed(item, f"{path}[{index}]", new) for index, item in enumerate(value)]
+        case str():
+            return new.get(path, value)
+    return value
+
 
 _COMMENT_HELP: Final = 'YAML takes what follows " #" for a comment: quote the text'
 Object = Mapping[str, Any]

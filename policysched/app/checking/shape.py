@@ -1,6 +1,7 @@
 """Whether an object has the shape of a SchedulingPolicy: what `kubectl apply` would refuse, and YAML's own traps.
 
-It asks the resource's own schema and knows no expressions. All of it is one code, because the API server has none.
+It asks the resource's own schema, as it is shipped with the package, and knows no expressions. All of it is one code,
+because the API server has none.
 """
 
 from __future__ import annotations
@@ -9,14 +10,44 @@ import copy
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import resources
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
-from policysched.app.checking.definition import policy_schema
+from policysched.app.files.yaml_nodes import read_yaml
+from policysched.errors import PolicyschedError
 from policysched.language import Diagnostic
 from policysched.model.policy import API_VERSION, KIND
 from policysched.sandbox.objects.errors import Cause
 from policysched.sandbox.objects.schema import prune, validate
+
+_DEFINITION: Final = "schedulingpolicies.yaml"
+
+
+@cache
+def policy_definition() -> dict[str, Any]:
+    """Return the CustomResourceDefinition; it must not be changed.
+
+    Raises:
+        PolicyschedError: the installation lacks it.
+    """
+    package = resources.files("policysched")
+    # A wheel carries the file as data; an editable installation has it beside the package.
+    for place in (package / "data" / _DEFINITION, Path(str(package)).parent / "crds" / _DEFINITION):
+        if place.is_file():
+            found: dict[str, Any] = read_yaml(place.read_text(encoding="utf-8"), str(place))[0][0]
+            return found
+    raise PolicyschedError(f"this installation lacks {_DEFINITION}: install policysched again")
+
+
+@cache
+def policy_schema() -> dict[str, Any]:
+    """Return the schema of the objects; it must not be changed."""
+    schema: dict[str, Any] = policy_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
 
 CODE: Final = "E0001"
 """The object does not fit its schema."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import yaml
 
-from policysched.app.checking.definition import policy_definition
+from policysched.app.checking.shape import policy_definition
 from policysched.app.clock import SystemClock
 from policysched.app.files.objects import Document, load
 from policysched.errors import PolicyschedError, UsageError

@@ -22,7 +22,7 @@ from policysched.feeds.prometheus import INTERVAL, PrometheusSource
 from policysched.feeds.server import PrometheusServer, ServerSettings
 from policysched.framework import Clock, MetricAnswer, MetricKey, MetricSource, Wanted
 from policysched.language.checking.compile import Want, compile_expression
-from policysched.language.ir.names import Environment
+from policysched.language.functions.rules import Environment
 from policysched.language.ir.types import DURATION
 from policysched.rules.compile.metrics import MetricInput
 from policysched.rules.compile.policy import CompiledPolicy

@@ -1,30 +1,39 @@
-"""Compile an expression, or the cases of a score, into a program: parse, check, ask for the wanted type, warn.
+"""Compile an expression, the cases of a score or the `let` definitions of a policy into programs.
 
-The entries for one expression and for the cases of a score. What a whole policy has to keep (cost, order of `let`) is
-in `policies`. Cases become a nest of `if` from the last one up, because `if` has the meaning wanted: the first true
-guard wins, and a guard that is unknown before any true one makes the value missing. The `missing` arm stays outside
-the program, since it is applied after normalising.
+The steps are parse, check, ask for the wanted type, warn. Cases become a nest of `if` from the last one up, because
+`if` has the meaning wanted: the first true guard wins, and a guard that is unknown before any true one makes the value
+missing. The `missing` arm stays outside the program, since it is applied after normalising. Of a policy this module
+knows lists of names and programs, not the object they come from.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 from policysched.language.checking.checker import ExpressionChecker
-from policysched.language.checking.ranges import is_never_true, ranges
+from policysched.language.checking.estimates import (
+    MAX_NODE_OPERATIONS,
+    MAX_POD_OPERATIONS,
+    Cost,
+    cost_of,
+    is_never_true,
+    ranges,
+)
 from policysched.language.evaluation.scalar import constant_value
-from policysched.language.functions.rules import Checker
+from policysched.language.functions import FUNCTIONS
+from policysched.language.functions.rules import Checker, Environment
 from policysched.language.ir.graph import Constant, Input, Op, Program, Typed, constant, make
-from policysched.language.ir.names import Environment
 from policysched.language.ir.tree import Call, Case, Chain, Expr, Keyword, Literal, LiteralKind, Span
-from policysched.language.ir.types import NUMBER, Gap, Kind, Shape, Unit
+from policysched.language.ir.types import NUMBER, ROOTS, Gap, Kind, Shape, Unit
 from policysched.language.messages import hints
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.syntax.formatting import format_tree
+from policysched.language.syntax.grammar import KEYWORDS
 from policysched.language.syntax.parser import parse
 from policysched.pausing import Pausing
 
@@ -335,3 +344,64 @@ def _warn_missing(line: _Line) -> None:
     ):
         if node is not None and node.type.gap is Gap.INPUT:
             line.checker.report("W0701", span, variant, input=_doubtful(node))
+
+
+NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledLet:
+    """One `let`: what is wrong with its name, and its value."""
+
+    name: str
+    name_diagnostics: tuple[Diagnostic, ...]
+    value: Compiled
+
+
+def reserved_names() -> frozenset[str]:
+    """Return the names that no `let` and no metric can have."""
+    return KEYWORDS | ROOTS | {name for name in FUNCTIONS if NAME.fullmatch(name)}
+
+
+def check_name(name: str) -> Diagnostic | None:
+    """Return what is wrong with the name of a `let` or of a metric."""
+    span = Span(0, len(name))
+    if NAME.fullmatch(name) is None:
+        return diagnose("E0208", name, span, "form", name=name)
+    if name in reserved_names():
+        return diagnose("E0208", name, span, name=name)
+    return None
+
+
+def each_let(lets: Sequence[tuple[str, str]], environment: Environment) -> Iterator[tuple[CompiledLet, Environment]]:
+    """Compile names and texts in their order; each comes with the environment for the texts below it.
+
+    A name with an error is known there, so that its uses do not repeat the error, but for `node` and the like, which
+    keep their meaning.
+    """
+    known: dict[str, Typed | None] = dict(environment.lets)
+    for index, (name, text) in enumerate(lets):
+        later = frozenset(other for other, _ in lets[index:]) - set(known) - ROOTS
+        around = dataclasses.replace(environment, phase="let", lets=dict(known), later=later)
+        value = compile_expression(text, around, Want.ANY)
+        problem = check_name(name)
+        if problem is None and name in known:
+            problem = diagnose("E0207", name, Span(0, len(name)), "twice", name=name)
+        elif name not in ROOTS:
+            known[name] = value.program.root if value.program and problem is None else None
+        compiled = CompiledLet(name, (problem,) if problem else (), value)
+        yield compiled, dataclasses.replace(environment, lets=dict(known))
+
+
+def policy_cost(programs: Iterable[Program]) -> Cost:
+    """Return what programs cost together, equal parts counted once."""
+    return cost_of(program.root for program in programs)
+
+
+def check_cost(cost: Cost) -> Diagnostic | None:
+    """Return the error of a policy over the limits."""
+    limits = (("node", cost.nodes, MAX_NODE_OPERATIONS), ("pod", cost.pods, MAX_POD_OPERATIONS))
+    for kind, number, limit in limits:
+        if number > limit:
+            return diagnose("E0601", "", Span(0, 0), number=number, kind=kind, limit=limit)
+    return None

@@ -12,11 +12,23 @@ from typing import Final
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.rules import Checker, number_of_arguments
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, Input, Op, Typed, make
-from policysched.language.ir.names import FIELDS, GROUPS, POD_FUNCTIONS, RESOURCE_NAMES, ROOTS, InputField, Names
 from policysched.language.ir.tree import Call, Path, Span
-from policysched.language.ir.types import Gap, Kind, Shape, Type, Unit
+from policysched.language.ir.types import (
+    FIELDS,
+    GROUPS,
+    POD_FUNCTIONS,
+    RESOURCE_NAMES,
+    ROOTS,
+    Gap,
+    InputField,
+    Kind,
+    Names,
+    Shape,
+    Type,
+    Unit,
+)
 from policysched.language.messages import foreign_syntax
-from policysched.language.messages.suggestions import did_you_mean, shown
+from policysched.language.messages.hints import did_you_mean, shown
 
 _REST: Final = re.compile(r"[/-][a-z_][a-z0-9_./-]*")
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")

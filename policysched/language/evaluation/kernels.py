@@ -1,9 +1,10 @@
-"""Array kernels of inputs, logic, comparisons, lists, conditionals, the time and aggregates.
+"""Array kernels of inputs, logic, comparisons, lists, conditionals, the time, aggregates and arithmetic.
 
 A value is, by the kind of its type: a pair of masks (true, unknown) for a condition, float64 with NaN for a
 quantity, int32 codes with -1 for a string or a version, a tuple or None for a list; what is the same for every row is
 a plain Python value instead of an array (None for a missing string). Masks that are False everywhere are the constant
-False, so definite conditions cost nothing for being able to be unknown.
+False, so definite conditions cost nothing for being able to be unknown. No result of arithmetic is infinite: where the
+checker could not exclude it, values are cut at 2^1000, so that nothing that cannot be missing becomes NaN.
 """
 
 from __future__ import annotations
@@ -18,13 +19,23 @@ from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
-from policysched.language.evaluation.frames import Codes, Floats, Frame, FrameStrings, Mask
-from policysched.language.evaluation.string_tables import TESTS, Lookup, Members, PairLookup, Tables, tables_of
+from policysched.language.evaluation.frames import (
+    TESTS,
+    Codes,
+    Floats,
+    Frame,
+    FrameStrings,
+    Lookup,
+    Mask,
+    Members,
+    PairLookup,
+    Tables,
+    tables_of,
+)
 from policysched.language.functions.strings import compare
 from policysched.language.functions.times import DAYS, in_span, local_time, minutes
 from policysched.language.ir.graph import AGGREGATES, INPUT_BITS, LIMIT_BITS, POD_AGGREGATES, Input, Op, Typed
-from policysched.language.ir.names import RESOURCE_NAMES
-from policysched.language.ir.types import Kind, Shape
+from policysched.language.ir.types import RESOURCE_NAMES, Kind, Shape
 
 Bools: TypeAlias = Mask | bool
 Condition: TypeAlias = tuple[Bools, Bools]
@@ -354,4 +365,96 @@ VALUES: Final[Mapping[str, Kernel]] = {
     Op.WEEKDAY: _weekday,
     **dict.fromkeys(AGGREGATES, _aggregate),
     **dict.fromkeys(POD_AGGREGATES, _pod_aggregate),
+}
+
+
+def bounded(node: Typed, value: Number) -> Number:
+    """Cut a value at the largest magnitude there is, where it could reach it."""
+    if node.high <= LIMIT_BITS:
+        return value
+    return np.minimum(np.maximum(value, -LIMIT), LIMIT)
+
+
+def _binary(combine: Callable[[Any, Any], Any]) -> Kernel:
+    def kernel(run: Run, node: Typed) -> Number:
+        return bounded(node, combine(run.memo[node.args[0]], run.memo[node.args[1]]))
+
+    return kernel
+
+
+def _divide(run: Run, node: Typed) -> Number:
+    left, right = run.memo[node.args[0]], run.memo[node.args[1]]
+    if isinstance(right, np.ndarray):
+        right = np.where(right == 0, math.nan, right)
+    elif right == 0:
+        return math.nan
+    return bounded(node, left / right)
+
+
+def _negate(run: Run, node: Typed) -> Number:
+    value: Number = -run.memo[node.args[0]]
+    return value
+
+
+def _abs(run: Run, node: Typed) -> Number:
+    value: Number = abs(run.memo[node.args[0]])
+    return value
+
+
+def _round(run: Run, node: Typed) -> Number:
+    value = run.memo[node.args[0]]
+    whole = np.floor(value)
+    rounded: Number = whole + (value - whole >= 0.5)
+    return rounded
+
+
+def _clamp(run: Run, node: Typed) -> Number:
+    value, low, high = (run.memo[arg] for arg in node.args)
+    held: Number = np.minimum(np.maximum(value, low), high)
+    return held
+
+
+def _scale(run: Run, node: Typed) -> Number:
+    value, low, high = (run.memo[arg] for arg in node.args)
+    width = high - low
+    if isinstance(width, np.ndarray):
+        width = np.where(width == 0, math.nan, width)
+    elif width == 0:
+        return math.nan
+    share: Number = np.minimum(np.maximum(100.0 * (value - low) / width, 0.0), 100.0)
+    return share
+
+
+def _normalize(run: Run, node: Typed) -> Number:
+    value = np.broadcast_to(run.memo[node.args[0]], (run.frame.rows,))
+    feasible = run.frame.feasible
+    compared = value if feasible is None else value[feasible]
+    largest = np.fmax.reduce(compared, initial=-math.inf)
+    if largest > 0:
+        share: Number = 100.0 * value / largest
+        return share
+    return np.where(np.isnan(value), math.nan, 0.0)
+
+
+def _extreme(combine: Callable[[Any, Any], Any]) -> Kernel:
+    def kernel(run: Run, node: Typed) -> Number:
+        value: Number = functools.reduce(combine, [run.memo[arg] for arg in node.args])
+        return value
+
+    return kernel
+
+
+ARITHMETIC: Final[Mapping[str, Kernel]] = {
+    Op.ADD: _binary(operator.add),
+    Op.SUBTRACT: _binary(operator.sub),
+    Op.MULTIPLY: _binary(operator.mul),
+    Op.DIVIDE: _divide,
+    Op.NEGATE: _negate,
+    Op.ABS: _abs,
+    Op.ROUND: _round,
+    Op.CLAMP: _clamp,
+    Op.SCALE: _scale,
+    Op.NORMALIZE: _normalize,
+    Op.LEAST: _extreme(np.minimum),
+    Op.GREATEST: _extreme(np.maximum),
 }

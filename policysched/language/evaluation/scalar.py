@@ -28,8 +28,7 @@ from policysched.language.ir.graph import (
     Typed,
     steps,
 )
-from policysched.language.ir.names import RESOURCE_NAMES
-from policysched.language.ir.types import Kind
+from policysched.language.ir.types import RESOURCE_NAMES, Kind
 
 Scalar: TypeAlias = str | float | bool | tuple[Any, ...] | None
 

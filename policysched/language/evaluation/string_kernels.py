@@ -14,9 +14,8 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from policysched.language.evaluation.frames import Codes
+from policysched.language.evaluation.frames import CODES, NUMBERS, TESTS, Codes, Lookup, PairLookup, each_text
 from policysched.language.evaluation.kernels import Condition, Kernel, Run, Text
-from policysched.language.evaluation.string_tables import CODES, NUMBERS, TESTS, Lookup, PairLookup, each_text
 from policysched.language.functions.strings import canonical
 from policysched.language.ir.graph import ANY_LENGTH, INPUT_BITS, MAX_PARTS, MAX_TEXT, Op, Typed
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from policysched.language.functions.aggregates import OVER_NODES, OVER_PODS
 from policysched.language.functions.rules import Function
 from policysched.language.functions.strings import STRINGS
 from policysched.language.functions.times import TIMES
-from policysched.language.functions.values import VALUES
+from policysched.language.functions.values import OVER_NODES, OVER_PODS, VALUES
 
 FUNCTIONS: Final[Mapping[str, Function]] = {**VALUES, **STRINGS, **TIMES, **OVER_NODES, **OVER_PODS}

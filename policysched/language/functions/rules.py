@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
 
 from policysched.language.ir.graph import Op, Typed
-from policysched.language.ir.names import Environment
 from policysched.language.ir.tree import Call, Expr, Span
 from policysched.language.ir.types import Kind, Shape, Unit
 from policysched.language.messages import hints
@@ -24,6 +23,29 @@ MAX_DIAGNOSTICS: Final = 50
 """How many mistakes of a text are reported: status shows so many, and a text with more is not looked at further."""
 LONGEST_QUOTE: Final = 60
 """How long a part of the text may be that a help repeats. Units: characters."""
+Phase: TypeAlias = Literal["pod", "filter", "score", "let"]
+"""Where a text stands: it decides which fields can be read, not what an expression means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What stands around a text.
+
+    Attributes:
+        phase: `pod` for `appliesTo` and `when`, else the kind of text.
+        lets: The names that are defined, in order; None where the definition has an error of its own.
+        later: Names that are defined further down.
+        metrics: The declared metrics and their units.
+        normalized: Whether the score is normalised after its value, so that constants may have any size.
+    """
+
+    phase: Phase = "filter"
+    lets: Mapping[str, Typed | None] = field(default_factory=dict)
+    later: frozenset[str] = frozenset()
+    metrics: Mapping[str, Unit] = field(default_factory=dict)
+    normalized: bool = False
+    used: set[str] = field(default_factory=set, compare=False)
+    """The `let` names that texts used, shared by all environments that are made of this one."""
 
 
 class Checker(abc.ABC):

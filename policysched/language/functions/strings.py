@@ -16,7 +16,7 @@ from policysched.language.functions.rules import Checker, Function, constant_tex
 from policysched.language.ir.graph import MAX_PARTS, MAX_TEXT, Op, Typed, constant, make
 from policysched.language.ir.tree import Call
 from policysched.language.ir.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Type, Unit, list_of
-from policysched.language.messages.suggestions import shown
+from policysched.language.messages.hints import shown
 
 _VERSION: Final = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?")
 _Part: TypeAlias = tuple[int, int, str]

@@ -1,8 +1,10 @@
-"""Types of expressions: kind, unit, shape, and whether a value may be missing.
+"""Types of expressions (kind, unit, shape, whether a value may be missing), and the typed fields that they can read.
 
 A type says what a value is, in which unit it counts, whether it differs between nodes and whether it may be missing.
-It knows nothing of names or trees. Why a value may be missing is kept too: what only a division by zero or a score
-without `else` can leave open is no reason to warn anybody.
+Why a value may be missing is kept too: what only a division by zero or a score without `else` can leave open is no
+reason to warn anybody. The table of fields is the language's, not the cluster's: who fills the columns reads it here.
+Resources with a name of their own are the same input whether they are written `node.free.cpu` or `node.free["cpu"]`,
+because a column has one unit.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeAlias
 
 
 class Kind(enum.Enum):
@@ -135,3 +137,96 @@ def quantity(unit: Unit) -> Type:
 def list_of(item: Type) -> Type:
     """Return the type of a list of such items."""
     return Type(Kind.LIST, item.unit)
+
+
+Names: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InputField:
+    """A field: its type, and whether it needs a key or is called with one."""
+
+    type: Type
+    keyed: bool = False
+    called: bool = False
+
+
+def _node(base: Type, gap: Gap = Gap.NONE) -> Type:
+    return _shaped(base, Shape.NODES, gap)
+
+
+def _shaped(base: Type, shape: Shape, gap: Gap = Gap.NONE) -> Type:
+    return Type(base.kind, base.unit, shape, gap)
+
+
+_RESOURCES: Final[Mapping[str, Type]] = {
+    "cpu": CPU,
+    "memory": BYTES,
+    "ephemeral_storage": BYTES,
+    "pods": NUMBER,
+}
+RESOURCE_NAMES: Final[Mapping[str, str]] = {
+    "cpu": "cpu",
+    "memory": "memory",
+    "ephemeral-storage": "ephemeral_storage",
+    "pods": "pods",
+}
+
+
+def _resources(root: str, group: str, shape: Shape) -> dict[Names, InputField]:
+    fields: dict[Names, InputField] = {(root, group): InputField(_shaped(NUMBER, shape), keyed=True)}
+    for name, base in _RESOURCES.items():
+        fields[root, group, name] = InputField(_shaped(base, shape))
+    return fields
+
+
+def _pods(root: str, shape: Shape, maps: tuple[str, ...]) -> dict[Names, InputField]:
+    """Return what is read alike of the pod that is decided about and of pods that are placed."""
+    text, maybe = _shaped(STRING, shape), _shaped(STRING, shape, Gap.INPUT)
+    return {
+        **{(root, name): InputField(text) for name in ("name", "namespace", "qos", "service_account")},
+        (root, "priority"): InputField(_shaped(NUMBER, shape)),
+        **{(root, name): InputField(maybe, keyed=True) for name in maps},
+        **{(root, name): InputField(maybe) for name in ("priority_class", "owner_kind", "owner_name")},
+        **_resources(root, "requests", shape),
+        (root, "image_bytes"): InputField(_shaped(BYTES, shape)),
+    }
+
+
+FIELDS: Final[Mapping[Names, InputField]] = {
+    ("node", "name"): InputField(_node(STRING)),
+    **{
+        ("node", name): InputField(_node(STRING, Gap.INPUT))
+        for name in ("arch", "os", "zone", "region", "instance_type")
+    },
+    ("node", "labels"): InputField(_node(STRING, Gap.INPUT), keyed=True),
+    ("node", "annotations"): InputField(_node(STRING, Gap.INPUT), keyed=True),
+    ("node", "ready"): InputField(_node(BOOL)),
+    ("node", "cordoned"): InputField(_node(BOOL)),
+    ("node", "taints", "has"): InputField(_node(BOOL), called=True),
+    **_resources("node", "allocatable", Shape.NODES),
+    **_resources("node", "requested", Shape.NODES),
+    **_resources("node", "free", Shape.NODES),
+    ("node", "cached_image_bytes"): InputField(_node(BYTES)),
+    ("node", "age"): InputField(_node(DURATION)),
+    **_pods("pod", Shape.SCALAR, ("labels", "annotations", "namespace_labels")),
+    ("pod", "age"): InputField(DURATION),
+    ("cluster", "nodes"): InputField(NUMBER),
+    ("cluster", "pods"): InputField(NUMBER),
+    **_pods("peer", Shape.PODS, ("labels", "namespace_labels")),
+}
+# What is called with an expression over the pods of a node: functions.
+POD_FUNCTIONS: Final[tuple[Names, ...]] = (("node", "pods", "count"), ("node", "pods", "any"), ("node", "pods", "sum"))
+ROOTS: Final = frozenset({"node", "pod", "cluster", "peer", "metrics"})
+
+
+def _groups() -> dict[Names, tuple[str, ...]]:
+    children: dict[Names, dict[str, None]] = {}
+    for names in (*FIELDS, *POD_FUNCTIONS):
+        for size in range(1, len(names)):
+            children.setdefault(names[:size], {})[names[size]] = None
+    return {names: tuple(found) for names, found in children.items()}
+
+
+# What may follow a name, for suggestions.
+GROUPS: Final[Mapping[Names, tuple[str, ...]]] = _groups()

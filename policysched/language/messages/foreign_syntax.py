@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from policysched.language.ir.names import FIELDS, GROUPS, Names
-from policysched.language.messages.suggestions import did_you_mean
+from policysched.language.ir.types import FIELDS, GROUPS, Names
+from policysched.language.messages.hints import did_you_mean
 
 # What other languages call a missing value.
 NOTHING: Final = frozenset({"null", "none", "nil", "undefined"})

@@ -1,7 +1,7 @@
 """Syntax errors: the diagnostic of a text that does not parse.
 
 Gets the tokens, the place and the terminals that could have come there, and answers with one diagnostic. Common
-mistakes are recognised by what stands in the text at that place, in a fixed order; what remains is E0100, perhaps with
+errors are recognised by what stands in the text at that place, in a fixed order; what remains is E0100, perhaps with
 what those write who are used to other languages.
 """
 
@@ -15,16 +15,17 @@ from typing import Final
 from lark import Token
 
 from policysched.language.functions import FUNCTIONS
-from policysched.language.ir.names import FIELDS, ROOTS, Names
 from policysched.language.ir.tree import Span
-from policysched.language.ir.types import FACTORS, SECONDS
+from policysched.language.ir.types import FACTORS, FIELDS, GROUPS, POD_FUNCTIONS, ROOTS, SECONDS, Names
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.foreign_syntax import LISTS, NOTHING, SIGNS, WORDS, snake
-from policysched.language.messages.suggestions import shown
+from policysched.language.messages.hints import shown
 from policysched.language.syntax.grammar import (
+    CLOSING,
     COMPARISONS,
     KEYWORDS,
+    OPENING,
     OPERAND_ENDS,
     OPERATORS,
     TERMINALS,
@@ -32,7 +33,72 @@ from policysched.language.syntax.grammar import (
     expectation,
     span_of,
 )
-from policysched.language.syntax.members import behind_value, names_of, wrong_field
+
+_MEMBER: Final = re.compile(r"\.\s*+(\w++)\s*+(\(([^()]*+)\))?")
+_NAMES: Final = frozenset({"NAME", "DOT"})
+LONGEST: Final = 80
+"""How long the user's own texts may be that a help repeats. Units: characters."""
+_NO_FIELDS: Final = "values have no fields"
+
+
+def behind_value(text: str, tokens: Sequence[Token], index: int) -> str:
+    """Return what to write in place of the name behind a dot that stands behind a value."""
+    found = _MEMBER.match(text, span_of(tokens[index]).start) if tokens[index].type == "DOT" and index else None
+    if found is None:
+        return ""
+    first = _begin(tokens[:index])
+    path = names_of(tokens[first:index])
+    wrong = wrong_field((*path, snake(found[1])) if found[2] is None else path)
+    if wrong or found[2] is None:
+        return wrong or _NO_FIELDS
+    bracket = int(tokens[first].type == "LPAR")
+    receiver = " ".join(text[span_of(tokens[first]).start + bracket : found.start() - bracket].split())
+    given = " ".join(found[3].split())
+    if len(receiver) + len(given) > LONGEST:
+        receiver, given = "...", given and "..."
+    return foreign_syntax.method(snake(found[1]), receiver, given, FUNCTIONS)
+
+
+def wrong_field(path: Names) -> str:
+    """Return what was meant by a path that begins with names of which there is no field; nothing where there is one."""
+    for size in range(2, len(path) + 1):
+        if path[:1] in GROUPS and not any(path[:size] in known for known in (FIELDS, GROUPS, POD_FUNCTIONS)):
+            return foreign_syntax.field(path, size) if path[: size - 1] not in FIELDS else ""
+    return ""
+
+
+def names_of(tokens: Sequence[Token]) -> Names:
+    """Return the names, with dots between them, that some tokens begin with."""
+    names = []
+    for token in tokens:
+        if token.type not in _NAMES:
+            break
+        names.append(str(token))
+    return tuple(name for name in names if name != ".")
+
+
+def _begin(tokens: Sequence[Token]) -> int:
+    """Find where the value begins that some tokens end with: a path with or without a key, a call, brackets, a text."""
+    place = len(tokens) - 1
+    if tokens[place].type == "STRING":
+        return place
+    while place >= 0 and tokens[place].type in _NAMES | CLOSING:
+        if tokens[place].type in CLOSING:
+            place = _opening(tokens, place)
+        place -= 1
+    return place + 1
+
+
+def _opening(tokens: Sequence[Token], place: int) -> int:
+    """Find the bracket that one closes."""
+    depth = 0
+    while place > 0:
+        depth += (tokens[place].type in CLOSING) - (tokens[place].type in OPENING)
+        if not depth:
+            break
+        place -= 1
+    return place
+
 
 _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
 _OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
@@ -49,7 +115,6 @@ _QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
 _KNOWN: Final = {*KEYWORDS, *ROOTS, *(name for names in FIELDS for name in names)}
 _WORD: Final = re.compile(r"\w+")
 _NO_RANGES: Final = 'there are no ranges; write the items out, for hours write clock("22:00", "05:00")'
-_NAMES: Final = frozenset({"NAME", "DOT"})
 MOST_ITEMS: Final = 4
 """How many items of a list a help repeats."""
 NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})

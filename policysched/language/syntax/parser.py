@@ -36,8 +36,7 @@ from policysched.language.ir.tree import (
     Step,
     children,
 )
-from policysched.language.messages.diagnostics import Diagnostic, diagnose
-from policysched.language.messages.table import message_table
+from policysched.language.messages.diagnostics import Diagnostic, diagnose, message_table
 from policysched.language.syntax.errors import unexpected_character, unexpected_end, unexpected_token
 from policysched.language.syntax.grammar import CLOSING, OPENING, OPERAND_ENDS, STARTS, make_parser, span_of
 

@@ -13,11 +13,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from policysched.language.checking.compile import Compiled, Want, compile_expression, compiling_cases
-from policysched.language.checking.costs import Cost
-from policysched.language.checking.policies import check_cost, each_let, policy_cost
+from policysched.language.checking.compile import (
+    Compiled,
+    Want,
+    check_cost,
+    compile_expression,
+    compiling_cases,
+    each_let,
+    policy_cost,
+)
+from policysched.language.checking.estimates import Cost
+from policysched.language.functions.rules import Environment
 from policysched.language.ir.graph import Program
-from policysched.language.ir.names import Environment
 from policysched.language.ir.tree import Span
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.model.objects import LabelSelector

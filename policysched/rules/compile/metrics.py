@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from policysched.language.checking.compile import Want, compile_expression
-from policysched.language.checking.policies import check_name
+from policysched.language.checking.compile import Want, check_name, compile_expression
+from policysched.language.functions.rules import Environment
 from policysched.language.ir.graph import Input, Program, Typed, make, steps
-from policysched.language.ir.names import Environment
 from policysched.language.ir.types import DURATION, Unit
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.language.messages.suggestions import did_you_mean
+from policysched.language.messages.hints import did_you_mean
 from policysched.model.policy import MetricKey, MetricQuery
 
 MILLIS: Final = 1000.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from policysched.language.checking.costs import total_of
+from policysched.language.checking.estimates import total_of
 from policysched.language.ir.graph import Input, Op, Program, Typed, make
 from policysched.language.ir.types import BOOL
 from policysched.model.policy import PolicyKey, PolicySpec

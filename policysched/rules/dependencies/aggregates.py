@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Aspect, Cluster, RowNumbers, Rows
-from policysched.language.evaluation.aggregates import aggregate_over
-from policysched.language.evaluation.columns import evaluate_columns
+from policysched.language.evaluation.columns import aggregate_over, evaluate_columns
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed
 from policysched.rules.compile.graphs import key_of, row_independent, to_hold
 from policysched.rules.compile.metrics import MetricInput

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import RowNumbers, Rows
-from policysched.language.evaluation.aggregates import Depends, depends, pod_aggregate_over
+from policysched.language.evaluation.columns import Depends, depends, pod_aggregate_over
 from policysched.language.evaluation.frames import FrameStrings
 from policysched.language.evaluation.scalar import weigh
 from policysched.language.ir.graph import Input, Op, Typed, steps

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from policysched.language.checking.costs import Cost
+from policysched.language.checking.estimates import Cost
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, UnreadablePolicy, decode_last_good
 from policysched.pausing import Pausing

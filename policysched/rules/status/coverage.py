@@ -19,7 +19,7 @@ from policysched.framework import Cluster, Mask
 from policysched.language.evaluation.scalar import STRICT
 from policysched.language.ir.graph import ANY_KEY, Input, Op
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
-from policysched.language.messages.suggestions import did_you_mean, shown
+from policysched.language.messages.hints import did_you_mean, shown
 from policysched.model.objects import Node
 from policysched.model.policy import Policy, PolicyKey
 from policysched.model.requests import allocatable

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from policysched.language import Input
-from policysched.language.evaluation.aggregates import Depends, aggregate_over, depends, pod_aggregate_over
+from policysched.language.evaluation.columns import Depends, aggregate_over, depends, pod_aggregate_over
 from policysched.language.ir.graph import Op, Typed, constant, make
 from policysched.language.ir.types import BOOL, NUMBER, STRING, Gap, Kind, Shape, Type, Unit
 from tests.language.frames import TableFrame

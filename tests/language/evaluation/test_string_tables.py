@@ -7,8 +7,7 @@ import numpy as np
 
 from policysched.language import Input, Program
 from policysched.language.evaluation.columns import Truth, run_program
-from policysched.language.evaluation.frames import FIRST_OWN, FrameStrings
-from policysched.language.evaluation.string_tables import CODES, NUMBERS, Lookup, Members, PairLookup
+from policysched.language.evaluation.frames import CODES, FIRST_OWN, NUMBERS, FrameStrings, Lookup, Members, PairLookup
 from policysched.language.ir.graph import Op, make
 from policysched.language.ir.types import BOOL, Gap
 from tests.language.frames import Interner, TableFrame

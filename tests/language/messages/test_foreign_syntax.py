@@ -7,7 +7,7 @@ import re
 import pytest
 
 from policysched.language import FIELDS, Environment, Unit, compile_expression
-from policysched.language.ir.names import ROOTS
+from policysched.language.ir.types import ROOTS
 from policysched.language.messages.foreign_syntax import SIGNS, WORDS
 
 ENVIRONMENT = Environment("let", metrics={"load": Unit.NUMBER})

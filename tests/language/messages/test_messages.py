@@ -19,7 +19,7 @@ from policysched.language import (
     diagnose,
     render,
 )
-from policysched.language.checking.costs import Cost
+from policysched.language.checking.estimates import Cost
 from tests.language.programs import compile_cases, compile_lets
 
 FOLDER = Path(__file__).parent / "snapshots"

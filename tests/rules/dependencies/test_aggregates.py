@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from policysched.framework import Aspect, Cluster, Rows
-from policysched.language.evaluation.aggregates import aggregate_over
-from policysched.language.evaluation.columns import run_program
+from policysched.language.evaluation.columns import aggregate_over, run_program
 from policysched.language.ir.graph import Program, Typed
 from policysched.model.objects import Pod
 from policysched.rules.dependencies import aggregates
