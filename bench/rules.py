@@ -151,7 +151,7 @@ def _filled(value: Any, number: int) -> Any:
 def loaded(nodes: int, pods: int) -> Cluster:
     """Make a cluster with placed pods."""
     cluster = Cluster()
-    cluster.moment.move(NOW)
+    cluster.time.move(NOW)
     for index in range(nodes):
         cluster.set_node(decode_node(node(index)))
     for number in range(pods):

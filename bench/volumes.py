@@ -116,7 +116,7 @@ def place(engine: Engine, one: Pod) -> tuple[float, float]:
     for plugin in engine.profile.reserves:
         plugin.reserve(one, engine.cluster, decision.row)
     reserved = time.perf_counter()
-    engine.cluster.assume(one, decision.row, decision.evaluation.footprint)
+    engine.cluster.assume(one, decision.row, decision.evaluation.pod_resources)
     return (decided - started) * 1e6, (reserved - begun) * 1e6
 
 

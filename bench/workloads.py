@@ -68,7 +68,7 @@ def decide(engine: Engine, one: Pod, clock: Callable[[], float] = time.perf_coun
     took = (clock() - started) * 1e6
     if decision.row < 0:
         raise SystemExit(f"a pod of the benchmark found no node: {decision.fit_error()}")
-    engine.cluster.assume(one, decision.row, decision.evaluation.footprint)
+    engine.cluster.assume(one, decision.row, decision.evaluation.pod_resources)
     return took
 
 

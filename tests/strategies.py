@@ -135,7 +135,7 @@ def quantities(unit: str, depth: int, where: Where = ROWS) -> Texts:
     made = [leaves, *_combined(unit, depth, where), aggregates(unit, depth, where)]
     if unit == "number":
         made += _numbers(depth, where)
-    if where.tallies:
+    if where.counters:
         made.append(_sums(unit, depth))
     return st.one_of(made)
 
@@ -173,7 +173,7 @@ def _numbers(depth: int, where: Where) -> list[Texts]:
     ]
     if where.normalize:
         made.append(_call("normalize", quantities("number", depth - 1, where)))
-    if where.tallies:
+    if where.counters:
         made.append(_peers(depth).map(lambda text: f"node.pods.count({text})"))
     return made
 
@@ -244,7 +244,7 @@ def conditions(depth: int, where: Where = ROWS) -> Texts:
         _call("if", inner, inner, inner),
         _call("only", inner, inner),
     ]
-    if where.tallies:
+    if where.counters:
         made.append(_call("node.pods.any", _peers(depth)))
     return st.one_of(made)
 

@@ -204,7 +204,7 @@ class Scheduler:
             self._fail(queued, held)
             return
         try:
-            self.cluster.assume(pod, decision.row, decision.evaluation.footprint)
+            self.cluster.assume(pod, decision.row, decision.evaluation.pod_resources)
         except Exception:
             undo(held)
             raise
@@ -270,7 +270,7 @@ class Scheduler:
 
     def _tell_time(self) -> None:
         """Let the cluster be at the present: a cycle, and whether a change helps, see one time."""
-        self.cluster.moment.move(self._clock.now().timestamp())
+        self.cluster.time.move(self._clock.now().timestamp())
 
     def _start(self, pod: Pod, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name=pod.key)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Hashable
 from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
 from policysched.state.cluster import Cluster
-from policysched.state.placed.counters import WIDEST, Tally
+from policysched.state.placed.counters import WIDEST, PodCounter
 from policysched.state.placed.pods import PlacedPod, pod_id
-from policysched.state.tables.footprint import footprint
+from policysched.state.tables.amounts import pod_resources
 from policysched.state.tables.ports import HostPort
 
 
@@ -67,17 +67,17 @@ class ChangedRow:
         if placed is None:
             if identity in self._added or identity in self.cluster.pods.by_id:
                 raise ValueError(f"pod {pod.key} is on a node already")
-            placed = self._added[identity] = PlacedPod(pod, self.row, footprint(pod), assumed=True)
-            placed.kind = self.cluster.kinds.find(placed)
+            placed = self._added[identity] = PlacedPod(pod, self.row, pod_resources(pod), assumed=True)
+            placed.signature = self.cluster.signatures.find(placed)
         self._note(placed, 1)
 
     def _note(self, placed: PlacedPod, sign: int) -> None:
         self.history.append((placed, sign))
         self.pods_count += sign
         amounts = self._amounts
-        for resource, amount in placed.footprint.amounts:
+        for resource, amount in placed.pod_resources.amounts:
             amounts[resource] = amounts.get(resource, 0) + sign * amount
-        for port in placed.footprint.ports:
+        for port in placed.pod_resources.ports:
             self.ports[port] = self.ports.get(port, 0) + sign
 
     def requested(self, resource: str) -> int:
@@ -93,7 +93,7 @@ class ChangedRow:
 
     def new_pods(self) -> list[PlacedPod]:
         """List the pods that come and are of a kind that no placed pod is of."""
-        return [placed for placed in self._added.values() if placed.kind < 0]
+        return [placed for placed in self._added.values() if placed.signature < 0]
 
     def more(self, key: Hashable, weigh: Callable[[PlacedPod], int]) -> int:
         """Return how much more the pods would weigh together than they do, below 0 for less.
@@ -110,8 +110,10 @@ class ChangedRow:
         known[1] = len(self.history)
         return known[0]
 
-    def count(self, tally: Tally) -> int | float:
-        """Return what a tally would be on the row."""
-        if not tally.fractions and all(abs(tally.weight_of(placed)) <= WIDEST for placed in self.new_pods()):
-            return wrap(tally.counts.item(self.row) + self.more(tally, lambda placed: int(tally.weight_of(placed))))
-        return math.fsum(tally.weight_of(placed) for placed in self.pods())
+    def count(self, counter: PodCounter) -> int | float:
+        """Return what a counter would be on the row."""
+        if not counter.fractions and all(abs(counter.weight_of(placed)) <= WIDEST for placed in self.new_pods()):
+            return wrap(
+                counter.counts.item(self.row) + self.more(counter, lambda placed: int(counter.weight_of(placed)))
+            )
+        return math.fsum(counter.weight_of(placed) for placed in self.pods())

@@ -15,16 +15,16 @@ from msgspec.structs import replace
 
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
 from policysched.state.changes import Action, Change, Resource
-from policysched.state.cluster_time import Moment
+from policysched.state.cluster_time import ClusterTime
 from policysched.state.differences import aspects_of, node_difference, pod_difference, weighs_differently
-from policysched.state.placed.counters import Tallies
-from policysched.state.placed.existing_terms import Statements
+from policysched.state.placed.counters import PodCounters
+from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodTable, pod_id
-from policysched.state.placed.signatures import Kinds, is_another_kind
+from policysched.state.placed.signatures import PodSignatures, has_another_signature
 from policysched.state.tables.ages import AgeTable
+from policysched.state.tables.amounts import PodResources, pod_resources
 from policysched.state.tables.columns import ColumnSet
 from policysched.state.tables.domains import DomainTable
-from policysched.state.tables.footprint import Footprint, footprint
 from policysched.state.tables.images import ImageTable
 from policysched.state.tables.interner import Strings
 from policysched.state.tables.journal import Aspect, Journal
@@ -45,17 +45,17 @@ class Cluster:
         self.strings = strings if strings is not None else Strings()
         columns = ColumnSet()
         self.journal = Journal()
-        self.moment = Moment()
+        self.time = ClusterTime()
         self.nodes = NodeTable(columns, self.strings)
-        self.ages = AgeTable(columns, self.nodes, self.journal, self.moment)
-        self.metrics = Metrics(columns, self.nodes, self.journal, self.moment)
+        self.ages = AgeTable(columns, self.nodes, self.journal, self.time)
+        self.metrics = Metrics(columns, self.nodes, self.journal, self.time)
         self.domains = DomainTable(self.nodes, self.journal)
         self.images = ImageTable()
         self.ports = PortTable()
         self.pods = PodTable()
-        self.kinds = Kinds()
-        self.statements = Statements()
-        self.tallies = Tallies(columns, self.pods, self.kinds, self.statements)
+        self.signatures = PodSignatures()
+        self.existing_terms = ExistingTerms()
+        self.counters = PodCounters(columns, self.pods, self.signatures, self.existing_terms)
         self.storage = Storage()
         self.workloads = Workloads()
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
@@ -131,7 +131,7 @@ class Cluster:
             old = replace(old, spec=replace(old.spec, node_name=name))
         return Change(Resource.ASSIGNED_POD, Action.DELETE, old, None, placed.row)
 
-    def assume(self, pod: Pod, row: int, measured: Footprint | None = None) -> None:
+    def assume(self, pod: Pod, row: int, measured: PodResources | None = None) -> None:
         """Count a pod on a row before its binding is known to the API server.
 
         Raises:
@@ -172,7 +172,7 @@ class Cluster:
         """Forget a namespace."""
         if self.namespaces.pop(name, None) is not None:
             self.namespaces_generation += 1
-            if self.kinds.of_namespace(name):
+            if self.signatures.of_namespace(name):
                 self.unknown_namespaces.add(name)
 
     def set_stored(self, obj: Stored) -> Change:
@@ -214,9 +214,9 @@ class Cluster:
             return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
         confirmed, row = placed.assumed, placed.row
         weighs = weighs_differently(old, pod)
-        if weighs or is_another_kind(old, pod):
+        if weighs or has_another_signature(old, pod):
             self._displace(identity)
-            measured = None if weighs else placed.footprint
+            measured = None if weighs else placed.pod_resources
             row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), measured, assumed=False)
         else:
             placed.pod, placed.assumed = pod, False
@@ -224,9 +224,9 @@ class Cluster:
             return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
         return Change(Resource.ASSIGNED_POD, pod_difference(old, pod), old, pod, row)
 
-    def _place(self, identity: str, pod: Pod, row: int, measured: Footprint | None, *, assumed: bool) -> int:
+    def _place(self, identity: str, pod: Pod, row: int, measured: PodResources | None, *, assumed: bool) -> int:
         try:
-            placed = PlacedPod(pod, row, measured if measured is not None else footprint(pod), assumed)
+            placed = PlacedPod(pod, row, measured if measured is not None else pod_resources(pod), assumed)
             self._enter(placed)
         except Exception:
             self._release_if_empty(row)
@@ -246,22 +246,22 @@ class Cluster:
         self._release_if_empty(placed.row)
 
     def _enter(self, placed: PlacedPod) -> None:
-        """Count a pod among those of its kind, or leave everything as it was."""
-        placed.kind, is_new = self.kinds.enter(placed)
+        """Count a pod among those of its signature, or leave everything as it was."""
+        placed.signature, is_new = self.signatures.enter(placed)
         if not is_new:
             return
         try:
-            self.statements.appear(placed.kind, placed.pod)
-            self.tallies.appear(placed.kind, placed)
+            self.existing_terms.appear(placed.signature, placed.pod)
+            self.counters.appear(placed.signature, placed)
             self._enter_namespace(placed.pod.metadata.namespace)
         except Exception:
             self._leave(placed)
             raise
 
     def _leave(self, placed: PlacedPod) -> None:
-        if self.kinds.leave(placed.kind):
-            self.tallies.vanish(placed.kind)
-            self.statements.vanish(placed.kind)
+        if self.signatures.leave(placed.signature):
+            self.counters.vanish(placed.signature)
+            self.existing_terms.vanish(placed.signature)
             self._leave_namespace(placed.pod.metadata.namespace)
 
     def _enter_namespace(self, name: str) -> None:
@@ -270,16 +270,16 @@ class Cluster:
             self.namespaces_generation += 1
 
     def _leave_namespace(self, name: str) -> None:
-        if name in self.unknown_namespaces and not self.kinds.of_namespace(name):
+        if name in self.unknown_namespaces and not self.signatures.of_namespace(name):
             self.unknown_namespaces.discard(name)
             self.namespaces_generation += 1
 
     def _count(self, placed: PlacedPod, count: int) -> None:
-        self.nodes.take(placed.row, placed.footprint, count)
-        self.tallies.add(placed, count)
+        self.nodes.take(placed.row, placed.pod_resources, count)
+        self.counters.add(placed, count)
         aspects = Aspect.USAGE | Aspect.PODS
-        if placed.footprint.ports:
-            self.ports.add(placed.row, placed.footprint.ports, count)
+        if placed.pod_resources.ports:
+            self.ports.add(placed.row, placed.pod_resources.ports, count)
             aspects |= Aspect.PORTS
         self.journal.note(placed.row, aspects)
 

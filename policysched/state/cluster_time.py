@@ -18,7 +18,7 @@ class Timed(Protocol):
         """Bring it to a time, later or earlier than the last; give the time of its next change."""
 
 
-class Moment:
+class ClusterTime:
     """The present. Units: seconds since 1970, UTC."""
 
     __slots__ = ("_due", "_timed", "seconds")

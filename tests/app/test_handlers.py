@@ -28,7 +28,7 @@ from policysched.model.objects import (
 from policysched.model.objects.pods import NodeSelector, NodeSelectorTerm
 from policysched.model.objects.storage import PersistentVolumeSpec, VolumeNodeAffinity
 from policysched.schedule.scheduler import Scheduler
-from policysched.state.placed.counters import Tally
+from policysched.state.placed.counters import PodCounter
 from tests.app.test_hostile_objects import fingerprint
 from tests.build import node, pod
 from tests.schedule.parts import FakeClient
@@ -84,9 +84,9 @@ FAULTS = {
         "cluster.node_difference",
     ),
     "Pod": (
-        "cluster.footprint",
-        "placed.signatures.kind_key",
-        "placed.existing_terms.statements",
+        "cluster.pod_resources",
+        "placed.signatures.signature_key",
+        "placed.existing_terms.existing_terms",
         "cluster.weighs_differently",
     ),
     "PersistentVolume": ("volumes.volume_pool.affinity_key",),
@@ -134,14 +134,14 @@ def test_weight_that_cannot_be_told_leaves_no_trace() -> None:
             raise ValueError
         return 1.0
 
-    first = stand.scheduler.cluster.tallies.of("first", lambda _: 1.0)
-    second: Tally = stand.scheduler.cluster.tallies.of("second", weigh)
+    first = stand.scheduler.cluster.counters.of("first", lambda _: 1.0)
+    second: PodCounter = stand.scheduler.cluster.counters.of("second", weigh)
     stand.take(pod("bad", on="n1", labels={"app": "z"}))
     assert stand.failed("Pod") == 1
     stand.take(pod("c", on="n2", labels={"x": "y"}))
-    for tally in (first, second):
-        assert int(tally.counts.sum()) == 3
-        assert len(tally.weights) == 3
+    for counter in (first, second):
+        assert int(counter.counts.sum()) == 3
+        assert len(counter.weights) == 3
 
 
 def test_pending_pod_that_cannot_be_queued_is_not_queued(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def _raise_with(*_: Any) -> Any:
 
 def test_list_goes_on_behind_an_object_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     stand = Stand()
-    breaking(monkeypatch, "cluster.footprint")
+    breaking(monkeypatch, "cluster.pod_resources")
     bad = pod("bad", on="n1")
     stand.pods.replace([pod("a", on="n1"), bad, pod("b", on="n1")], [bad])
     assert sorted(one.pod.metadata.name for one in stand.scheduler.cluster.pods.by_id.values()) == ["a", "b"]
@@ -181,7 +181,7 @@ def test_object_that_cannot_be_taken_out_is_counted(monkeypatch: pytest.MonkeyPa
 def test_assumption_that_fails_leaves_the_pod_to_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Stand().take(*GOOD).scheduler.cluster
     before = fingerprint(cluster)
-    breaking(monkeypatch, "placed.existing_terms.statements")
+    breaking(monkeypatch, "placed.existing_terms.existing_terms")
     with pytest.raises(RecursionError):
         cluster.assume(Pod(metadata=Metadata(name="bad", uid="x"), spec=PodSpec(affinity=NEAR)), 0)
     assert fingerprint(cluster) == before

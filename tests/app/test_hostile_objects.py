@@ -208,7 +208,7 @@ class Trial:
         """A scheduler that takes in what the reflectors know now, in another order, and what is assumed."""
         live = self.process.scheduler
         made = Scheduler({"policysched": default_profile()}, FakeClient(), SystemClock(), random.Random(0))
-        made.cluster.moment.move(live.cluster.moment.seconds)
+        made.cluster.time.move(live.cluster.time.seconds)
         own = {one.watched.name: one for one in other_process(made).reflectors}
         for reflector in self.process.reflectors:
             handler = own[reflector.watched.name]._handler
@@ -289,10 +289,12 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
         "storage": (storage.classes, storage.csi_nodes, storage.csi_drivers, storage.capacities, storage.attachments),
         "indexes": (storage._users, storage._attached, storage._claims_of, set(storage.pods)),
         "pool": (storage.pool._free, storage.pool._meant, set(storage.pool._volumes)),
-        "kinds": Counter(
-            key for key, one in zip(cluster.kinds._keys, cluster.kinds.present, strict=True) if one is not None
+        "signatures": Counter(
+            key
+            for key, one in zip(cluster.signatures._keys, cluster.signatures.present, strict=True)
+            if one is not None
         ),
-        "statements": {one: len(kinds) for one, kinds in cluster.statements._kinds.values()},
+        "existing terms": {one: len(found) for one, found in cluster.existing_terms._signatures.values()},
         "errors": {nodes.names[row]: text for row, text in cluster.attachments.errors.items()},
     }
 

@@ -173,7 +173,7 @@ def test_terms_that_mean_the_same_pods_are_compiled_and_asked_once(kind: str) ->
     ]
     made, one = engine(3), hostile({"affinity": {kind: {REQUIRED: terms}}})
     assert calls(lambda: place(made.cluster, one)) < PER_TERM * MANY
-    assert calls(lambda: made.cluster.statements.about(ordinary(10), {})) < 2 * MANY
+    assert calls(lambda: made.cluster.existing_terms.about(ordinary(10), {})) < 2 * MANY
 
 
 def test_selectors_of_namespaces_are_asked_of_namespaces_with_their_labels() -> None:

@@ -37,7 +37,7 @@ class Timed:
     def helps(self, of: Pod, _: Change, cluster: Cluster) -> bool:
         self.asked.append(of.metadata.name)
         self._clock.at += self._seconds
-        return cluster.moment.seconds >= EPOCH + self._moments[of.metadata.name]
+        return cluster.time.seconds >= EPOCH + self._moments[of.metadata.name]
 
 
 def waiting(clock: StandingClock, timed: Timed, *names: str, **labels: str) -> Queue:
@@ -46,7 +46,7 @@ def waiting(clock: StandingClock, timed: Timed, *names: str, **labels: str) -> Q
         Hint(Resource.PENDING_POD, Action.UPDATE_POD_LABEL, lambda *_: False),
     )
     made = queue(clock, {"p": Interests((), {"Fit": hints}, {"Fit": timed})})
-    made._cluster.moment.move(EPOCH + clock.at)
+    made._cluster.time.move(EPOCH + clock.at)
     for name in names:
         made.reject(popped(made, name, **labels), FIT)
     return made

@@ -57,7 +57,12 @@ class Pages:
         tracks = [*evaluation.filters, *evaluation.scores]
         arrays = [getattr(one, "codes", getattr(one, "values", None)) for one in tracks]
         self.kept = [(array, array.copy()) for array in (evaluation.first, evaluation.ranked, *arrays)]
-        self.told = (around.journal.position, around.kinds.generation, around.statements.version, len(around.tallies))
+        self.told = (
+            around.journal.position,
+            around.signatures.generation,
+            around.existing_terms.version,
+            len(around.counters),
+        )
 
     def equal(self, other: Pages) -> bool:
         same = all(a[0] is b[0] and (a[1] == b[1]).all() for a, b in zip(self.kept, other.kept, strict=True))

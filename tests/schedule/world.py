@@ -45,7 +45,7 @@ class World:
         self.device_classes: dict[str, DeviceClass] = {}
         self.answers: dict[MetricKey, MetricAnswer] = {}
         self.now = float(BEGIN)
-        self.cluster.moment.move(self.now)
+        self.cluster.time.move(self.now)
         self.workloads: dict[tuple[str, str, str], Workload] = {}
         self._most_nodes = most_nodes
         self.calm = calm
@@ -81,7 +81,7 @@ class World:
     def fresh(self) -> Cluster:
         """The same cluster, told of its last state alone, in another order."""
         made = Cluster(self.cluster.strings)
-        made.moment.move(self.now)
+        made.time.move(self.now)
         for answer in self._shuffled(self.answers.values()):
             made.metrics.take(answer)
         for node_ in self._shuffled(self.nodes.values()):
@@ -225,7 +225,7 @@ class World:
 
     def _pass_time(self) -> None:
         self.now += self.random.choice((0.5, 3, 9, 30, 600, 3600 * 5, -4))
-        self.cluster.moment.move(self.now)
+        self.cluster.time.move(self.now)
 
     def _measure(self) -> None:
         chance, key = self.random, self.random.choice(METRICS)

@@ -90,7 +90,7 @@ class Year:
 
     def _pass_time(self, seconds: float) -> None:
         self.clock.at += seconds
-        self.cluster.moment.move(self.clock.now().timestamp())
+        self.cluster.time.move(self.clock.now().timestamp())
 
     def _name(self, prefix: str) -> str:
         self._serial += 1
@@ -185,7 +185,7 @@ class Year:
             self.queue.reject(queued, decision.rejectors())
             self.waiting += 1
             return
-        self.cluster.assume(pod, decision.row, decision.evaluation.footprint)
+        self.cluster.assume(pod, decision.row, decision.evaluation.pod_resources)
         self.queue.release(queued)
         bound = replace(pod, spec=replace(pod.spec, node_name=decision.node))
         self._hold(self.cluster.set_pod(bound))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from policysched.model.quantity import MAX, MIN
-from policysched.state.tables.amounts import CPU, FIRST_PLACES, MEMORY, MOST_KNOWN, AmountTables, Rows, at
+from policysched.state.tables.amounts import CPU, FIRST_PLACES, MEMORY, MOST_KNOWN, AmountTables, PodResources, Rows, at
 from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet
-from policysched.state.tables.footprint import Footprint
 
 NAMES = ("cpu", "memory", "ephemeral-storage", *(f"x.io/{n}" for n in range(2 * FIRST_PLACES)))
 
@@ -18,7 +17,7 @@ def tables(columns: ColumnSet | None = None) -> AmountTables:
     made = AmountTables(columns or ColumnSet())
     for row in range(3):
         made.store(row, {name: (row + 1) * (place + 1) for place, name in enumerate(NAMES)})
-        made.take(row, Footprint(tuple((name, 1) for name in NAMES), 10, 20, ()), 1)
+        made.take(row, PodResources(tuple((name, 1) for name in NAMES), 10, 20, ()), 1)
     return made
 
 
@@ -76,7 +75,7 @@ def test_a_replacement_forgets_what_is_no_longer_there_and_a_pod_is_taken_off() 
     made.store(1, {"cpu": 7})
     assert made.allocatable[CPU, 1] == 7
     assert np.count_nonzero(made.allocatable[:, 1]) == 1
-    made.take(1, Footprint(tuple((name, 1) for name in NAMES), 10, 20, ()), -1)
+    made.take(1, PodResources(tuple((name, 1) for name in NAMES), 10, 20, ()), -1)
     assert not made.requested[:, 1].any()
     assert not made.counted[:, 1].any()
 
@@ -104,9 +103,9 @@ def test_resources_that_no_node_has_are_not_kept_for_ever() -> None:
     assert at(made.allocatable, made.places(("cpu",)), slice(0, 3)).tolist() == [[1, 2, 3]]
 
 
-def taking(**amounts: int) -> Footprint:
-    """A footprint of these resources of the group x.io, and nothing else."""
-    return Footprint(tuple((f"x.io/{name}", amount) for name, amount in amounts.items()), 0, 0, ())
+def taking(**amounts: int) -> PodResources:
+    """A pod_resources of these resources of the group x.io, and nothing else."""
+    return PodResources(tuple((f"x.io/{name}", amount) for name, amount in amounts.items()), 0, 0, ())
 
 
 def test_a_resource_has_a_place_as_long_as_some_node_has_it() -> None:
@@ -153,7 +152,7 @@ def test_tables_are_as_large_as_what_nodes_have() -> None:
     made = AmountTables(ColumnSet())
     first = made.allocatable.nbytes
     names = [f"x.io/{number}" for number in range(1000)]
-    made.take(0, Footprint(tuple((name, 1) for name in names), 0, 0, ()), 1)
+    made.take(0, PodResources(tuple((name, 1) for name in names), 0, 0, ()), 1)
     assert made.allocatable.nbytes == first
     made.store(0, dict.fromkeys(names, 2))
     assert made.allocatable.nbytes > first
@@ -161,7 +160,7 @@ def test_tables_are_as_large_as_what_nodes_have() -> None:
     assert made.allocatable.nbytes <= 16 * first
     made.store(0, {"cpu": 1})
     assert made.allocatable.nbytes == made.requested.nbytes == made.counted.nbytes == first
-    made.take(0, Footprint(tuple((name, 1) for name in names), 0, 0, ()), -1)
+    made.take(0, PodResources(tuple((name, 1) for name in names), 0, 0, ()), -1)
     assert made.unplaced(0) == {}
 
 
@@ -170,8 +169,8 @@ def test_sums_wrap_around_and_come_back(offered: bool) -> None:
     made = AmountTables(ColumnSet())
     if offered:
         made.store(0, {"x.io/a": 1})
-    large = Footprint((("cpu", MAX), ("memory", MIN), ("x.io/a", MAX)), MAX, MIN, ())
-    small = Footprint((("cpu", 3), ("memory", 4), ("x.io/a", 5)), 6, 7, ())
+    large = PodResources((("cpu", MAX), ("memory", MIN), ("x.io/a", MAX)), MAX, MIN, ())
+    small = PodResources((("cpu", 3), ("memory", 4), ("x.io/a", 5)), 6, 7, ())
     for one, count in ((large, 1), (small, 1), (large, 1)):
         made.take(0, one, count)
     assert made.requested[[CPU, MEMORY], 0].tolist() == [1, 4]

@@ -22,8 +22,7 @@ from policysched.model.objects import (
 )
 from policysched.model.objects import Node as NodeObject
 from policysched.state.differences import pod_difference
-from policysched.state.tables.amounts import MEMORY
-from policysched.state.tables.footprint import Footprint, footprint
+from policysched.state.tables.amounts import MEMORY, PodResources, pod_resources
 from tests.build import cluster, node, pod
 
 CPU = {"cpu": "1", "memory": "1Gi"}
@@ -292,11 +291,11 @@ def test_a_status_that_changes_no_weight_costs_nothing() -> None:
 def test_placed_pod_is_measured_again_only_when_what_it_takes_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
 
-    def counting(of: Pod) -> Footprint:
+    def counting(of: Pod) -> PodResources:
         measured.append(of.metadata.resource_version)
-        return footprint(of)
+        return pod_resources(of)
 
-    monkeypatch.setattr("policysched.state.cluster.footprint", counting)
+    monkeypatch.setattr("policysched.state.cluster.pod_resources", counting)
     made = cluster(node("n"))
     placed = pod("a", on="n", requests={"cpu": "300m"})
     made.set_pod(placed)

@@ -25,7 +25,7 @@ def values(around: Cluster, gauge: Gauge) -> dict[str, float | None]:
 
 def at(seconds: float, *names: str) -> Cluster:
     around = cluster(*(node(name) for name in names))
-    around.moment.move(seconds)
+    around.time.move(seconds)
     return around
 
 
@@ -58,10 +58,10 @@ def test_a_value_is_missing_once_it_is_older_than_allowed() -> None:
         (1030.5, None, 2.0, 1.0),
         (1041.0, None, None, 1.0),
     ):
-        around.moment.move(seconds)
+        around.time.move(seconds)
         assert values(around, short) == {"a": a_short, "b": b_short}
         assert values(around, long) == {"a": a_long, "b": 2.0}
-    around.moment.move(1020.0)
+    around.time.move(1020.0)
     assert values(around, short) == {"a": 1.0, "b": 2.0}
 
 
@@ -80,7 +80,7 @@ def test_without_an_answer_the_last_values_stay_and_age() -> None:
     assert around.metrics.take(MetricAnswer(LOAD, None, "no answer")).nothing
     assert around.metrics.problems == {LOAD: "no answer"}
     assert values(around, gauge) == {"a": 1.0}
-    around.moment.move(1031.0)
+    around.time.move(1031.0)
     assert values(around, gauge) == {"a": None}
     around.metrics.take(answer(a=Sample(3.0, 1031.0)))
     assert around.metrics.problems == {}
@@ -116,11 +116,11 @@ def test_a_value_that_stays_the_same_stays_fresh() -> None:
     around = at(1000.0, "a")
     gauge = around.metrics.gauge(LOAD, 30.0)
     for now in range(1000, 1200, 20):
-        around.moment.move(float(now))
+        around.time.move(float(now))
         around.metrics.take(answer(a=Sample(1.0, float(now))))
-        around.moment.move(now + 19.0)
+        around.time.move(now + 19.0)
         assert values(around, gauge) == {"a": 1.0}
-    around.moment.move(1211.0)
+    around.time.move(1211.0)
     assert values(around, gauge) == {"a": None}
 
 
@@ -133,17 +133,17 @@ def test_columns_nobody_holds_go_and_answers_nobody_wants_are_forgotten() -> Non
     gc.collect()
     seen = around.journal.position
     around.metrics.take(answer(a=TWO, problem="two series for node a"))
-    around.moment.move(5000.0)
+    around.time.move(5000.0)
     assert around.journal.position == seen
     around.metrics.keep({HEAT})
     assert around.metrics.problems == {}
-    around.moment.move(1000.0)
+    around.time.move(1000.0)
     assert values(around, around.metrics.gauge(LOAD, 30.0)) == {"a": None}
 
 
 def made_anew(around: Cluster, now: float) -> Cluster:
     fresh = Cluster(around.strings)
-    fresh.moment.move(now)
+    fresh.time.move(now)
     fresh.metrics._samples = around.metrics._samples
     for one in around.nodes.nodes:
         if one is not None:
@@ -169,7 +169,7 @@ def test_columns_kept_up_to_date_equal_columns_made_anew() -> None:
                 around.metrics.take(MetricAnswer(key, samples if chance.random() < 0.9 else None))
             case _:
                 now += chance.choice((0.5, 3.0, 10.0, -5.0))
-                around.moment.move(now)
+                around.time.move(now)
         fresh = made_anew(around, now)
         anew = [fresh.metrics.gauge(LOAD, 20.0), fresh.metrics.gauge(LOAD, 50.0), fresh.metrics.gauge(HEAT, 20.0)]
         assert [values(around, gauge) for gauge in kept] == [values(fresh, gauge) for gauge in anew]

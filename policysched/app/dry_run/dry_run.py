@@ -103,7 +103,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     pod, notes = as_new(_of_kind(pod, "Pod"))
     profile, wanted = _choose_profile(decode_pod(fill_pod(pod, classes)), pod, config)
     cluster = _cluster(given, classes, wanted)
-    cluster.moment.move(_seconds(now or SystemClock().now()))
+    cluster.time.move(_seconds(now or SystemClock().now()))
     compiled, diagnostics, failed = _compile(_policies(given, policies))
     policy_set = PolicySet.of(compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)

@@ -47,7 +47,7 @@ def measure(cluster: Cluster, policies: Iterable[CompiledPolicy], metrics: Numbe
     """
     policies = list(policies)
     wanted = wanted_by(policies)
-    at = cluster.moment.seconds
+    at = cluster.time.seconds
     if metrics is None:
         found: Iterable[MetricAnswer] = (MetricAnswer(key, None, NOT_GIVEN) for key in wanted)
     elif callable(metrics):

@@ -97,7 +97,7 @@ class Sort(IntEnum):
     """A preference, of a negative weight where it is anti-affinity."""
 
 
-class Statement(NamedTuple):
+class ExistingTerm(NamedTuple):
     """One term as a placed pod states it; `weight` is 0 but for preferences."""
 
     sort: Sort
@@ -165,16 +165,16 @@ class _TermCompiler:
         return AffinityTerm(peers, stated.topology_key)
 
 
-def _statements_of(pod: Pod) -> Mapping[Statement, int]:
+def _existing_terms_of(pod: Pod) -> Mapping[ExistingTerm, int]:
     terms = pod_terms(pod)
-    stated = Counter(Statement(Sort.REPELS, 0, term) for term in terms.anti_affinity)
-    stated.update(Statement(Sort.REQUIRED, 0, term) for term in terms.affinity)
-    stated.update(Statement(Sort.PREFERRED, one.weight, one.term) for one in terms.preferred)
-    stated.update(Statement(Sort.PREFERRED, -one.weight, one.term) for one in terms.preferred_anti)
+    stated = Counter(ExistingTerm(Sort.REPELS, 0, term) for term in terms.anti_affinity)
+    stated.update(ExistingTerm(Sort.REQUIRED, 0, term) for term in terms.affinity)
+    stated.update(ExistingTerm(Sort.PREFERRED, one.weight, one.term) for one in terms.preferred)
+    stated.update(ExistingTerm(Sort.PREFERRED, -one.weight, one.term) for one in terms.preferred_anti)
     return stated
 
 
 pod_terms: Final = PodPartCache(_terms_of, _stated, PodTerms())
 """Return a pod's terms, as the pod that is to be placed reads them."""
-statements: Final = PodPartCache[Mapping[Statement, int]](_statements_of, _stated, {})
+existing_terms: Final = PodPartCache[Mapping[ExistingTerm, int]](_existing_terms_of, _stated, {})
 """Return how often a placed pod states what."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable
 from policysched.framework import Change
 from policysched.model.objects import Node, Pod
 from policysched.state.placed.pods import pod_id
-from policysched.state.placed.selector_index import anchors_met
+from policysched.state.placed.selector_index import index_keys_met
 
 
 def nodes_of(change: Change) -> tuple[Node | None, Node | None]:
@@ -26,10 +26,10 @@ def pods_of(change: Change) -> tuple[Pod | None, Pod | None]:
     return old if isinstance(old, Pod) else None, new if isinstance(new, Pod) else None
 
 
-def anchors_of_change(change: Change, filed: Collection[Hashable]) -> set[Hashable]:
-    """Find the anchors, of those under which anything is filed, of a pod that changed, before and after."""
+def index_keys_of_change(change: Change, filed: Collection[Hashable]) -> set[Hashable]:
+    """Find the index keys, of those under which anything is filed, of a pod that changed, before and after."""
     pods = [one.metadata for one in pods_of(change) if one is not None]
-    return {anchor for one in pods for anchor in anchors_met(one.namespace, one.labels, filed)}
+    return {index_key for one in pods for index_key in index_keys_met(one.namespace, one.labels, filed)}
 
 
 def updates_itself(pod: Pod, change: Change) -> bool:

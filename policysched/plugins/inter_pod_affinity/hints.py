@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from policysched.framework import Change, Cluster, HintIndex
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
-from policysched.plugins.helper.hints import anchors_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
-from policysched.state.placed.selector_index import anchors_of_peers, narrowest
+from policysched.plugins.helper.hints import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
+from policysched.state.placed.selector_index import index_keys_of_peers, narrowest
 
 
 class _ItsNamespace(NamedTuple):
@@ -61,7 +61,7 @@ def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa
     """Tell whether labels of namespaces say which pods need each other or keep away from each other."""
     terms = pod_terms(pod)
     own = any(term.peers.reads_namespaces for term in (*terms.affinity, *terms.anti_affinity))
-    return own or cluster.statements.read_namespaces
+    return own or cluster.existing_terms.read_namespaces
 
 
 def _concerns(changed: Pod | None, waiting: Pod) -> bool:
@@ -82,7 +82,7 @@ def _keeps_away(pod: Pod) -> bool:
 def _repelling(pod: Pod, cluster: Cluster) -> list[AffinityTerm]:
     """List the anti-affinity terms of placed pods that mean the pod."""
     labels = cluster.namespaces.get(pod.metadata.namespace, {})
-    return [one.term for _, one in cluster.statements.about(pod, labels) if one.sort is Sort.REPELS]
+    return [one.term for _, one in cluster.existing_terms.about(pod, labels) if one.sort is Sort.REPELS]
 
 
 def _comes(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:
@@ -126,22 +126,22 @@ def _filed_under(pod: Pod) -> Collection[Hashable]:
     """Give what a waiting pod is found by: what it needs or keeps away from, and itself for those that keep away."""
     terms, metadata = pod_terms(pod), pod.metadata
     keys: set[Hashable] = {_ItsNamespace(metadata.namespace), *map(_ItsLabel._make, metadata.labels.items())}
-    needed = [anchors_of_peers(peers) for peers in {term.peers: None for term in terms.affinity}]
+    needed = [index_keys_of_peers(peers) for peers in {term.peers: None for term in terms.affinity}]
     if needed:  # one pod has to meet all of them
         keys.update(narrowest(needed))
     for peers in {term.peers: None for term in terms.anti_affinity}:
-        keys.update(anchors_of_peers(peers))
+        keys.update(index_keys_of_peers(peers))
     return keys
 
 
 def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashable] | None:
     """Give the keys of pods that may need or avoid one that changed, and of those that one which is gone kept away."""
     old, new = pods_of(change)
-    keys = anchors_of_change(change, filed)
+    keys = index_keys_of_change(change, filed)
     if old is None or new is not None:
         return keys
     for peers in {term.peers: None for term in pod_terms(old).anti_affinity}:
-        for namespace, key, value in anchors_of_peers(peers):
+        for namespace, key, value in index_keys_of_peers(peers):
             if key is not None and value is not None:
                 keys.add(_ItsLabel(key, value))
             elif namespace is not None:

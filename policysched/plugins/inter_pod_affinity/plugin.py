@@ -1,8 +1,8 @@
 """InterPodAffinity: keep pods near to or away from other pods, and prefer nodes for the pods around them.
 
-Knows terms, tallies of placed pods and domains of nodes. Whether a statement of a placed pod means the pod to place
-is decided once a class and distinct statement; a placement then moves the sums of one domain, and only rows whose
-answer that changes are asked again.
+Knows terms, counters of placed pods and domains of nodes. Whether an existing term of a placed pod means the pod to
+place is decided once a class and distinct existing term; a placement then moves the sums of one domain, and only rows
+whose answer that changes are asked again.
 
 Source: plugins/interpodaffinity, v1.36; pkg/scheduler/apis/config/v1 (InterPodAffinityArgs, defaults.go) and
 validation_pluginargs.go for the arguments.
@@ -86,7 +86,7 @@ class InterPodAffinity(ScoresInRange):
         terms, around = pod_terms(pod), self._surroundings(cluster)
         if terms.faults:
             return unresolvable(f"parsing pod: {terms.fault}")
-        if not around.statements.ever and not terms.affinity and not terms.anti_affinity:
+        if not around.existing_terms.ever and not terms.affinity and not terms.anti_affinity:
             return SKIP
         near = self._meant(((1, term) for term in terms.affinity), cluster)
         return Demands(
@@ -119,7 +119,7 @@ class InterPodAffinity(ScoresInRange):
             return SKIP
         if terms.faults:
             return Status(Code.ERROR, (f"failed to parse pod: {terms.fault}",))
-        if not prefers and not around.statements.ever:
+        if not prefers and not around.existing_terms.ever:
             return SKIP
         concerning = Concerning(pod, cluster, around, self._weights)
         weighted = (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
@@ -150,8 +150,8 @@ class InterPodAffinity(ScoresInRange):
     def generation(self, cluster: Cluster) -> Hashable:
         """Give what moves when pods begin to state anything, or when labels of namespaces that terms read change."""
         around = self._surroundings(cluster)
-        reads = around.reads_namespaces or around.statements.read_namespaces
-        return around.statements.ever, cluster.namespaces_generation if reads else None
+        reads = around.reads_namespaces or around.existing_terms.read_namespaces
+        return around.existing_terms.ever, cluster.namespaces_generation if reads else None
 
     def events(self) -> Sequence[Hint]:
         """Pods and nodes help that make what is required so, and namespaces where terms read their labels."""

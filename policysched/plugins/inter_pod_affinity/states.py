@@ -1,7 +1,7 @@
 """What InterPodAffinity prepares for a pod class, and how it keeps that up to date.
 
-Knows compiled terms, tallies and domains. A state lists the statements of placed pods about its class itself, so that
-new ones concern only the classes they mean; what a class states of its own is fixed when it is prepared.
+Knows compiled terms, counters and domains. A state lists the existing terms of placed pods about its class itself, so
+that new ones concern only the classes they mean; what a class states of its own is fixed when it is prepared.
 
 Source: plugins/interpodaffinity/filtering.go and scoring.go, v1.36.
 """
@@ -14,15 +14,15 @@ import numpy as np
 
 from policysched.framework import NO_ROWS, Codes, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
-from policysched.model.selection.pod_affinity import Sort, Statement
+from policysched.model.selection.pod_affinity import ExistingTerm, Sort
 from policysched.plugins.helper.bases import row_count
-from policysched.plugins.inter_pod_affinity.sums import DomainSums, Part, SummedTallies, renewed
+from policysched.plugins.inter_pod_affinity.sums import DomainSums, Part, SummedCounters, renewed
 from policysched.plugins.inter_pod_affinity.terms import (
     FEW,
     Meant,
     Namespaces,
     T,
-    WeighedByStatements,
+    WeighedByExistingTerms,
     WeighedByTerms,
     Weighted,
     apart,
@@ -30,14 +30,14 @@ from policysched.plugins.inter_pod_affinity.terms import (
     terms_nbytes,
 )
 from policysched.state.cluster import Cluster
-from policysched.state.placed.counters import Tally
+from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import narrowest
 
 KeyedPart = tuple[str, Part]
 """A topology key and what is summed up over its domains."""
-BYTES_PER_STATEMENT = 512
-"""The memory that knowing a statement of placed pods takes. Units: bytes."""
+BYTES_PER_EXISTING_TERM = 512
+"""The memory that knowing an existing term of placed pods takes. Units: bytes."""
 Sizes = frozenset[tuple[T, int]]
 NEAR, AWAY, REPELLED = 1, 2, 3
 """Reason codes: affinity, anti-affinity of the pod's own, and anti-affinity of placed pods."""
@@ -46,16 +46,25 @@ NEAR, AWAY, REPELLED = 1, 2, 3
 class Surroundings:
     """What all states over one cluster share."""
 
-    __slots__ = ("_journal", "_namespaces", "_nodes", "_seen", "_summed", "_tallies", "reads_namespaces", "statements")
+    __slots__ = (
+        "_counters",
+        "_journal",
+        "_namespaces",
+        "_nodes",
+        "_seen",
+        "_summed",
+        "existing_terms",
+        "reads_namespaces",
+    )
 
     def __init__(self, cluster: Cluster) -> None:
-        self.statements = cluster.statements
+        self.existing_terms = cluster.existing_terms
         self.reads_namespaces = False
         """Whether a term of a pod to place ever depended on the labels of namespaces."""
         self._nodes = cluster.nodes
         self._journal = cluster.journal
-        self._summed = SummedTallies(cluster.domains, cluster.nodes, cluster.journal)
-        self._tallies = cluster.tallies
+        self._summed = SummedCounters(cluster.domains, cluster.nodes, cluster.journal)
+        self._counters = cluster.counters
         self._namespaces = Namespaces({})
         self._seen = 0
 
@@ -88,46 +97,46 @@ class Surroundings:
         """Count the rows selected."""
         return row_count(self._nodes, rows)
 
-    def matching(self, meant: Iterable[Meant]) -> Tally:
+    def matching(self, meant: Iterable[Meant]) -> PodCounter:
         """Count by row the pods that all of these mean."""
         wanted = frozenset(meant)
 
         def counts(placed: PlacedPod) -> bool:
             return all(one.matches(placed.pod) for one in wanted)
 
-        among = narrowest(one.anchors for one in wanted)
-        return self._tallies.of(("affinity", wanted), counts, among=among)
+        among = narrowest(one.index_keys for one in wanted)
+        return self._counters.of(("affinity", wanted), counts, among=among)
 
-    def stating(self, number: int) -> Tally:
+    def stating(self, number: int) -> PodCounter:
         """Count by row how often placed pods state something."""
-        statements = self.statements
+        existing_terms = self.existing_terms
 
         def times(placed: PlacedPod) -> int:
-            return statements.of_kind(placed.kind).get(number, 0)
+            return existing_terms.of_signature(placed.signature).get(number, 0)
 
-        return self._tallies.of(("affinity statement", number), times, among=(number,))
+        return self._counters.of(("existing term", number), times, among=(number,))
 
     def parts_of_terms(self, stated: Iterable[Weighted[Meant]]) -> list[KeyedPart]:
         """Count the pods that terms mean, with what these add."""
 
-        def many(terms: Sizes[Meant]) -> Tally:
+        def many(terms: Sizes[Meant]) -> PodCounter:
             weigh = WeighedByTerms(terms)
-            return self._tallies.of(("affinity terms", terms), weigh, among=weigh.anchors)
+            return self._counters.of(("affinity terms", terms), weigh, among=weigh.index_keys)
 
         return self._parts(stated, lambda meant: self.matching([meant]), many)
 
-    def parts_of_statements(self, stated: Iterable[Weighted[int]]) -> list[KeyedPart]:
-        """Count how often placed pods make statements, given by number, with what these add."""
+    def parts_of_existing_terms(self, stated: Iterable[Weighted[int]]) -> list[KeyedPart]:
+        """Count how often placed pods make existing terms, given by number, with what these add."""
 
-        def many(made: Sizes[int]) -> Tally:
+        def many(made: Sizes[int]) -> PodCounter:
             among = [number for number, _ in made]
-            weigh = WeighedByStatements(self.statements, made)
-            return self._tallies.of(("affinity statements", made), weigh, among=among)
+            weigh = WeighedByExistingTerms(self.existing_terms, made)
+            return self._counters.of(("existing terms", made), weigh, among=among)
 
         return self._parts(stated, self.stating, many)
 
     def _parts(
-        self, said: Iterable[Weighted[T]], one: Callable[[T], Tally], many: Callable[[Sizes[T]], Tally]
+        self, said: Iterable[Weighted[T]], one: Callable[[T], PodCounter], many: Callable[[Sizes[T]], PodCounter]
     ) -> list[KeyedPart]:
         """Count what is said by topology keys that nodes have: a few things each by itself, many together."""
         parts: list[KeyedPart] = []
@@ -149,12 +158,12 @@ class Surroundings:
 
 
 class Concerning:
-    """The statements of placed pods that mean one pod class, of the sorts with a weight."""
+    """The existing terms of placed pods that mean one pod class, of the sorts with a weight."""
 
     __slots__ = ("_labels", "_pod", "_seen", "_shared", "_stated", "_weights")
 
     def __init__(self, pod: Pod, cluster: Cluster, shared: Surroundings, weights: Mapping[Sort, int]) -> None:
-        # of the pod no more is kept than what statements are about
+        # of the pod no more is kept than what existing terms are about
         self._pod = Pod(metadata=Metadata(namespace=pod.metadata.namespace, labels=pod.metadata.labels))
         self._labels = cluster.namespaces.get(pod.metadata.namespace, {})
         self._shared = shared
@@ -164,29 +173,29 @@ class Concerning:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, what counts the statements included. Units: bytes."""
-        return BYTES_PER_STATEMENT * len(self._stated) + 128 * len(self._pod.metadata.labels)
+        """The memory that it takes, what counts the existing terms included. Units: bytes."""
+        return BYTES_PER_EXISTING_TERM * len(self._stated) + 128 * len(self._pod.metadata.labels)
 
     def renew(self) -> bool:
-        """Look for new statements, and for new topology keys of nodes; tell whether the list is another."""
-        statements = self._shared.statements
-        now = (statements.version, self._shared.keys_generation)
+        """Look for new existing terms, and for new topology keys of nodes; tell whether the list is another."""
+        existing_terms = self._shared.existing_terms
+        now = (existing_terms.version, self._shared.keys_generation)
         if self._seen == now:
             return False
         self._seen = now
         before, weights = self._stated, self._weights
         self._stated = [
             Weighted(one.term.topology_key, weights[one.sort] + one.weight, number)
-            for number, one in statements.about(self._pod, self._labels, self._counts)
+            for number, one in existing_terms.about(self._pod, self._labels, self._counts)
         ]
         return self._stated != before
 
-    def _counts(self, statement: Statement) -> bool:
-        return statement.sort in self._weights and self._shared.has_domains(statement.term.topology_key)
+    def _counts(self, existing: ExistingTerm) -> bool:
+        return existing.sort in self._weights and self._shared.has_domains(existing.term.topology_key)
 
     def parts(self) -> list[KeyedPart]:
-        """Give what the statements add, by topology key; a preference adds its own weight besides."""
-        return self._shared.parts_of_statements(self._stated)
+        """Give what the existing terms add, by topology key; a preference adds its own weight besides."""
+        return self._shared.parts_of_existing_terms(self._stated)
 
 
 class Demands:

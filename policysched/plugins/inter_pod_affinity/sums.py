@@ -1,7 +1,7 @@
-"""Tallies of pods, summed over the nodes that share a value of a topology label.
+"""Pod counters, summed over the nodes that share a value of a topology label.
 
-Knows domains of labels and tallies, no pods. Of a label that no two nodes share a value of, as the host name
-usually is, every node is a domain of its own: its sums are read off the tallies row by row and nothing is kept.
+Knows domains of labels and counters, no pods. Of a label that no two nodes share a value of, as the host name
+usually is, every node is a domain of its own: its sums are read off the counters row by row and nothing is kept.
 Otherwise one sum a domain is kept, shared by all classes that read it, and follows the rows that the journal names;
 only rows of domains whose sum moved are of interest then.
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from policysched.framework import NO_ROWS, Mask, RowNumbers, Rows
 from policysched.plugins.helper.present import Present
 from policysched.state.memory import part_of
-from policysched.state.placed.counters import Tally
+from policysched.state.placed.counters import PodCounter
 from policysched.state.tables.domains import NO_DOMAIN, Domains, DomainTable
 from policysched.state.tables.journal import Journal
 from policysched.state.tables.nodes import NodeTable
@@ -29,16 +29,26 @@ Sums = NDArray[np.int64]
 FEW: Final = 4
 
 
-class SummedTally:
-    """One tally, summed over domains.
+class SummedCounter:
+    """One counter, summed over domains.
 
     Shapes: `sums` (D,), 0 for rows without the label.
     """
 
-    __slots__ = ("__weakref__", "_counted", "_domains", "_journal", "_labels", "_position", "_version", "sums", "tally")
+    __slots__ = (
+        "__weakref__",
+        "_counted",
+        "_domains",
+        "_journal",
+        "_labels",
+        "_position",
+        "_version",
+        "counter",
+        "sums",
+    )
 
-    def __init__(self, tally: Tally, domains: Domains, journal: Journal) -> None:
-        self.tally = tally
+    def __init__(self, counter: PodCounter, domains: Domains, journal: Journal) -> None:
+        self.counter = counter
         self.sums: Sums = np.zeros(0, np.int64)
         self._domains = domains
         self._journal = journal
@@ -47,24 +57,24 @@ class SummedTally:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the sums, of what was summed up, and of the tally. Units: bytes."""
-        return self.sums.nbytes + self._counted.nbytes + self.tally.nbytes
+        """The memory of the sums, of what was summed up, and of the counter. Units: bytes."""
+        return self.sums.nbytes + self._counted.nbytes + self.counter.nbytes
 
     def renew(self) -> Sums:
-        """Bring the sums up to the tally; the domains are up to date."""
+        """Bring the sums up to the counter; the domains are up to date."""
         if self._labels != self._domains.version:
             self._sum_up()
-        elif self._version != self.tally.version:
+        elif self._version != self.counter.version:
             changed = self._journal.since(self._position)
             if changed is None or changed[0].size > self._counted.size:
                 self._sum_up()
             else:
                 self._follow(changed[0])
-        self._position, self._version = self._journal.position, self.tally.version
+        self._position, self._version = self._journal.position, self.counter.version
         return self.sums
 
     def _follow(self, rows: RowNumbers) -> None:
-        counts, counted, of_row = self.tally.counts, self._counted, self._domains.of_row
+        counts, counted, of_row = self.counter.counts, self._counted, self._domains.of_row
         # a few rows are looked at faster one by one
         moved = rows if rows.size <= FEW else rows[counts[rows] != counted[rows]]
         for row in set(moved.tolist()):
@@ -75,42 +85,42 @@ class SummedTally:
     def _sum_up(self) -> None:
         domains = self._domains
         self._labels = domains.version
-        self._counted = self.tally.counts.copy()
+        self._counted = self.counter.counts.copy()
         # whole numbers below 2**53 are exact in the doubles that bincount sums in
         self.sums = np.bincount(domains.of_row, weights=self._counted, minlength=domains.count).astype(np.int64)
         self.sums[NO_DOMAIN] = 0
 
 
-class SummedTallies:
+class SummedCounters:
     """The sums that somebody holds; whoever asks for the same ones shares them."""
 
     def __init__(self, domains: DomainTable, nodes: NodeTable, journal: Journal) -> None:
         self.nodes = nodes
         self._domains = domains
         self._journal = journal
-        self._by_key: weakref.WeakValueDictionary[tuple[Tally, str], SummedTally] = weakref.WeakValueDictionary()
+        self._by_key: weakref.WeakValueDictionary[tuple[PodCounter, str], SummedCounter] = weakref.WeakValueDictionary()
 
     def domains(self, key: str) -> Domains:
         """Give the domains of a label."""
         return self._domains.of(key)
 
-    def of(self, tally: Tally, domains: Domains) -> SummedTally:
-        """Give the sums of a tally over domains."""
-        found = self._by_key.get((tally, domains.key))
+    def of(self, counter: PodCounter, domains: Domains) -> SummedCounter:
+        """Give the sums of a counter over domains."""
+        found = self._by_key.get((counter, domains.key))
         if found is None:
-            found = self._by_key[tally, domains.key] = SummedTally(tally, domains, self._journal)
+            found = self._by_key[counter, domains.key] = SummedCounter(counter, domains, self._journal)
         return found
 
 
 class Part(NamedTuple):
-    """A tally and what each of its counts adds."""
+    """A counter and what each of its counts adds."""
 
-    tally: Tally
+    counter: PodCounter
     weight: int
 
 
 class DomainSums:
-    """Weighted tallies, summed over the domains of one label.
+    """Weighted counters, summed over the domains of one label.
 
     Args:
         key: the label.
@@ -120,11 +130,11 @@ class DomainSums:
 
     __slots__ = ("_domains", "_labels", "_nodes", "_parts", "_present", "_summed", "_sums", "_versions")
 
-    def __init__(self, key: str, parts: Iterable[Part], shared: SummedTallies) -> None:
+    def __init__(self, key: str, parts: Iterable[Part], shared: SummedCounters) -> None:
         self._parts = tuple(parts)
         self._nodes = shared.nodes
         self._domains = shared.domains(key)
-        self._summed = tuple(shared.of(part.tally, self._domains) for part in self._parts)
+        self._summed = tuple(shared.of(part.counter, self._domains) for part in self._parts)
         self._present = Present()
         self._labels = -1
         self._versions: list[int] = []
@@ -143,7 +153,7 @@ class DomainSums:
         if self._labels != domains.version:
             self._sum_up()
             return slice(0, self._nodes.size)
-        if self._versions == [part.tally.version for part in self._parts]:
+        if self._versions == [part.counter.version for part in self._parts]:
             return NO_ROWS
         before = self._sums
         self._sum_up()
@@ -164,9 +174,9 @@ class DomainSums:
         if not self._domains.alone:
             return self._sums.take(of_row)
         first, *others = self._parts
-        total: Sums = first.tally.counts[rows] * first.weight
+        total: Sums = first.counter.counts[rows] * first.weight
         for part in others:
-            total += part.tally.counts[rows] * part.weight
+            total += part.counter.counts[rows] * part.weight
         total *= of_row != NO_DOMAIN
         return total
 
@@ -214,11 +224,11 @@ class DomainSums:
         if not self._domains.alone:
             return any(np.count_nonzero(summed.sums) for summed in self._summed)
         labelled = self._domains.of_row != NO_DOMAIN
-        return any(part.tally.counts.any(where=labelled) for part in self._parts)
+        return any(part.counter.counts.any(where=labelled) for part in self._parts)
 
     def _sum_up(self) -> None:
         self._labels = self._domains.version
-        self._versions = [part.tally.version for part in self._parts]
+        self._versions = [part.counter.version for part in self._parts]
         if self._domains.alone:
             return
         first, *others = zip(self._summed, self._parts, strict=True)

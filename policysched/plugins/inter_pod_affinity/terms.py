@@ -1,8 +1,8 @@
 """What the terms of a pod mean, and what placed pods weigh by many terms together.
 
 Knows selectors, namespaces and placed pods, neither nodes nor plugins. A few terms are counted each by itself, so that
-all classes that state one share its tally; of many with one topology key, selectors that are equal are asked once for
-all their namespaces, and only those whose anchor a pod has are asked at all.
+all classes that state one share its counter; of many with one topology key, selectors that are equal are asked once for
+all their namespaces, and only those whose index key a pod has are asked at all.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
-from policysched.state.placed.existing_terms import Statements
+from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod
-from policysched.state.placed.selector_index import Anchor, anchors_met, anchors_of_selector, demanded_labels
+from policysched.state.placed.selector_index import IndexKey, demanded_labels, index_keys_met, index_keys_of_selector
 
 T = TypeVar("T")
 FEW: Final = 8
@@ -38,9 +38,9 @@ class Meant:
         return inside and self.pods.matches(pod.metadata.labels)
 
     @property
-    def anchors(self) -> list[Anchor]:
+    def index_keys(self) -> list[IndexKey]:
         """What a pod that is meant has one of."""
-        return anchors_of_selector(self.pods, self.namespaces)
+        return index_keys_of_selector(self.pods, self.namespaces)
 
 
 def terms_nbytes(terms: Iterable[Weighted[Meant]]) -> int:
@@ -109,53 +109,53 @@ class WeighedByTerms:
         terms: what each of them adds for a pod that it means.
     """
 
-    __slots__ = ("_by_anchor", "anchors")
+    __slots__ = ("_by_index_key", "index_keys")
 
     def __init__(self, terms: Iterable[tuple[Meant, int]]) -> None:
         by_selector: dict[LabelMatcher, dict[str | None, int]] = {}
-        anchors: dict[Anchor, None] = {}
+        index_keys: dict[IndexKey, None] = {}
         for meant, weight in terms:
             by_namespace = by_selector.setdefault(meant.pods, {})
             for namespace in (None,) if meant.namespaces is None else meant.namespaces:
                 by_namespace[namespace] = by_namespace.get(namespace, 0) + weight
-            anchors |= dict.fromkeys(meant.anchors)
-        self.anchors: Collection[Anchor] = tuple(anchors)
+            index_keys |= dict.fromkeys(meant.index_keys)
+        self.index_keys: Collection[IndexKey] = tuple(index_keys)
         """What a pod that any of them means has one of."""
-        self._by_anchor: dict[Anchor, list[tuple[LabelMatcher, Mapping[str | None, int]]]] = {}
+        self._by_index_key: dict[IndexKey, list[tuple[LabelMatcher, Mapping[str | None, int]]]] = {}
         for selector, weights in by_selector.items():
-            for anchor in anchors_of_selector(selector, None):
-                self._by_anchor.setdefault(anchor, []).append((selector, weights))
+            for index_key in index_keys_of_selector(selector, None):
+                self._by_index_key.setdefault(index_key, []).append((selector, weights))
 
     def __call__(self, placed: PlacedPod) -> int:
         """Weigh a pod."""
         namespace, labels = placed.pod.metadata.namespace, placed.pod.metadata.labels
         total = 0
-        for anchor in anchors_met(namespace, labels, self._by_anchor):
-            for selector, weights in self._by_anchor[anchor]:
+        for index_key in index_keys_met(namespace, labels, self._by_index_key):
+            for selector, weights in self._by_index_key[index_key]:
                 weight = weights.get(None, 0) + weights.get(namespace, 0)
                 if weight and selector.matches(labels):
                     total += weight
         return total
 
 
-class WeighedByStatements:
+class WeighedByExistingTerms:
     """What a placed pod weighs by what it states.
 
     Args:
-        statements: who states what.
-        weights: what each statement adds that counts, by number.
+        existing_terms: who states what.
+        weights: what each existing term adds that counts, by number.
     """
 
-    __slots__ = ("_statements", "_weights")
+    __slots__ = ("_existing_terms", "_weights")
 
-    def __init__(self, statements: Statements, weights: Iterable[tuple[int, int]]) -> None:
-        self._statements = statements
+    def __init__(self, existing_terms: ExistingTerms, weights: Iterable[tuple[int, int]]) -> None:
+        self._existing_terms = existing_terms
         self._weights = dict(weights)
 
     def __call__(self, placed: PlacedPod) -> int:
         """Weigh a pod."""
         weights = self._weights
-        stated = self._statements.of_kind(placed.kind)
+        stated = self._existing_terms.of_signature(placed.signature)
         if len(weights) < len(stated):
             return sum(stated.get(one, 0) * weight for one, weight in weights.items())
         return sum(times * weights.get(one, 0) for one, times in stated.items())

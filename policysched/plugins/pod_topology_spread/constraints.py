@@ -21,9 +21,9 @@ from policysched.model.selection.selectors import (
     compile_selector,
     match_labels,
 )
-from policysched.state.placed.counters import Tally
+from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.pods import PlacedPod
-from policysched.state.placed.selector_index import anchors_of_selector
+from policysched.state.placed.selector_index import index_keys_of_selector
 from policysched.state.workloads import Workloads
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
@@ -57,7 +57,7 @@ class Constraint:
         """Tell whether a pod of these labels would count."""
         return self.selector.matches(labels)
 
-    def tally(self, namespace: str, cluster: Cluster) -> Tally | None:
+    def counter(self, namespace: str, cluster: Cluster) -> PodCounter | None:
         """Give the count of placed pods by row; None where a selector counts none, as an empty one does."""
         if self.selector.selects_nothing or self.selector.selects_everything:
             return None
@@ -69,7 +69,7 @@ class Constraint:
             return int(stays and metadata.namespace == namespace and selector.matches(metadata.labels))
 
         key: Hashable = (Constraint, namespace, selector)
-        return cluster.tallies.of(key, weigh, among=anchors_of_selector(selector, (namespace,)))
+        return cluster.counters.of(key, weigh, among=index_keys_of_selector(selector, (namespace,)))
 
 
 @dataclass(frozen=True, slots=True)

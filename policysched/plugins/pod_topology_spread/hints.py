@@ -14,7 +14,7 @@ from typing import Final
 from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Resource
 from policysched.model.objects import Node, Pod
 from policysched.model.selection.selectors import EVERYTHING, SelectorError
-from policysched.plugins.helper.hints import anchors_of_change, nodes_of, pods_of
+from policysched.plugins.helper.hints import index_keys_of_change, nodes_of, pods_of
 from policysched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     Constraint,
@@ -23,7 +23,7 @@ from policysched.plugins.pod_topology_spread.constraints import (
     own_constraints,
 )
 from policysched.state.placed.pods import pod_id
-from policysched.state.placed.selector_index import anchors_of_selector
+from policysched.state.placed.selector_index import index_keys_of_selector
 
 Constraints = Sequence[Constraint]
 
@@ -58,10 +58,12 @@ def _filed_under(pod: Pod) -> Collection[Hashable]:
     except SelectorError:
         selectors = [EVERYTHING]
     namespace = (pod.metadata.namespace,)
-    return {anchor for selector in dict.fromkeys(selectors) for anchor in anchors_of_selector(selector, namespace)}
+    return {
+        index_key for selector in dict.fromkeys(selectors) for index_key in index_keys_of_selector(selector, namespace)
+    }
 
 
-INDEX: Final = HintIndex(_filed_under, anchors_of_change)
+INDEX: Final = HintIndex(_filed_under, index_keys_of_change)
 """Finds the waiting pods that a change of a placed pod may help."""
 
 

@@ -64,7 +64,7 @@ class PodTopologySpread:
         namespace, own = pod.metadata.namespace, pod.metadata.labels
 
         def judge(one: Constraint) -> Verdicts:
-            sums = self._sums.of(included.of(one), one.tally(namespace, cluster), cluster)
+            sums = self._sums.of(included.of(one), one.counter(namespace, cluster), cluster)
             return Verdicts(one, sums, counts_itself=one.counts(own))
 
         return HardState(cluster.nodes, constraints, judge)
@@ -95,10 +95,10 @@ class PodTopologySpread:
         namespace = pod.metadata.namespace
 
         def wish(one: Constraint) -> Wish:
-            tally = one.tally(namespace, cluster)
+            counter = one.counter(namespace, cluster)
             if one.topology_key == HOSTNAME:
-                return NodeWish(one, tally, cluster)
-            return DomainWish(one, self._sums.of(included.of(one), tally, cluster))
+                return NodeWish(one, counter, cluster)
+            return DomainWish(one, self._sums.of(included.of(one), counter, cluster))
 
         return SoftState(constraints, wish, labels, cluster)
 

@@ -23,7 +23,7 @@ from policysched.plugins.helper.verdicts import Verdicts
 from policysched.plugins.nodes.node_selection import labels_test, selector_test
 from policysched.plugins.pod_topology_spread.constraints import Constraint
 from policysched.state.memory import part_of
-from policysched.state.placed.counters import Tally
+from policysched.state.placed.counters import PodCounter
 from policysched.state.tables.domains import NO_DOMAIN
 
 _READ = int(Aspect.LABELS | Aspect.TAINTS | Aspect.PRESENCE)
@@ -213,14 +213,14 @@ BYTES_PER_SUMS = 2048
 
 
 class DomainSums:
-    """How many of the pods that a tally counts are in each domain; without a tally there are none.
+    """How many of the pods that a counter counts are in each domain; without a counter there are none.
 
     Call `refresh` before reading.
     """
 
-    __slots__ = ("__weakref__", "_journal", "_kept", "_nodes", "_now", "_seen", "_tally", "rows", "values", "version")
+    __slots__ = ("__weakref__", "_counter", "_journal", "_kept", "_nodes", "_now", "_seen", "rows", "values", "version")
 
-    def __init__(self, rows: CountedRows, tally: Tally | None, cluster: Cluster) -> None:
+    def __init__(self, rows: CountedRows, counter: PodCounter | None, cluster: Cluster) -> None:
         self.rows = rows
         self.values: NDArray[np.float64] = np.zeros(0)
         """The sums, which doubles hold exactly. They are not to be changed.
@@ -229,7 +229,7 @@ class DomainSums:
         """
         self.version = 0
         """Moves when a sum or the rows that count may be others."""
-        self._tally = tally
+        self._counter = counter
         self._nodes = cluster.nodes
         self._journal = cluster.journal
         self._kept: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -240,63 +240,63 @@ class DomainSums:
     @property
     def nbytes(self) -> int:
         """The memory that the sums and the counts take, with their part of the rows that count. Units: bytes."""
-        counted = 0 if self._tally is None else self._tally.nbytes
+        counted = 0 if self._counter is None else self._counter.nbytes
         return BYTES_PER_SUMS + self.values.nbytes + self._kept.nbytes + counted + part_of(self.rows)
 
     def refresh(self) -> None:
-        """Bring the sums up to the tally.
+        """Bring the sums up to the counter.
 
         Cost: O(rows that changed), or one operation over all rows where those that count changed.
         """
         self.rows.refresh()
-        counted = 0 if self._tally is None else self._tally.version
+        counted = 0 if self._counter is None else self._counter.version
         now = (self.rows.version, self._nodes.size, counted)
         if now == self._now:
             return
         same_rows = now[:-1] == self._now[:-1]
         changed = self._journal.since(self._seen) if same_rows else None
-        if self._tally is None:
+        if self._counter is None:
             self.values = np.zeros(self.rows.of_label.count)
         elif changed is None or FEW * changed[0].size > self._nodes.size:
-            self._sum_up(self._tally)
+            self._sum_up(self._counter)
         else:
-            self._follow(changed[0], self._tally)
+            self._follow(changed[0], self._counter)
         self._now, self._seen = now, self._journal.position
         self.version += 1
 
-    def _follow(self, rows: RowNumbers, tally: Tally) -> None:
+    def _follow(self, rows: RowNumbers, counter: PodCounter) -> None:
         rows = rows if rows.size == 1 else np.unique(rows)
-        counts = tally.counts[rows]
+        counts = counter.counts[rows]
         np.add.at(self.values, self.rows.bins[rows], counts - self._kept[rows])
         self._kept[rows] = counts
 
-    def _sum_up(self, tally: Tally) -> None:
+    def _sum_up(self, counter: PodCounter) -> None:
         size = self._nodes.size
-        self._kept = tally.counts[:size].copy()
+        self._kept = counter.counts[:size].copy()
         sums = np.bincount(self.rows.bins[:size], self._kept, self.rows.of_label.count)
         self.values = sums.astype(np.float64, copy=False)
 
 
 class SharedSums:
-    """The sums that somebody holds, by cluster, by the nodes that count and by the tally."""
+    """The sums that somebody holds, by cluster, by the nodes that count and by the counter."""
 
     def __init__(self) -> None:
         self._of: weakref.WeakKeyDictionary[Cluster, _OfCluster] = weakref.WeakKeyDictionary()
 
-    def of(self, wanted: Inclusion, tally: Tally | None, cluster: Cluster) -> DomainSums:
-        """Give the sums of a tally over the domains of the nodes that count."""
+    def of(self, wanted: Inclusion, counter: PodCounter | None, cluster: Cluster) -> DomainSums:
+        """Give the sums of a counter over the domains of the nodes that count."""
         shared = self._of.get(cluster)
         if shared is None:
             shared = self._of[cluster] = _OfCluster()
-        sums = shared.sums.get((wanted, tally))
+        sums = shared.sums.get((wanted, counter))
         if sums is None:
             rows = shared.rows.of(wanted, cluster)
-            sums = shared.sums[wanted, tally] = DomainSums(rows, tally, cluster)
+            sums = shared.sums[wanted, counter] = DomainSums(rows, counter, cluster)
         return sums
 
 
 class _OfCluster:
     def __init__(self) -> None:
         self.rows = SharedRows()
-        self.sums: weakref.WeakValueDictionary[tuple[Inclusion, Tally | None], DomainSums]
+        self.sums: weakref.WeakValueDictionary[tuple[Inclusion, PodCounter | None], DomainSums]
         self.sums = weakref.WeakValueDictionary()

@@ -24,7 +24,7 @@ from policysched.plugins.helper.present import Present
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import DomainSums, Labelled
 from policysched.state.memory import part_of
-from policysched.state.placed.counters import Tally
+from policysched.state.placed.counters import PodCounter
 from policysched.state.tables.domains import NO_DOMAIN
 from policysched.state.tables.int64_arrays import quotients
 
@@ -98,11 +98,11 @@ class NodeWish:
     A row's place is its number of pods; one more, the last, is for rows without the label.
     """
 
-    __slots__ = ("_count", "_labelled", "_offset", "_places", "_tally")
+    __slots__ = ("_count", "_counter", "_labelled", "_offset", "_places")
 
-    def __init__(self, constraint: Constraint, tally: Tally | None, cluster: Cluster) -> None:
+    def __init__(self, constraint: Constraint, counter: PodCounter | None, cluster: Cluster) -> None:
         self._offset = constraint.max_skew - 1
-        self._tally = tally
+        self._counter = counter
         self._labelled = Labelled((constraint.topology_key,), cluster)
         self._places: Places = np.zeros(0, np.intp)
         self._count = 0
@@ -115,7 +115,7 @@ class NodeWish:
     def weighted(self, scored: Scored) -> Floats:
         """Weight each number of pods up to the highest."""
         size = scored.mask.size
-        self._places = np.zeros(size, np.intp) if self._tally is None else self._tally.counts[:size]
+        self._places = np.zeros(size, np.intp) if self._counter is None else self._counter.counts[:size]
         last = int(self._places[self._places.argmax()]) + 1
         weighted: Floats = np.arange(last + 1, dtype=np.float64)
         weighted *= natural_log(scored.count + 2)

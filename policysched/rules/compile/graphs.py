@@ -157,9 +157,9 @@ def _graphs(roots: Iterable[Typed]) -> Iterator[Typed]:
 
 @per_graph
 def to_hold(root: Typed) -> tuple[tuple[Typed, ...], tuple[Input, ...]]:
-    """Give the tallies and aggregates of a graph, and what it reads that is kept while it is held.
+    """Give the pod counters and aggregates of a graph, and what it reads that is kept while it is held.
 
-    What stands in tallies belongs to it; aggregates hold their own.
+    What stands in counters belongs to it; aggregates hold their own.
     """
     seen = list(walk([root], _own_parts))
     read = dict.fromkeys(item for node in seen for item in node.inputs)

@@ -15,7 +15,7 @@ from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.dependencies.counters import counter
 from policysched.rules.inputs.nodes import aspects_read
 from policysched.rules.inputs.pods import PodInputs
-from policysched.state.placed.counters import Tally
+from policysched.state.placed.counters import PodCounter
 
 PODS = int(Aspect.PODS)
 
@@ -28,7 +28,7 @@ class Reads:
     def __init__(self, roots: Iterable[Typed], pod: PodInputs, context: EvaluationContext) -> None:
         self.aspects = int(Aspect.PRESENCE)
         """Without the pods that only counters look at."""
-        counters: dict[Typed, Tally] = {}
+        counters: dict[Typed, PodCounter] = {}
         for node in walk(roots, lambda node: () if node in counters else parts(node)):
             kept = counter(context, node, pod) if node.op in POD_AGGREGATES else None
             if kept is None:
@@ -68,7 +68,7 @@ class Version:
     def is_past(self) -> bool:
         """Tell whether it may be another since this was last asked."""
         cluster = self._context.cluster
-        now = (cluster.journal.position, cluster.moment.seconds if self._timed else 0.0)
+        now = (cluster.journal.position, cluster.time.seconds if self._timed else 0.0)
         before, self._seen = self._seen, now
         if before == now:
             return False

@@ -59,7 +59,7 @@ class EvaluationContext:
         cluster = self.cluster
         return (
             cluster.journal.position,
-            cluster.moment.seconds,
+            cluster.time.seconds,
             cluster.namespaces_generation,
             cluster.strings.generation,
         )
@@ -166,7 +166,7 @@ class RuleFrame:
     @property
     def now(self) -> float:
         """The present."""
-        return self._context.cluster.moment.seconds
+        return self._context.cluster.time.seconds
 
     def column(self, item: Input, /) -> NDArray[Any]:
         """Give a node's or a metric's values on the rows."""

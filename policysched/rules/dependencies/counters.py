@@ -22,9 +22,9 @@ from policysched.language.ir.types import Kind
 from policysched.rules.compile.graphs import reads_namespaces
 from policysched.rules.dependencies.context import EvaluationContext, Floats
 from policysched.rules.inputs.nodes import node_column
-from policysched.rules.inputs.pods import BEYOND_KIND, PodInputs, Scalar, peer_value
+from policysched.rules.inputs.pods import BEYOND_SIGNATURE, PodInputs, Scalar, peer_value
 from policysched.state.cluster import Cluster
-from policysched.state.placed.counters import Tally
+from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.interner import MISSING
 
@@ -33,7 +33,7 @@ _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.RO
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
 
 
-def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> Tally | None:
+def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCounter | None:
     """Return the counter that keeps an aggregate over pods; asked again while somebody holds it, the same one.
 
     Args:
@@ -41,10 +41,10 @@ def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> Tally | 
         node: An aggregate over pods of a program's graph.
         pod: The pod that is decided about.
 
-    Missing: None where pods of one kind count differently: it has to be counted when it is read.
+    Missing: None where pods of one signature count differently: it has to be counted when it is read.
     """
     key = (node, generation(context, node))
-    found: Tally | None = pod.found.get(key)
+    found: PodCounter | None = pod.found.get(key)
     if found is None:
         found = _make_counter(node, pod, context.cluster)
         if found is not None:
@@ -67,12 +67,12 @@ def generation(context: EvaluationContext, node: Typed) -> int:
     return context.cluster.namespaces_generation if reads_namespaces(node) else 0
 
 
-def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> Tally | None:
-    if depends(node) is Depends.ROW or any(item.path[0] in BEYOND_KIND for item in _peers(node)):
+def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> PodCounter | None:
+    if depends(node) is Depends.ROW or any(item.path[0] in BEYOND_SIGNATURE for item in _peers(node)):
         return None
     reads_labels = any(item.path[0] == "namespace_labels" for item in _peers(node))
     key: Hashable = (node, pod.key(node.inputs), cluster.namespaces_generation if reads_labels else 0)
-    return cluster.tallies.of(
+    return cluster.counters.of(
         key, lambda placed: weigh(node, Peer(placed, pod, cluster)), fractions=not _is_whole(node)
     )
 
@@ -90,7 +90,7 @@ def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) 
 
 
 class Peer:
-    """A placed pod for the interpreter: what pods of its kind have in common."""
+    """A placed pod for the interpreter: what pods of its signature have in common."""
 
     __slots__ = ("_cluster", "_placed", "_pod")
 
@@ -131,18 +131,18 @@ class PeerFrame:
     @property
     def now(self) -> float:
         """The present."""
-        return self._cluster.moment.seconds
+        return self._cluster.time.seconds
 
     def column(self, item: Input, /) -> NDArray[Any]:
         """Give a peer's values, or those of each pod's node."""
         if item.root != "peer":
             return node_column(self._cluster, self._pod.given, item, self.places)
-        if item.path[0] in BEYOND_KIND:
+        if item.path[0] in BEYOND_SIGNATURE:
             by_slot = {one.slot: one for one in self._cluster.pods.by_id.values()}
             return self._values(item, [by_slot[slot] for slot in self._slots.tolist()])
-        kinds, places = np.unique(self._cluster.pods.kinds[self._slots], return_inverse=True)
-        present = self._cluster.kinds.present
-        return self._values(item, [present[kind] for kind in kinds.tolist()])[places]
+        signatures, places = np.unique(self._cluster.pods.signatures[self._slots], return_inverse=True)
+        present = self._cluster.signatures.present
+        return self._values(item, [present[one] for one in signatures.tolist()])[places]
 
     def _values(self, item: Input, placed: Sequence[PlacedPod | None]) -> NDArray[Any]:
         values = [peer_value(one, item, self._cluster) for one in placed if one is not None]

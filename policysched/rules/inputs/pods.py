@@ -29,7 +29,7 @@ Scalar = str | float | bool | None
 
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos"))
 """The fields of `pod.` that a pod class does not hold by itself."""
-BEYOND_KIND = frozenset(("name", "image_bytes"))
+BEYOND_SIGNATURE = frozenset(("name", "image_bytes"))
 """The fields of `peer.` that placed pods of one kind may differ in."""
 
 
@@ -94,7 +94,7 @@ class PodInputs:
 
 def _age(pod: Pod | None, cluster: Cluster) -> float:
     created = seconds_of(pod.metadata.creation_timestamp) if pod is not None else None
-    return 0.0 if created is None else age(created, cluster.moment.seconds)
+    return 0.0 if created is None else age(created, cluster.time.seconds)
 
 
 def cluster_value(item: Input, cluster: Cluster) -> Scalar:
@@ -105,7 +105,7 @@ def cluster_value(item: Input, cluster: Cluster) -> Scalar:
 def peer_value(placed: PlacedPod, item: Input, cluster: Cluster) -> Scalar:
     """Give the value of a `peer.` input of a placed pod."""
     if item.path[0] == "requests":
-        return amount({"pods": 1, **dict(placed.footprint.amounts)}, item)
+        return amount({"pods": 1, **dict(placed.pod_resources.amounts)}, item)
     return _value(placed.pod, item, cluster)
 
 

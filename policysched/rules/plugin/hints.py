@@ -197,7 +197,7 @@ def hints(filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: boo
 
 def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | None:
     """Give the time at which time alone can change what graphs say of a pod. Units: seconds since 1970."""
-    now = cluster.moment.seconds
+    now = cluster.time.seconds
     created = seconds_of(pod.metadata.creation_timestamp)
 
     def ages(item: Input) -> ArrayLike:

@@ -180,7 +180,7 @@ class PolicyPlugin:
         if not self._timed:
             return None
         by_pod = any(POD_AGE in root.inputs for root in self._timed)
-        known, present = self._next.get(cluster), (cluster.moment.seconds, cluster.journal.position)
+        known, present = self._next.get(cluster), (cluster.time.seconds, cluster.journal.position)
         if by_pod or known is None or known[0] != present:
             known = self._next[cluster] = (present, next_time(self._timed, pod, cluster))
         return known[1]

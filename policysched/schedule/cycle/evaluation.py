@@ -23,7 +23,7 @@ from policysched.schedule.cycle.preparing import Preparing
 from policysched.schedule.cycle.tracks import FilterTrack, ScoreTrack
 from policysched.schedule.cycle.trial import Trial
 from policysched.state.cluster import Cluster
-from policysched.state.tables.footprint import Footprint, footprint
+from policysched.state.tables.amounts import PodResources, pod_resources
 
 FEASIBLE = 0
 ABSENT = -1
@@ -75,7 +75,7 @@ class Evaluation:
         self.nbytes = self._refreshes = 0
         self.generations = generations
         self._seen = cluster.journal.position
-        self.footprint: Footprint = footprint(pod)
+        self.pod_resources: PodResources = pod_resources(pod)
         prepared = Preparing(cluster, profile, pod)
         self.filters, self.narrowing = prepared.tracks, prepared.narrowing
         self._failing = [track for track in self.filters if track.fails]

@@ -58,7 +58,7 @@ class Timers:
         while self.due <= now:
             taken.append(self._take_first())
         if taken:
-            self._cluster.moment.move(self._clock.now().timestamp())
+            self._cluster.time.move(self._clock.now().timestamp())
         return taken
 
     def _take_first(self) -> QueuedPod:

@@ -1,8 +1,8 @@
-"""Tallies: per row, what the pods there weigh together, kept up to date by every placement and removal.
+"""Pod counters: per row, what the pods there weigh together, kept up to date by every placement and removal.
 
 "How many pods with app=web are on this node" is asked for every pod that spreads or repels; here the answer is a column
-that a placement changes in one element. A pod's weight depends on its kind alone, so a tally weighs each kind once. It
-lives as long as somebody holds it: nobody has to say that it is no longer needed.
+that a placement changes in one element. A pod's weight depends on its signature alone, so a counter weighs each
+signature once. It lives as long as somebody holds it: nobody has to say that it is no longer needed.
 
 Weights may be fractions. A row's sum is then taken anew with `math.fsum`, so that it does not depend on the order in
 which pods came and went. So it is, from then on, where a single weight is so large that whole sums might leave 64 bits.
@@ -19,28 +19,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.model.quantity import wrap
-from policysched.state.placed.existing_terms import Statements
+from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodTable
-from policysched.state.placed.selector_index import ANYTHING, Anchor, anchors_met
-from policysched.state.placed.signatures import Kinds
+from policysched.state.placed.selector_index import ANYTHING, IndexKey, index_keys_met
+from policysched.state.placed.signatures import PodSignatures
 from policysched.state.tables.columns import Column, ColumnSet
 
-Facet = Anchor | int
+Facet = IndexKey | int
 """What pods are looked up by: a namespace and label that they have, or the number of what they state about others."""
 FEW = 8
-"""Of how many kinds the pods are looked for kind by kind when a tally is filled."""
+"""Of how many signatures the pods are looked for signature by signature when a counter is filled."""
 WIDEST = 2**50
 """The largest weight of whole sums: thousands of such pods on a row stay within 64 bits."""
-BYTES_PER_TALLY = 2048
-"""What a tally takes beside its column and its kinds: who knows it, and by what. Units: bytes."""
-BYTES_PER_KIND = 256
-"""What each kind that counts in a tally takes there and beside it. Units: bytes."""
+BYTES_PER_COUNTER = 2048
+"""What a counter takes beside its column and its signatures: who knows it, and by what. Units: bytes."""
+BYTES_PER_SIGNATURE = 256
+"""What each signature that counts in a counter takes there and beside it. Units: bytes."""
 T = TypeVar("T")
 Weigh = Callable[[PlacedPod], float]
-"""A weight for a pod of a kind; it may read nothing that pods of one kind differ in."""
+"""A weight for a pod of a signature; it may read nothing that pods of one signature differ in."""
 
 
-class Tally:
+class PodCounter:
     """One sum a row."""
 
     __slots__ = ("__weakref__", "_weigh", "column", "version", "weights")
@@ -49,7 +49,7 @@ class Tally:
         self.column = column
         self._weigh = weigh
         self.weights: dict[int, float] = {}
-        """What a pod weighs, by kind; kinds that weigh nothing are left out."""
+        """What a pod weighs, by signature; signatures that weigh nothing are left out."""
         self.version = 0
         """Moves when any row's sum does."""
 
@@ -67,24 +67,24 @@ class Tally:
         return self.column.data.dtype != np.int64
 
     def weight_of(self, placed: PlacedPod) -> float:
-        """Return what a pod weighs, or would weigh, one of a kind that is not placed anywhere included."""
-        return self.weights.get(placed.kind, 0) if placed.kind >= 0 else self._weigh(placed)
+        """Return what a pod weighs, or would weigh, one of a signature that is not placed anywhere included."""
+        return self.weights.get(placed.signature, 0) if placed.signature >= 0 else self._weigh(placed)
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, with what knows it by kind. Units: bytes."""
-        return self.column.nbytes + BYTES_PER_TALLY + BYTES_PER_KIND * len(self.weights)
+        """The memory that it takes, with what knows it by signature. Units: bytes."""
+        return self.column.nbytes + BYTES_PER_COUNTER + BYTES_PER_SIGNATURE * len(self.weights)
 
-    def weigh(self, kind: int, placed: PlacedPod) -> bool:
-        """Weigh a kind; tell whether its pods count."""
+    def weigh(self, signature: int, placed: PlacedPod) -> bool:
+        """Weigh a signature; tell whether its pods count."""
         weight = self._weigh(placed)
         if weight:
             if abs(weight) > WIDEST:
                 self.column.data = self.column.data.astype(np.float64, copy=False)
-            self.weights[kind] = int(weight) if self.column.data.dtype == np.int64 else weight
+            self.weights[signature] = int(weight) if self.column.data.dtype == np.int64 else weight
         return bool(weight)
 
-    def fill(self, pods: PodTable, kinds: int) -> None:
+    def fill(self, pods: PodTable, signatures: int) -> None:
         """Sum up all placed pods.
 
         Cost: O(placed pods) array work; with fractions a loop over the pods that count.
@@ -92,11 +92,11 @@ class Tally:
         if len(self.weights) <= FEW and self.column.data.dtype == np.int64:
             self._fill_few(pods)
             return
-        weights = np.zeros(kinds, self.column.data.dtype)
-        for kind, weight in self.weights.items():
-            weights[kind] = weight
+        weights = np.zeros(signatures, self.column.data.dtype)
+        for signature, weight in self.weights.items():
+            weights[signature] = weight
         used = pods.rows >= 0
-        rows, amounts = pods.rows[used], weights[pods.kinds[used]]
+        rows, amounts = pods.rows[used], weights[pods.signatures[used]]
         if amounts.dtype == np.int64:
             np.add.at(self.column.data, rows, amounts)
             return
@@ -104,9 +104,9 @@ class Tally:
             self._sum(row, pods)
 
     def _fill_few(self, pods: PodTable) -> None:
-        """Sum up the pods of a few kinds, each looked for by itself: that is several times as fast."""
-        for kind, weight in self.weights.items():
-            rows = pods.rows[pods.kinds == kind]
+        """Sum up the pods of a few signatures, each looked for by itself: that is several times as fast."""
+        for signature, weight in self.weights.items():
+            rows = pods.rows[pods.signatures == signature]
             np.add.at(self.column.data, rows[rows >= 0], int(weight))
 
     def add(self, placed: PlacedPod, sign: int, pods: PodTable) -> None:
@@ -114,75 +114,77 @@ class Tally:
         self.version += 1
         if self.column.data.dtype == np.int64:
             data, row = self.column.data, placed.row
-            data[row] = wrap(data.item(row) + sign * int(self.weights[placed.kind]))
+            data[row] = wrap(data.item(row) + sign * int(self.weights[placed.signature]))
         else:
             self._sum(placed.row, pods)
 
     def _sum(self, row: int, pods: PodTable) -> None:
         weights = self.weights
-        self.column.data[row] = math.fsum(weights.get(one.kind, 0.0) for one in pods.on_row(row))
+        self.column.data[row] = math.fsum(weights.get(one.signature, 0.0) for one in pods.on_row(row))
 
 
-class Tallies:
-    """The tallies that somebody holds."""
+class PodCounters:
+    """The counters that somebody holds."""
 
-    def __init__(self, columns: ColumnSet, pods: PodTable, kinds: Kinds, statements: Statements) -> None:
+    def __init__(
+        self, columns: ColumnSet, pods: PodTable, signatures: PodSignatures, existing_terms: ExistingTerms
+    ) -> None:
         self._columns = columns
         self._pods = pods
-        self._kinds = kinds
-        self._statements = statements
-        self._by_facet: dict[Facet | None, dict[Hashable, weakref.ref[Tally]]] = {}
-        self._by_key: dict[Hashable, weakref.ref[Tally]] = {}
-        self._by_kind: dict[int, dict[Hashable, weakref.ref[Tally]]] = {}
+        self._signatures = signatures
+        self._existing_terms = existing_terms
+        self._by_facet: dict[Facet | None, dict[Hashable, weakref.ref[PodCounter]]] = {}
+        self._by_key: dict[Hashable, weakref.ref[PodCounter]] = {}
+        self._by_signature: dict[int, dict[Hashable, weakref.ref[PodCounter]]] = {}
 
     def of(
         self, key: Hashable, weigh: Weigh, *, fractions: bool = False, among: Collection[Facet] | None = None
-    ) -> Tally:
-        """Give the tally of a key, made and filled if nobody holds it.
+    ) -> PodCounter:
+        """Give the counter of a key, made and filled if nobody holds it.
 
         Args:
-            key: What the weights mean: equal keys share a tally.
-            weigh: The weight of a pod, asked once a kind; 0 where it does not count.
+            key: What the weights mean: equal keys share a counter.
+            weigh: The weight of a pod, asked once a signature; 0 where it does not count.
             fractions: Whether weights may be other than whole numbers.
             among: What a pod that counts has one of, None where nothing can be said; others are not weighed at all.
         """
         known = self._by_key.get(key)
-        tally = known() if known is not None else None
-        return tally if tally is not None else self._make(key, Tally(self._column(fractions), weigh), among)
+        counter = known() if known is not None else None
+        return counter if counter is not None else self._make(key, PodCounter(self._column(fractions), weigh), among)
 
-    def appear(self, kind: int, placed: PlacedPod) -> None:
-        """Weigh a new kind in every tally that it may count in; its statements are known already."""
+    def appear(self, signature: int, placed: PlacedPod) -> None:
+        """Weigh a new signature in every counter that it may count in; its existing terms are known already."""
         metadata = placed.pod.metadata
-        anchors = anchors_met(metadata.namespace, metadata.labels, self._by_facet)
-        counting: dict[Hashable, weakref.ref[Tally]] = {}
-        held_by: dict[Hashable, weakref.ref[Tally]] = {}
-        for facet in (None, *anchors, *self._statements.of_kind(kind)):
+        index_keys = index_keys_met(metadata.namespace, metadata.labels, self._by_facet)
+        counting: dict[Hashable, weakref.ref[PodCounter]] = {}
+        held_by: dict[Hashable, weakref.ref[PodCounter]] = {}
+        for facet in (None, *index_keys, *self._existing_terms.of_signature(signature)):
             held_by |= self._by_facet.get(facet, {})
         try:
             for key, held in held_by.items():
-                tally = held()
-                if tally is not None and tally.weigh(kind, placed):
+                counter = held()
+                if counter is not None and counter.weigh(signature, placed):
                     counting[key] = held
         finally:  # so that all can be forgotten if a weight cannot be told
             if counting:
-                self._by_kind[kind] = counting
+                self._by_signature[signature] = counting
 
-    def vanish(self, kind: int) -> None:
-        """Forget the weights of a kind that has no pods any more."""
-        for held in tuple(self._by_kind.pop(kind, {}).values()):
-            tally = held()
-            if tally is not None:
-                del tally.weights[kind]
+    def vanish(self, signature: int) -> None:
+        """Forget the weights of a signature that has no pods any more."""
+        for held in tuple(self._by_signature.pop(signature, {}).values()):
+            counter = held()
+            if counter is not None:
+                del counter.weights[signature]
 
     def add(self, placed: PlacedPod, sign: int) -> None:
         """Count a pod that came to its row, or with -1 one that left it.
 
-        Cost: O(tallies that the pod counts in).
+        Cost: O(counters that the pod counts in).
         """
-        for held in tuple(self._by_kind.get(placed.kind, {}).values()):
-            tally = held()
-            if tally is not None:
-                tally.add(placed, sign, self._pods)
+        for held in tuple(self._by_signature.get(placed.signature, {}).values()):
+            counter = held()
+            if counter is not None:
+                counter.add(placed, sign, self._pods)
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -190,52 +192,52 @@ class Tallies:
     def _column(self, fractions: bool) -> Column:
         return self._columns.new(np.float64 if fractions else np.int64)
 
-    def _make(self, key: Hashable, tally: Tally, among: Collection[Facet] | None) -> Tally:
-        held = weakref.ref(tally)
-        for kind in self._candidates(among):
-            placed = self._kinds.present[kind]
-            if placed is not None and tally.weigh(kind, placed):
-                self._by_kind.setdefault(kind, {})[key] = held
-        tally.fill(self._pods, len(self._kinds.present))
+    def _make(self, key: Hashable, counter: PodCounter, among: Collection[Facet] | None) -> PodCounter:
+        held = weakref.ref(counter)
+        for signature in self._candidates(among):
+            placed = self._signatures.present[signature]
+            if placed is not None and counter.weigh(signature, placed):
+                self._by_signature.setdefault(signature, {})[key] = held
+        counter.fill(self._pods, len(self._signatures.present))
         self._by_key[key] = held
         facets: Collection[Facet | None] = (None,) if among is None else tuple(among)
         for facet in facets:
             self._by_facet.setdefault(facet, {})[key] = held
-        weakref.finalize(tally, self._drop, key, held, tally.weights, facets).atexit = False
-        return tally
+        weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False
+        return counter
 
     def _candidates(self, among: Collection[Facet] | None) -> Iterable[int]:
-        """List the kinds that may count; without a namespace to look in that is all."""
+        """List the signatures that may count; without a namespace to look in that is all."""
         found: set[int] = set()
         namespaces: set[str | None] = set()
         for facet in (ANYTHING,) if among is None else among:
             if isinstance(facet, int):
-                found.update(self._statements.kinds(facet))
+                found.update(self._existing_terms.signatures(facet))
             else:
                 namespaces.add(facet[0])
         if None in namespaces:
-            return range(len(self._kinds.present))
-        return found.union(*(self._kinds.of_namespace(name) for name in namespaces if name is not None))
+            return range(len(self._signatures.present))
+        return found.union(*(self._signatures.of_namespace(name) for name in namespaces if name is not None))
 
     def _drop(
         self,
         key: Hashable,
-        held: weakref.ref[Tally],
+        held: weakref.ref[PodCounter],
         weights: dict[int, float],
         facets: Collection[Facet | None],
     ) -> None:
         for counting in (
             self._by_key,
             *(self._by_facet.get(facet, {}) for facet in facets),
-            *(self._by_kind.get(kind, {}) for kind in tuple(weights)),
+            *(self._by_signature.get(signature, {}) for signature in tuple(weights)),
         ):
             if counting.get(key) is held:
                 del counting[key]
         _without_empty(self._by_facet, facets)
-        _without_empty(self._by_kind, tuple(weights))
+        _without_empty(self._by_signature, tuple(weights))
 
 
-def _without_empty(held: dict[T, dict[Hashable, weakref.ref[Tally]]], keys: Iterable[T]) -> None:
+def _without_empty(held: dict[T, dict[Hashable, weakref.ref[PodCounter]]], keys: Iterable[T]) -> None:
     """Forget those of some keys under which nothing is held."""
     for key in keys:
         if key in held and not held[key]:

@@ -1,7 +1,7 @@
 """The placed pods: which pod sits on which row, what it takes there, and whether it is only assumed.
 
 Finished pods are not here: they hold nothing. The order of a row's pods is that of their arrival. Each pod has a slot
-in two arrays, its row and its kind, for what is counted over all pods at once; freed slots are used again.
+in two arrays, its row and its signature, for what is counted over all pods at once; freed slots are used again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.model.objects import Pod
-from policysched.state.tables.footprint import Footprint
+from policysched.state.tables.amounts import PodResources
 
 FIRST_SLOTS = 64
 
@@ -23,9 +23,9 @@ class PlacedPod:
 
     pod: Pod
     row: int
-    footprint: Footprint
+    pod_resources: PodResources
     assumed: bool
-    kind: int = -1
+    signature: int = -1
     """What it is to the rules of other pods: see `policysched.state.placed.signatures`."""
     slot: int = -1
     """Its place in the columns of the pod table."""
@@ -39,15 +39,15 @@ def pod_id(pod: Pod) -> str:
 class PodTable:
     """Placed pods by identity and by row.
 
-    Shapes: `rows` and `kinds` (P,), one element a slot; a free slot has the row −1.
+    Shapes: `rows` and `signatures` (P,), one element a slot; a free slot has the row −1.
     """
 
-    __slots__ = ("_by_row", "_free", "by_id", "kinds", "rows")
+    __slots__ = ("_by_row", "_free", "by_id", "rows", "signatures")
 
     def __init__(self) -> None:
         self.by_id: dict[str, PlacedPod] = {}
         self.rows: NDArray[np.int32] = np.full(FIRST_SLOTS, -1, np.int32)
-        self.kinds: NDArray[np.int32] = np.zeros(FIRST_SLOTS, np.int32)
+        self.signatures: NDArray[np.int32] = np.zeros(FIRST_SLOTS, np.int32)
         self._by_row: dict[int, dict[str, PlacedPod]] = {}
         self._free = list(range(FIRST_SLOTS - 1, -1, -1))
 
@@ -66,7 +66,7 @@ class PodTable:
         if not self._free:
             self._grow()
         placed.slot = self._free.pop()
-        self.rows[placed.slot], self.kinds[placed.slot] = placed.row, placed.kind
+        self.rows[placed.slot], self.signatures[placed.slot] = placed.row, placed.signature
 
     def remove(self, identity: str) -> PlacedPod:
         """Take a pod off its row."""
@@ -85,5 +85,5 @@ class PodTable:
     def _grow(self) -> None:
         size = self.rows.size
         self.rows = np.concatenate((self.rows, np.full(size, -1, np.int32)))
-        self.kinds = np.concatenate((self.kinds, np.zeros(size, np.int32)))
+        self.signatures = np.concatenate((self.signatures, np.zeros(size, np.int32)))
         self._free = list(range(2 * size - 1, size - 1, -1))

@@ -1,8 +1,8 @@
-"""Anchors: what a pod must have one of to be meant by a selector, for looking up who means a pod.
+"""Index keys: what a pod must have one of to be meant by a selector, for looking up who means a pod.
 
 Knows selectors and labels, nothing of who asks. Of many selectors few are about one pod; each is filed under a
 namespace and a label's value that it demands, so that a pod finds those that may mean it by its own namespace and
-labels. An anchor only narrows: whether the selector matches is still to be asked.
+labels. An index key only narrows: whether the selector matches is still to be asked.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from policysched.model.selection.pod_affinity import PeerSelector
 from policysched.model.selection.selectors import LabelMatcher, Operator
 
-Anchor = tuple[str | None, str | None, str | None]
+IndexKey = tuple[str | None, str | None, str | None]
 """A namespace, a label and its value; None stands for any."""
-ANYTHING: Anchor = (None, None, None)
+ANYTHING: IndexKey = (None, None, None)
 MOST = 64
-"""A selector that would be filed under more anchors than this is filed under less precise ones."""
+"""A selector that would be filed under more index keys than this is filed under less precise ones."""
 
 
-def anchors_of_selector(pods: LabelMatcher, namespaces: Collection[str] | None) -> list[Anchor]:
+def index_keys_of_selector(pods: LabelMatcher, namespaces: Collection[str] | None) -> list[IndexKey]:
     """Name where to file a selector.
 
     Args:
@@ -36,35 +36,38 @@ def anchors_of_selector(pods: LabelMatcher, namespaces: Collection[str] | None) 
     return [(namespace, key, value) for namespace in inside for key, value in labels]
 
 
-def anchors_of_peers(peers: PeerSelector) -> list[Anchor]:
+def index_keys_of_peers(peers: PeerSelector) -> list[IndexKey]:
     """Name where to file what an affinity term means; a selector of namespaces may mean any."""
     named = peers.namespace_selector.selects_nothing
-    return anchors_of_selector(peers.pods, peers.namespaces if named else None)
+    return index_keys_of_selector(peers.pods, peers.namespaces if named else None)
 
 
-def narrowest(of: Iterable[list[Anchor]]) -> list[Anchor]:
-    """Choose what leaves least open of the anchors of several selectors that a pod has to meet together."""
-    return min(of, key=lambda anchors: (sum(part is None for anchor in anchors for part in anchor), len(anchors)))
+def narrowest(of: Iterable[list[IndexKey]]) -> list[IndexKey]:
+    """Choose what leaves least open of the index keys of several selectors that a pod has to meet together."""
+    return min(
+        of,
+        key=lambda index_keys: (sum(part is None for index_key in index_keys for part in index_key), len(index_keys)),
+    )
 
 
-def anchors_of_pod(namespace: str, labels: Mapping[str, str]) -> list[Anchor]:
+def index_keys_of_pod(namespace: str, labels: Mapping[str, str]) -> list[IndexKey]:
     """Name where selectors are filed that may mean a pod."""
     pairs: list[tuple[str | None, str | None]] = [(None, None), *labels.items()]
     return [(inside, key, value) for inside in (namespace, None) for key, value in pairs]
 
 
-def anchors_met(namespace: str, labels: Mapping[str, str], filed: Collection[Any]) -> list[Anchor]:
-    """Find the anchors of a pod among those under which anything is filed; keys that are no anchors are passed over.
+def index_keys_met(namespace: str, labels: Mapping[str, str], filed: Collection[Any]) -> list[IndexKey]:
+    """Find the index keys of a pod among those under which anything is filed; other keys are passed over.
 
-    Cost: O(labels of the pod) or O(anchors filed), whichever is less.
+    Cost: O(labels of the pod) or O(index keys filed), whichever is less.
     """
     if len(labels) < len(filed):
-        return [anchor for anchor in anchors_of_pod(namespace, labels) if anchor in filed]
+        return [index_key for index_key in index_keys_of_pod(namespace, labels) if index_key in filed]
     return [key for key in filed if type(key) is tuple and _is_met(key, namespace, labels)]
 
 
-def _is_met(anchor: Anchor, namespace: str, labels: Mapping[str, str]) -> bool:
-    inside, key, value = anchor
+def _is_met(index_key: IndexKey, namespace: str, labels: Mapping[str, str]) -> bool:
+    inside, key, value = index_key
     return inside in (None, namespace) and (key is None or labels.get(key) == value)
 
 

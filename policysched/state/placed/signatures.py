@@ -1,8 +1,8 @@
-"""Kinds of placed pods: pods that rules about *other* pods cannot tell apart.
+"""Signatures of placed pods: pods that rules about *other* pods cannot tell apart.
 
 Affinity terms, spread constraints and rules over the pods of a node ask about a pod's namespace, labels and the like,
-never about its name. Siblings of a workload are equal in all of that, so a question is answered once a kind and not
-once a pod. What a kind's pods weigh on their rows is `policysched.state.placed.counters`.
+never about its name. Siblings of a workload are equal in all of that, so a question is answered once a signature and
+not once a pod. What a signature's pods weigh on their rows is `policysched.state.placed.counters`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from policysched.state.placed.pods import PlacedPod
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-class Kinds:
-    """The kinds that placed pods are of, numbered from 0; numbers of kinds without pods are used again."""
+class PodSignatures:
+    """The signatures that placed pods are of, numbered from 0; numbers of signatures without pods are used again."""
 
     __slots__ = ("_counts", "_free", "_ids", "_keys", "_spaces", "generation", "present")
 
     def __init__(self) -> None:
         self.present: list[PlacedPod | None] = []
-        """A pod of each kind, None for a free number; its row and whether it is assumed mean nothing."""
+        """A pod of each signature, None for a free number; its row and whether it is assumed mean nothing."""
         self.generation = 0
-        """Moves when a kind appears or goes."""
+        """Moves when a signature appears or goes."""
         self._ids: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._counts: list[int] = []
@@ -35,59 +35,59 @@ class Kinds:
         self._spaces: dict[str, dict[int, None]] = {}
 
     def of_namespace(self, namespace: str) -> Collection[int]:
-        """Give the kinds of a namespace's pods."""
+        """Give the signatures of a namespace's pods."""
         return self._spaces.get(namespace, {})
 
     def find(self, placed: PlacedPod) -> int:
-        """Return the kind that a pod would be of, −1 where no placed pod is of it."""
-        return self._ids.get(kind_key(placed), -1)
+        """Return the signature that a pod would have, −1 where no placed pod has it."""
+        return self._ids.get(signature_key(placed), -1)
 
     def enter(self, placed: PlacedPod) -> tuple[int, bool]:
-        """Count a pod; give its kind, and whether that is a new one."""
-        key = kind_key(placed)
-        kind = self._ids.get(key)
-        if kind is not None:
-            self._counts[kind] += 1
-            return kind, False
+        """Count a pod; give its signature, and whether that is a new one."""
+        key = signature_key(placed)
+        signature = self._ids.get(key)
+        if signature is not None:
+            self._counts[signature] += 1
+            return signature, False
         return self._appear(key, placed), True
 
-    def leave(self, kind: int) -> bool:
-        """Take a pod's count back; tell whether it was the last of its kind."""
-        self._counts[kind] -= 1
-        if self._counts[kind]:
+    def leave(self, signature: int) -> bool:
+        """Take a pod's count back; tell whether it was the last of its signature."""
+        self._counts[signature] -= 1
+        if self._counts[signature]:
             return False
-        gone = self.present[kind]
+        gone = self.present[signature]
         if gone is not None:
-            self._forget(gone.pod.metadata.namespace, kind)
-        del self._ids[self._keys[kind]]
-        self.present[kind] = None
-        self._keys[kind] = None
-        self._free.append(kind)
+            self._forget(gone.pod.metadata.namespace, signature)
+        del self._ids[self._keys[signature]]
+        self.present[signature] = None
+        self._keys[signature] = None
+        self._free.append(signature)
         self.generation += 1
         return True
 
     def _appear(self, key: Hashable, placed: PlacedPod) -> int:
         if self._free:
-            kind = self._free.pop()
-            self.present[kind], self._keys[kind], self._counts[kind] = placed, key, 1
+            signature = self._free.pop()
+            self.present[signature], self._keys[signature], self._counts[signature] = placed, key, 1
         else:
-            kind = len(self.present)
+            signature = len(self.present)
             self.present.append(placed)
             self._keys.append(key)
             self._counts.append(1)
-        self._ids[key] = kind
-        self._spaces.setdefault(placed.pod.metadata.namespace, {})[kind] = None
+        self._ids[key] = signature
+        self._spaces.setdefault(placed.pod.metadata.namespace, {})[signature] = None
         self.generation += 1
-        return kind
+        return signature
 
-    def _forget(self, namespace: str, kind: int) -> None:
+    def _forget(self, namespace: str, signature: int) -> None:
         space = self._spaces[namespace]
-        del space[kind]
+        del space[signature]
         if not space:
             del self._spaces[namespace]
 
 
-def kind_key(placed: PlacedPod) -> Hashable:
+def signature_key(placed: PlacedPod) -> Hashable:
     """Give everything that rules about other pods may read of a placed pod."""
     metadata, spec = placed.pod.metadata, placed.pod.spec
     owner = next(((one.kind, one.name) for one in metadata.owner_references if one.controller), None)
@@ -101,12 +101,12 @@ def kind_key(placed: PlacedPod) -> Hashable:
         owner,
         spec.service_account_name,
         qos_class(placed.pod),
-        placed.footprint.amounts,
+        placed.pod_resources.amounts,
     )
 
 
-def is_another_kind(old: Pod, new: Pod) -> bool:
-    """Tell whether an update may have made a placed pod one of another kind; its resources are not looked at."""
+def has_another_signature(old: Pod, new: Pod) -> bool:
+    """Tell whether an update may have made a placed pod one of another signature; its resources are not looked at."""
     before, after = old.metadata, new.metadata
     return (
         before.labels != after.labels

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from policysched.model.objects import Node
 from policysched.model.objects.meta import seconds_of
-from policysched.state.cluster_time import Moment
+from policysched.state.cluster_time import ClusterTime
 from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.journal import Aspect, Journal
 from policysched.state.tables.nodes import NodeTable
@@ -71,11 +71,11 @@ class NodeAges:
 class AgeTable:
     """Makes the ages when somebody asks for them."""
 
-    def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, moment: Moment) -> None:
+    def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, time: ClusterTime) -> None:
         self._columns = columns
         self._nodes = nodes
         self._journal = journal
-        self._moment = moment
+        self._time = time
         self._held: weakref.ref[NodeAges] | None = None
 
     def held(self) -> NodeAges:
@@ -87,7 +87,7 @@ class AgeTable:
         """Take the node of a row, or that it has none."""
         ages = self._held() if self._held is not None else None
         if ages is not None:
-            self._moment.expect(ages.store(row, _created(node), self._moment.seconds))
+            self._time.expect(ages.store(row, _created(node), self._time.seconds))
 
     def _make(self) -> NodeAges:
         created, data = self._columns.new(np.float64, math.inf), self._columns.new(np.float64)
@@ -95,7 +95,7 @@ class AgeTable:
             created.data[row] = _created(node)
         ages = NodeAges(created, data, self._journal)
         self._held = weakref.ref(ages)
-        self._moment.include(ages)
+        self._time.include(ages)
         return ages
 
 

@@ -8,21 +8,29 @@ moves to the tables when a node begins to have the resource. Pods can name any r
 Sums are int64 as in kube-scheduler: they wrap around, so that a pod that leaves takes off what it added, whatever else
 was added meanwhile.
 
+What a pod takes on its node (`PodResources`) is computed once a pod, or once a pod class for pods that are about to be
+placed, and then only added and subtracted.
+
 Shapes: K places, C the capacity of the columns; tables are (K, C).
 Units: cpu in millicores, other resources in their own unit.
+Source: pkg/scheduler/framework/types.go (PodInfo.calculateResource, NodeInfo.update).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.model.objects import Pod
+from policysched.model.pod_requirements import host_ports
 from policysched.model.quantity import wrap
+from policysched.model.requests import placed_nonzero, placed_requests
 from policysched.state.tables.columns import Column, ColumnSet, Rows
-from policysched.state.tables.footprint import Footprint
+from policysched.state.tables.ports import HostPort
 
 Amounts = NDArray[np.int64]
 Places = slice | NDArray[np.intp]
@@ -134,10 +142,10 @@ class AmountTables:
             if not self._offers[place] and place >= FIRST_PLACES:
                 self._remove(name)
 
-    def take(self, row: int, footprint: Footprint, count: int) -> None:
-        """Add a pod's footprint to its row, or take it off with a count of -1."""
+    def take(self, row: int, pod_resources: PodResources, count: int) -> None:
+        """Add a pod's pod_resources to its row, or take it off with a count of -1."""
         requested, counted = self._requested.data, self._counted.data
-        for resource, amount in footprint.amounts:
+        for resource, amount in pod_resources.amounts:
             place = self._places.get(resource)
             if place is None:
                 self._put(row, resource, wrap(self.unplaced(row).get(resource, 0) + count * amount))
@@ -145,8 +153,8 @@ class AmountTables:
             requested[place, row] = total = self._sum(requested.item(place, row) + count * amount)
             if place > MEMORY:
                 counted[place, row] = total
-        counted[CPU, row] = self._sum(counted.item(CPU, row) + count * footprint.nonzero_cpu_millis)
-        counted[MEMORY, row] = self._sum(counted.item(MEMORY, row) + count * footprint.nonzero_memory_bytes)
+        counted[CPU, row] = self._sum(counted.item(CPU, row) + count * pod_resources.nonzero_cpu_millis)
+        counted[MEMORY, row] = self._sum(counted.item(MEMORY, row) + count * pod_resources.nonzero_memory_bytes)
 
     def _sum(self, total: int) -> int:
         """Put a sum into 64 bits, and take note of one that is not ordinary."""
@@ -235,3 +243,31 @@ def _together(places: Sequence[int]) -> Places:
     if places and list(places) == list(range(places[0], places[0] + len(places))):
         return slice(places[0], places[0] + len(places))
     return np.array(places, np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class PodResources:
+    """Amounts by resource name (cpu in millicores, others whole), without zeros, and host ports."""
+
+    amounts: tuple[tuple[str, int], ...]
+    nonzero_cpu_millis: int
+    nonzero_memory_bytes: int
+    ports: tuple[HostPort, ...]
+
+
+def pod_resources(pod: Pod) -> PodResources:
+    """Measure a placed pod, or one that is about to be placed."""
+    requests = placed_requests(pod)
+    named = (
+        ("cpu", requests.cpu_millis),
+        ("memory", requests.memory_bytes),
+        ("ephemeral-storage", requests.ephemeral_bytes),
+        *requests.scalars,
+    )
+    cpu_millis, memory_bytes = placed_nonzero(pod)
+    return PodResources(
+        amounts=tuple((name, amount) for name, amount in named if amount),
+        nonzero_cpu_millis=cpu_millis,
+        nonzero_memory_bytes=memory_bytes,
+        ports=tuple(host_ports(pod)),
+    )

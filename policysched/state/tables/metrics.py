@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 from policysched.state.changes import Action, Change, Resource
-from policysched.state.cluster_time import Moment
+from policysched.state.cluster_time import ClusterTime
 from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.journal import Aspect, Journal
 from policysched.state.tables.nodes import NodeTable
@@ -79,11 +79,11 @@ class Gauge:
 class Metrics:
     """The last answers, and the columns that somebody reads."""
 
-    def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, moment: Moment) -> None:
+    def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, time: ClusterTime) -> None:
         self._columns = columns
         self._nodes = nodes
         self._journal = journal
-        self._moment = moment
+        self._time = time
         self._samples: dict[MetricKey, Mapping[str, Sample]] = {}
         self._gauges: weakref.WeakValueDictionary[tuple[MetricKey, float], Gauge] = weakref.WeakValueDictionary()
         self.problems: dict[MetricKey, str] = {}
@@ -123,7 +123,7 @@ class Metrics:
         """Take the name of a row's node, or that it has none."""
         for (key, _), gauge in list(self._gauges.items()):
             sample = self._samples.get(key, NO_SAMPLES).get(name) if name is not None else None
-            self._moment.expect(gauge.put(row, sample, self._moment.seconds))
+            self._time.expect(gauge.put(row, sample, self._time.seconds))
 
     def _say(self, key: MetricKey, problem: str) -> None:
         if problem:
@@ -136,10 +136,10 @@ class Metrics:
         columns = new(np.float64, math.nan), new(np.float64, -math.inf), new(np.float64, math.nan)
         gauge = self._gauges[key, max_age] = Gauge(columns, max_age, self._journal)
         self._fill(gauge, self._samples.get(key, NO_SAMPLES))
-        self._moment.include(gauge)
+        self._time.include(gauge)
         return gauge
 
     def _fill(self, gauge: Gauge, samples: Mapping[str, Sample]) -> None:
         for row, node in enumerate(self._nodes.nodes):
             gauge.fill(row, samples.get(node.metadata.name) if node is not None else None)
-        self._moment.expect(gauge.advance(self._moment.seconds))
+        self._time.expect(gauge.advance(self._time.seconds))

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from policysched.model.objects import Node, Taint
 from policysched.model.pod_requirements import declared_features
 from policysched.model.requests import Allocatable, allocatable
-from policysched.state.tables.amounts import AmountTables
+from policysched.state.tables.amounts import AmountTables, PodResources
 from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet, Rows
-from policysched.state.tables.footprint import Footprint
 from policysched.state.tables.interner import MISSING, Interner, Strings
 from policysched.state.tables.texts import TextColumns
 
@@ -173,9 +172,9 @@ class NodeTable:
         self.amounts.store(row, {})
         self.pods_allowed.data[row] = 0
 
-    def take(self, row: int, footprint: Footprint, count: int = 1) -> None:
-        """Add a pod's footprint to its row, or take it off with a count of -1."""
-        self.amounts.take(row, footprint, count)
+    def take(self, row: int, pod_resources: PodResources, count: int = 1) -> None:
+        """Add a pod's pod_resources to its row, or take it off with a count of -1."""
+        self.amounts.take(row, pod_resources, count)
         self.pods_count.data[row] += count
 
     def _new_row(self) -> int:

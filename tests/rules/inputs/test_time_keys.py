@@ -49,5 +49,5 @@ def test_time_in_aggregates_is_the_present(text: str) -> None:
     around = cluster(*(node(name, labels=labels) for name, labels in LABELS.items()), pod("x", on="a"))
     live = engine(around, spec)
     for hour in (1, 13, 14, 23, 13, 25):
-        around.moment.move(hour * HOUR)
+        around.time.move(hour * HOUR)
         assert said(live) == said(engine(around, spec)), hour

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from policysched.framework import Aspect, Cluster
 from policysched.model.objects import Node
 from policysched.model.objects.meta import seconds_of
-from policysched.state.cluster_time import Moment
+from policysched.state.cluster_time import ClusterTime
 from policysched.state.tables.ages import age
 from tests.build import node
 
@@ -51,14 +51,14 @@ def test_an_age_has_whole_steps_and_is_never_negative(later: float, steps: float
     around = Cluster()
     held = around.ages.held()
     around.set_node(born("n"))
-    around.moment.move(AT + later)
+    around.time.move(AT + later)
     assert held.data[0] == steps
 
 
 def test_a_node_without_a_time_of_creation_has_no_age() -> None:
     around = Cluster()
     around.set_node(born("n", None))
-    around.moment.move(AT)
+    around.time.move(AT)
     assert around.ages.held().data[0] == 0.0
 
 
@@ -73,15 +73,15 @@ def test_rows_whose_age_changed_are_noted_and_no_others() -> None:
     for second in range(3):
         around.set_node(born(f"n{second}", f"2026-01-01T12:00:0{second}Z"))
     held = around.ages.held()
-    around.moment.move(AT)
+    around.time.move(AT)
     seen = around.journal.position
     for later, rows in ((9.0, []), (10.5, [0]), (11.9, [1]), (29.0, [0, 1, 2]), (29.5, [])):
-        around.moment.move(AT + later)
+        around.time.move(AT + later)
         assert sorted(noted(around, seen)) == rows
         assert set(noted(around, seen).values()) <= {int(Aspect.AGE)}
         seen = around.journal.position
     assert held.data[:3].tolist() == [20.0, 20.0, 20.0]
-    around.moment.move(AT + 5)
+    around.time.move(AT + 5)
     assert held.data[:3].tolist() == [0.0, 0.0, 0.0]
 
 
@@ -89,7 +89,7 @@ def test_a_node_made_anew_under_its_name_is_as_old_as_it_says() -> None:
     around = Cluster()
     held = around.ages.held()
     around.set_node(born("n"))
-    around.moment.move(AT + 100)
+    around.time.move(AT + 100)
     around.set_node(born("n", "2026-01-01T12:01:00Z"))
     assert held.data[0] == 40.0
     around.remove_node("n")
@@ -104,7 +104,7 @@ def test_ages_that_nobody_holds_cost_nothing() -> None:
     del held
     gc.collect()
     seen = around.journal.position
-    around.moment.move(AT + 1000)
+    around.time.move(AT + 1000)
     assert around.journal.position == seen
 
 
@@ -120,7 +120,7 @@ def test_ages_kept_up_to_date_equal_ages_made_anew() -> None:
             made = f"2026-01-01T12:{chance.randrange(20):02}:{chance.randrange(60):02}Z"
             around.set_node(born(name, made if chance.random() < 0.9 else None))
         now += chance.choice((0.0, 0.3, 7.0, -20.0, 100.0))
-        around.moment.move(now)
+        around.time.move(now)
         created = [seconds_of(one.metadata.creation_timestamp) if one else None for one in around.nodes.nodes]
         assert held.data[: around.nodes.size].tolist() == [
             age(float("inf") if at is None else at, now) for at in created
@@ -139,7 +139,7 @@ class Bell:
 
 
 def test_what_is_due_later_is_left_alone() -> None:
-    moment, bell = Moment(), Bell()
+    moment, bell = ClusterTime(), Bell()
     moment.include(bell)
     for seconds in (5.0, 9.0, 10.0, 15.0, 12.0, 30.0):
         moment.move(seconds)

@@ -1,4 +1,4 @@
-"""Pods of two kinds, and the kind of a placed pod."""
+"""Pods of two signatures, and the signature of a placed pod."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ WEB = {"app": "web"}
 REPELLING = away(term(LabelSelector(match_labels=WEB)))
 
 
-def kind(made: Cluster, name: str) -> int:
-    return made.pods.by_id[f"default.{name}"].kind
+def signature(made: Cluster, name: str) -> int:
+    return made.pods.by_id[f"default.{name}"].signature

@@ -9,15 +9,15 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Affinity, LabelSelector, PodAffinity, Requirement
-from policysched.model.selection.pod_affinity import Sort, Statement, statements
+from policysched.model.selection.pod_affinity import ExistingTerm, Sort, existing_terms
 from policysched.model.selection.selectors import compile_selector
 from policysched.state.placed.selector_index import (
     ANYTHING,
     MOST,
-    Anchor,
-    anchors_met,
-    anchors_of_pod,
-    anchors_of_selector,
+    IndexKey,
+    index_keys_met,
+    index_keys_of_pod,
+    index_keys_of_selector,
 )
 from tests.build import cluster, node, pod
 from tests.plugins.inter_pod_affinity.build import away, term, weighted
@@ -32,21 +32,21 @@ WEB = away(term(selecting(app="web")))
 MANY = tuple(f"v{number}" for number in range(MOST + 1))
 
 
-def listed(made: Cluster, **labels: str) -> list[Statement]:
-    return [statement for _, statement in made.statements.about(pod(labels=labels), {})]
+def listed(made: Cluster, **labels: str) -> list[ExistingTerm]:
+    return [statement for _, statement in made.existing_terms.about(pod(labels=labels), {})]
 
 
 def stating(made: Cluster, **labels: str) -> Collection[int]:
-    """The kinds that make the only statement about a pod."""
-    [(number, _)] = made.statements.about(pod(labels=labels), {})
-    return made.statements.kinds(number)
+    """The signatures that make the only statement about a pod."""
+    [(number, _)] = made.existing_terms.about(pod(labels=labels), {})
+    return made.existing_terms.signatures(number)
 
 
-# Anchors
+# Index keys
 
 
 @pytest.mark.parametrize(
-    ("selector", "namespaces", "anchors"),
+    ("selector", "namespaces", "index_keys"),
     [
         (None, {"a"}, []),
         (selecting(), None, [ANYTHING]),
@@ -69,13 +69,13 @@ def stating(made: Cluster, **labels: str) -> Collection[int]:
     ],
 )
 def test_a_selector_is_filed_where_the_pods_it_means_look(
-    selector: LabelSelector | None, namespaces: set[str] | None, anchors: list[Anchor]
+    selector: LabelSelector | None, namespaces: set[str] | None, index_keys: list[IndexKey]
 ) -> None:
-    assert anchors_of_selector(compile_selector(selector), namespaces) == anchors
+    assert index_keys_of_selector(compile_selector(selector), namespaces) == index_keys
 
 
 def test_a_pod_looks_under_its_namespace_and_labels_and_under_what_stands_for_any() -> None:
-    assert anchors_of_pod("a", {"app": "web"}) == [
+    assert index_keys_of_pod("a", {"app": "web"}) == [
         ("a", None, None),
         ("a", "app", "web"),
         (None, None, None),
@@ -87,13 +87,13 @@ def test_a_pod_of_many_labels_meets_what_one_of_few_does() -> None:
     filed = dict.fromkeys([("a", None, None), ("b", None, None), (None, "app", "web"), ("a", "app", "db"), None, 7])
     for count in (1, 100):
         labels = {f"l{number}": "x" for number in range(count)} | {"app": "web"}
-        assert set(anchors_met("a", labels, filed)) == {("a", None, None), (None, "app", "web")}
+        assert set(index_keys_met("a", labels, filed)) == {("a", None, None), (None, "app", "web")}
 
 
-# Statements
+# ExistingTerms
 
 
-def test_a_statement_is_kept_once_with_the_kinds_that_make_it() -> None:
+def test_a_term_is_kept_once_with_the_signatures_that_state_it() -> None:
     made = cluster(
         node("n1"),
         *(pod(f"p{number}", on="n1", labels={"of": str(number % 2)}, affinity=WEB) for number in range(4)),
@@ -101,24 +101,24 @@ def test_a_statement_is_kept_once_with_the_kinds_that_make_it() -> None:
     (statement,) = listed(made, app="web")
     assert (statement.sort, statement.term.topology_key) == (Sort.REPELS, "zone")
     assert len(stating(made, app="web")) == 2
-    assert made.statements.version == 1
+    assert made.existing_terms.version == 1
     assert listed(made, app="db") == []
 
 
 def test_a_statement_goes_with_the_last_pod_that_makes_it_and_may_come_back() -> None:
     made = cluster(node("n1"), pod("a", on="n1", affinity=WEB), pod("b", on="n1", affinity=WEB))
     (statement,) = listed(made, app="web")
-    (number,) = made.statements.of_kind(made.pods.by_id["default.a"].kind)
+    (number,) = made.existing_terms.of_signature(made.pods.by_id["default.a"].signature)
     made.remove_pod("default.a")
     assert listed(made, app="web") == [statement]
     made.remove_pod("default.b")
     assert listed(made, app="web") == []
-    assert (made.statements.kinds(number), len(made.statements)) == ((), 0)
-    version = made.statements.version
+    assert (made.existing_terms.signatures(number), len(made.existing_terms)) == ((), 0)
+    version = made.existing_terms.version
     made.set_pod(pod("c", on="n1", affinity=WEB))
     assert listed(made, app="web") == [statement]
-    assert made.statements.version > version
-    assert made.statements.ever
+    assert made.existing_terms.version > version
+    assert made.existing_terms.ever
 
 
 def test_preferences_carry_their_weight_and_repetitions_count() -> None:
@@ -128,8 +128,8 @@ def test_preferences_carry_their_weight_and_repetitions_count() -> None:
         pod_anti_affinity=PodAffinity(preferred=[liked]),
     )
     made = cluster(pod("a", on="n1", affinity=both))
-    stated = made.statements.of_kind(made.pods.by_id["default.a"].kind)
-    about = made.statements.about(pod(), {})
+    stated = made.existing_terms.of_signature(made.pods.by_id["default.a"].signature)
+    about = made.existing_terms.about(pod(), {})
     assert {(one.sort, one.weight): stated[number] for number, one in about} == {
         (Sort.REQUIRED, 0): 1,
         (Sort.PREFERRED, 5): 2,
@@ -149,14 +149,14 @@ def test_a_sort_with_a_term_that_cannot_be_parsed_states_nothing() -> None:
 
 def test_labels_of_namespaces_are_known_to_be_read() -> None:
     made = cluster(pod("a", on="n1", affinity=away(term(selecting(), of=LabelSelector()))))
-    assert not made.statements.read_namespaces
+    assert not made.existing_terms.read_namespaces
     made.set_pod(pod("b", on="n1", affinity=away(term(selecting(), of=selecting(team="x")))))
-    assert made.statements.read_namespaces
-    assert len(made.statements.about(pod(), {"team": "x"})) == 2
-    assert len(made.statements.about(pod(), {"team": "y"})) == 1
+    assert made.existing_terms.read_namespaces
+    assert len(made.existing_terms.about(pod(), {"team": "x"})) == 2
+    assert len(made.existing_terms.about(pod(), {"team": "y"})) == 1
 
 
-def test_what_is_found_by_anchors_is_what_looking_at_every_pod_finds() -> None:
+def test_what_is_found_by_index_keys_is_what_looking_at_every_pod_finds() -> None:
     for case in range(300):
         world = World(Random(case))
         world.fill()
@@ -164,11 +164,11 @@ def test_what_is_found_by_anchors_is_what_looking_at_every_pod_finds() -> None:
             world.step()
         one = world.pod("p")
         labels = world.namespaces.get(one.metadata.namespace, {})
-        table = world.cluster.statements
+        table = world.cluster.existing_terms
         every = {
             statement
             for placed in world.cluster.pods.by_id.values()
-            for statement in statements(placed.pod)
+            for statement in existing_terms(placed.pod)
             if statement.term.peers.matches(one, labels)
         }
         found = [statement for _, statement in table.about(one, labels)]

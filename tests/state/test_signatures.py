@@ -1,4 +1,4 @@
-"""Kinds of placed pods: what makes a pod another kind, and when a kind goes."""
+"""Signatures of placed pods: what makes a pod another signature, and when a signature goes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.model.objects import OwnerReference, Pod, PodStatus
-from policysched.state.placed.signatures import kind_key
+from policysched.state.placed.signatures import signature_key
 from tests.build import cluster, pod
-from tests.state.kinds_build import REPELLING, WEB, kind
+from tests.state.signatures_build import REPELLING, WEB, signature
 
 
 def terminating(one: Pod) -> Pod:
@@ -22,8 +22,8 @@ def owned(one: Pod, name: str, *, controller: bool = True) -> Pod:
 
 def test_siblings_are_one_kind_whatever_their_names_and_nodes() -> None:
     made = cluster(pod("a", on="n1", labels={"x": "1", "y": "2"}), pod("b", on="n2", labels={"y": "2", "x": "1"}))
-    assert kind(made, "a") == kind(made, "b")
-    assert made.kinds.generation == 1
+    assert signature(made, "a") == signature(made, "b")
+    assert made.signatures.generation == 1
 
 
 @pytest.mark.parametrize(
@@ -43,23 +43,23 @@ def test_siblings_are_one_kind_whatever_their_names_and_nodes() -> None:
 )
 def test_what_rules_about_other_pods_read_makes_a_kind(other: Pod) -> None:
     made = cluster(pod("a", on="n1"), other)
-    assert len({one.kind for one in made.pods.by_id.values()}) == 2
+    assert len({one.signature for one in made.pods.by_id.values()}) == 2
 
 
 def test_an_owner_that_does_not_control_makes_no_kind() -> None:
     made = cluster(pod("a", on="n1"), owned(pod("b", on="n1"), "rs", controller=False))
-    assert kind(made, "a") == kind(made, "b")
+    assert signature(made, "a") == signature(made, "b")
 
 
 def test_a_kind_goes_with_its_last_pod_and_its_number_is_used_again() -> None:
     made = cluster(pod("a", on="n1"), pod("b", on="n1"), pod("c", on="n1", labels=WEB))
-    first, generation = kind(made, "a"), made.kinds.generation
+    first, generation = signature(made, "a"), made.signatures.generation
     made.remove_pod("default.a")
-    assert (made.kinds.present[first] is not None, made.kinds.generation) == (True, generation)
+    assert (made.signatures.present[first] is not None, made.signatures.generation) == (True, generation)
     made.remove_pod("default.b")
-    assert (made.kinds.present[first], made.kinds.generation) == (None, generation + 1)
+    assert (made.signatures.present[first], made.signatures.generation) == (None, generation + 1)
     made.set_pod(pod("d", on="n1", labels={"app": "new"}))
-    assert kind(made, "d") == first
+    assert signature(made, "d") == first
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,8 @@ def test_an_update_can_change_a_pods_kind(later: Pod) -> None:
     made.set_pod(later)
     placed = made.pods.by_id["default.a"]
     assert placed.pod is later
-    assert cluster(later).kinds.present[0] == placed.__class__(later, placed.row, placed.footprint, assumed=False,
-                                                               kind=0, slot=placed.slot)  # fmt: skip
-    assert made.pods.kinds[placed.slot] == placed.kind
-    assert made.kinds._keys[placed.kind] == kind_key(placed)
+    assert cluster(later).signatures.present[0] == placed.__class__(later, placed.row, placed.pod_resources,
+                                                               assumed=False,
+                                                               signature=0, slot=placed.slot)  # fmt: skip
+    assert made.pods.signatures[placed.slot] == placed.signature
+    assert made.signatures._keys[placed.signature] == signature_key(placed)
