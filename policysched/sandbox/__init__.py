@@ -11,15 +11,14 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from policysched.sandbox.api.faults import Faults
-    from policysched.sandbox.nodes import sandbox_nodes
-    from policysched.sandbox.sandbox import Sandbox
+    from policysched.sandbox.api.server import Faults
+    from policysched.sandbox.sandbox import Sandbox, sandbox_nodes
 
 __all__ = ["Faults", "Sandbox", "sandbox_nodes"]
 _PLACES: Final = {
-    "Faults": "policysched.sandbox.api.faults",
+    "Faults": "policysched.sandbox.api.server",
     "Sandbox": "policysched.sandbox.sandbox",
-    "sandbox_nodes": "policysched.sandbox.nodes",
+    "sandbox_nodes": "policysched.sandbox.sandbox",
 }
 
 

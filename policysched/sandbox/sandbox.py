@@ -1,4 +1,4 @@
-"""The sandbox as a whole: it puts the parts together, starts and stops them.
+"""The sandbox as a whole: it puts the parts together, starts and stops them; and nodes to try things on.
 
 It knows no rules of its own. It listens on loopback only, because there is no authentication: whoever reaches
 it may do everything.
@@ -18,18 +18,48 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler
 
-from policysched.sandbox.api.faults import Faults
 from policysched.sandbox.api.reading import WatchStream
-from policysched.sandbox.api.server import Server
-from policysched.sandbox.controllers import CONTROLLERS
-from policysched.sandbox.controllers.controller import ControllerLoop
+from policysched.sandbox.api.server import Faults, Server
+from policysched.sandbox.controllers import ControllerLoop
+from policysched.sandbox.controllers.cluster import (
+    GarbageCollector,
+    Kubelets,
+    NamespaceController,
+    NodeLifecycleController,
+)
+from policysched.sandbox.controllers.workloads import DeploymentController, ReplicaSetController
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.storage.store import Backend
 from policysched.sandbox.storage.writes import WriteOptions, create
 
 _LARGEST_BODY = 3 * 1024 * 1024
+_CONTROLLERS = (
+    Kubelets,
+    NodeLifecycleController,
+    NamespaceController,
+    GarbageCollector,
+    ReplicaSetController,
+    DeploymentController,
+)
+_ORDER = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 2, "StorageClass": 3, "Node": 4}
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+ZONES = ("zone-a", "zone-b", "zone-c")
+_INFO = {
+    "architecture": "amd64",
+    "operatingSystem": "linux",
+    "kubeletVersion": "v1.36.2",
+    "kubeProxyVersion": "",
+    "osImage": "sandbox",
+    "containerRuntimeVersion": "sandbox://1",
+    "kernelVersion": "0",
+}
+_CONDITIONS = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
 _CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
@@ -58,7 +88,7 @@ class Sandbox:
         self._watches: set[WatchStream] = set()
         self._runner: web.ServerRunner | None = None
         self._site: web.TCPSite | None = None
-        self._controllers = ControllerLoop(self._backend, CONTROLLERS, kubelet_seconds)
+        self._controllers = ControllerLoop(self._backend, _CONTROLLERS, kubelet_seconds)
         self.faults = Faults(self.close_watches)
         self._furnish()
 
@@ -166,9 +196,6 @@ def _request(
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_BODY)
 
 
-_ORDER = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 2, "StorageClass": 3, "Node": 4}
-
-
 def _items(obj: Json) -> list[Json]:
     if "items" not in obj or not str(obj.get("kind", "")).endswith("List"):
         return [obj]
@@ -184,3 +211,32 @@ def _copied(value: Any) -> Any:
         case list() | tuple():
             return [_copied(item) for item in value]
     return value
+
+
+def sandbox_nodes(count: int) -> list[Json]:
+    """Make nodes `node-1` … of 4 CPUs, 32Gi and 110 pods, as kubectl prints them, dealt in turn over three zones."""
+    return [_node(f"node-{index + 1}", ZONES[index % len(ZONES)]) for index in range(count)]
+
+
+def _node(name: str, zone: str) -> Json:
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "topology.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": "sandbox",
+    }
+    capacity = {"cpu": "4", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {},
+        "status": {
+            "capacity": capacity,
+            "allocatable": dict(capacity),
+            "conditions": [dict(zip(("type", "status", "reason", "message"), row, strict=True)) for row in _CONDITIONS],
+            "addresses": [{"type": "Hostname", "address": name}],
+            "nodeInfo": _INFO | dict.fromkeys(("machineID", "systemUUID", "bootID"), name),
+        },
+    }

@@ -8,38 +8,29 @@ that the server validates.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 
+from policysched.sandbox.api.requests import PATCHES, STRATEGIC
 from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.errors import NO_SUCH, StatusError
-from policysched.sandbox.objects.fields import DEFAULTS, GO_TYPE, STRUCT
-from policysched.sandbox.objects.resources import ApiResource, Registry
+from policysched.sandbox.objects.resources import DEFAULTS, GO_TYPE, STRUCT, ApiResource, Registry
 
 JSON = "application/json"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_V2 = re.compile(r"v=v2(?:[;,]|$)")
 _SUB_VERBS = {"binding": ("create",), "eviction": ("create",), "finalize": ("update",)}
 _SUB_KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
     "eviction": ("policy", "v1", "Eviction"),
     "binding": ("", "v1", "Binding"),
 }
-_PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
-_STRATEGIC = "application/strategic-merge-patch+json"
 # A protobuf of `swagger: "2.0"` and an info: kubectl wants the older document for files with a List, and
 # checks nothing against kinds that are not in it; the server validates every item anyway.
 _EMPTY_V2 = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.2"
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-_VERSION = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.2+policysched-sandbox",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "",
-}
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2+policysched-sandbox", "gitTreeState": "clean"}
+_VERSION |= dict.fromkeys(("gitCommit", "buildDate", "goVersion", "compiler", "platform"), "")
 
 
 def document(registry: Registry, path: str, accept: str) -> tuple[bytes, str]:
@@ -56,13 +47,9 @@ def document(registry: Registry, path: str, accept: str) -> tuple[bytes, str]:
             return _EMPTY_V2, OPENAPI_V2
         case ["openapi", "v3", *rest]:
             return encode(_openapi(registry, *_group_version(rest)) if rest else _openapi_index(registry)), JSON
-        case ["api" | "apis" as root] if "as=APIGroupDiscoveryList" in accept and _takes_v2(accept):
+        case ["api" | "apis" as root] if "as=APIGroupDiscoveryList" in accept and _V2.search(accept):
             return encode(_aggregated(registry, core=root == "api")), _AGGREGATED
     return encode(_plain(registry, parts)), JSON
-
-
-def _takes_v2(accept: str) -> bool:
-    return "v=v2;" in f"{accept};".replace(",", ";")
 
 
 def _group_version(parts: list[str]) -> tuple[str, str]:
@@ -97,21 +84,15 @@ def _rows(registry: Registry, group: str, version: str) -> list[ApiResource]:
 
 def _aggregated(registry: Registry, *, core: bool) -> Json:
     """Describe the core group, or all the others, in one document."""
-    items = [
-        {
-            "metadata": ({"name": group} if group else {}) | {"creationTimestamp": None},
-            "versions": [_version(registry, group, version) for version in versions],
-        }
-        for group, versions in registry.groups().items()
-        if core == (not group)
-    ]
+    items = []
+    for group, versions in registry.groups().items():
+        if core == (not group):
+            resources = {version: [_discovered(row) for row in _rows(registry, group, version)] for version in versions}
+            metadata = ({"name": group} if group else {}) | {"creationTimestamp": None}
+            listed = [{"version": each, "resources": resources[each], "freshness": "Current"} for each in versions]
+            items.append({"metadata": metadata, "versions": listed})
     head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
     return head | {"items": items}
-
-
-def _version(registry: Registry, group: str, version: str) -> Json:
-    resources = [_discovered(row) for row in _rows(registry, group, version)]
-    return {"version": version, "resources": resources, "freshness": "Current"}
 
 
 def _discovered(row: ApiResource) -> Json:
@@ -122,10 +103,8 @@ def _discovered(row: ApiResource) -> Json:
         "singularResource": row.singular,
         "verbs": list(row.verbs),
     } | _other_names(row)
-    subresources = [
-        {"subresource": name, "responseKind": kind, "verbs": verbs} for name, kind, verbs in _subresources(row)
-    ]
-    return found | ({"subresources": subresources} if subresources else {})
+    subs = [{"subresource": name, "responseKind": kind, "verbs": verbs} for name, kind, verbs in _subresources(row)]
+    return found | ({"subresources": subs} if subs else {})
 
 
 def _subresources(row: ApiResource) -> Iterator[tuple[str, Json, list[str]]]:
@@ -188,7 +167,8 @@ def _gvk(row: ApiResource) -> Json:
 
 
 def _paths(row: ApiResource) -> dict[str, Json]:
-    collection = row.path("{namespace}" if row.namespaced else "")
+    root = f"/apis/{row.api_version}" if row.group else f"/api/{row.version}"
+    collection = f"{root}/namespaces/{{namespace}}/{row.plural}" if row.namespaced else f"{root}/{row.plural}"
     found = {collection: {"post": _operation(row, "post"), "get": _operation(row, "list")}}
     if "patch" in row.verbs:
         found[f"{collection}/{{name}}"] = {verb: _operation(row, verb) for verb in ("patch", "get", "put", "delete")}
@@ -206,7 +186,7 @@ def _operation(row: ApiResource, action: str) -> Json:
         names = ("dryRun", "fieldManager", "fieldValidation")
         found["parameters"] = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
     if action == "patch":
-        media = (*_PATCHES, _STRATEGIC) if row.custom is None else _PATCHES
+        media = PATCHES if row.custom is None else [each for each in PATCHES if each != STRATEGIC]
         found["requestBody"] = {"required": True, "content": {name: {"schema": {}} for name in media}}
     elif action in ("post", "put"):
         found["requestBody"] = {"content": {JSON: {"schema": reference}}}

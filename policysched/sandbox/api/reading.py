@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from policysched.sandbox.api.requests import Target, flag, number
-from policysched.sandbox.api.tables import table, wants_table
+from policysched.sandbox.api.requests import Target, flag, number, selection
+from policysched.sandbox.api.tables import table
 from policysched.sandbox.objects import Json, decode, encode
-from policysched.sandbox.objects.decoding import outward
-from policysched.sandbox.objects.errors import Cause, StatusError, failure, gone, invalid
+from policysched.sandbox.objects.errors import Cause, StatusError, gone, invalid
+from policysched.sandbox.objects.kinds import outward
 from policysched.sandbox.objects.resources import ApiResource
-from policysched.sandbox.objects.selectors import field_predicate, label_predicate
 from policysched.sandbox.storage.store import Backend, ObjectStore, Stored, StoreEvent
 
 BOOKMARK_SECONDS = 60.0
@@ -72,13 +72,17 @@ class Reader:
             include = query.get("includeObject", "Metadata")
             return encode(self._table(resource, page.entries, page.revision, include) | {"metadata": metadata})
         head = encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata})
-        items = b",".join([encode_item(resource, entry) for entry in page.entries])
+        items = b",".join([_encode_item(resource, entry) for entry in page.entries])
         return head[:-1] + b',"items":[' + items + b"]}"
 
     def _page(self, target: Target, query: Mapping[str, str]) -> Page:
         limit, token = number(query, "limit"), query.get("continue", "")
         if token:
-            name, start = _read_token(token)
+            try:
+                name, start = decode(base64.urlsafe_b64decode(token))
+            except ValueError as error:
+                text = f"invalid continue token: continue key is not valid: {error}"
+                raise StatusError(400, text) from error
             if name not in self._snapshots:
                 raise StatusError(410, _TOO_OLD, "Expired")
             revision, entries = self._snapshots[name]
@@ -90,15 +94,12 @@ class Reader:
         end = start + limit if limit else len(entries)
         if end >= len(entries):
             return Page(entries[start:], revision)
-        self._keep(name, revision, entries)
-        plain = "labelSelector" not in query and "fieldSelector" not in query
-        rest = base64.urlsafe_b64encode(encode([name, end])).decode()
-        return Page(entries[start:end], revision, rest, len(entries) - end if plain else None)
-
-    def _keep(self, name: str, revision: int, entries: list[Stored]) -> None:
         self._snapshots[name] = revision, entries
         while len(self._snapshots) > _SNAPSHOTS:
             self._snapshots.popitem(last=False)
+        plain = "labelSelector" not in query and "fieldSelector" not in query
+        rest = base64.urlsafe_b64encode(encode([name, end])).decode()
+        return Page(entries[start:end], revision, rest, len(entries) - end if plain else None)
 
     def _check_version(self, query: Mapping[str, str], resource: ApiResource) -> None:
         asked, present = number(query, "resourceVersion"), self._backend.store.revision
@@ -136,61 +137,51 @@ class Reader:
         for event in events or ():
             watch.offer(event)
         if events is None:
-            watch.push(_expired(since, store.oldest(resource.key)))
+            watch.push(_event_line("ERROR", encode(gone(since, store.oldest(resource.key)).status)))
             watch.close()
         return watch
 
     def _spec(self, target: Target, query: Mapping[str, str], accept: str) -> WatchSpec:
         resource = target.resource
-        line: Callable[[str, Stored, int], bytes] = partial(_plain_line, resource)
-        if wants_table(accept):
-            line = partial(self._table_line, resource, query.get("includeObject", "Metadata"))
-        bookmark = partial(bookmark_line, resource.api_version, resource.kind)
+        include = query.get("includeObject", "Metadata")
+
+        def row(kind: str, entry: Stored, revision: int) -> bytes:
+            return _event_line(kind, encode(self._table(resource, [entry], revision, include)))
+
+        bookmark = partial(_bookmark_line, resource)
         wanted = flag(query, "allowWatchBookmarks") or flag(query, "sendInitialEvents")
         return WatchSpec(
             key=resource.key,
             namespace=target.namespace,
             selects=selection(target, query),
-            line=line,
+            line=row if wants_table(accept) else partial(_plain_line, resource),
             bookmark=bookmark if wanted and not wants_table(accept) else None,
             seconds=float(number(query, "timeoutSeconds") or self._backend.random.randint(1800, 3600)),
         )
 
-    def _table_line(self, resource: ApiResource, include: str, kind: str, entry: Stored, revision: int) -> bytes:
-        return event_line(kind, encode(self._table(resource, [entry], revision, include)))
+
+def wants_table(accept: str) -> bool:
+    """Whether a client asks for tables before plain objects."""
+    return "as=Table" in accept
 
 
 def _plain_line(resource: ApiResource, kind: str, entry: Stored, _: int) -> bytes:
     form = f"{kind} {resource.api_version}"
-    line = entry.encodings.get(form)
-    if line is None:
-        line = event_line(kind, encode_entry(resource, entry))
-        entry.encodings[form] = line
-    return line
-
-
-def _expired(asked: int, oldest: int) -> bytes:
-    status = failure(410, f"too old resource version: {asked} ({oldest})", "Expired")
-    return event_line("ERROR", encode(status))
+    if form not in entry.encodings:
+        entry.encodings[form] = _event_line(kind, encode_entry(resource, entry))
+    return entry.encodings[form]
 
 
 def _check_watch_list(query: Mapping[str, str], *, initial: bool) -> None:
-    match_ = query.get("resourceVersionMatch", "")
+    match_, field = query.get("resourceVersionMatch", ""), "resourceVersionMatch"
+    text = ""
     if initial and match_ != "NotOlderThan":
-        text = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        cause = Cause("resourceVersionMatch", "FieldValueForbidden", text)
+        text = f"sendInitialEvents requires setting {field} to NotOlderThan"
+    elif match_ and "sendInitialEvents" not in query:
+        text = f"{field} is forbidden for watch unless sendInitialEvents is provided"
+    if text:
+        cause = Cause(field, "FieldValueForbidden", f"Forbidden: {text}")
         raise invalid("meta.k8s.io", "ListOptions", "", [cause])
-    if match_ and "sendInitialEvents" not in query:
-        text = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        raise invalid("meta.k8s.io", "ListOptions", "", [Cause("resourceVersionMatch", "FieldValueForbidden", text)])
-
-
-def _read_token(token: str) -> tuple[str, int]:
-    try:
-        name, start = decode(base64.urlsafe_b64decode(token))
-    except ValueError as error:
-        raise StatusError(400, f"invalid continue token: continue key is not valid: {error}") from error
-    return name, start
 
 
 def encode_entry(resource: ApiResource, entry: Stored) -> bytes:
@@ -198,28 +189,17 @@ def encode_entry(resource: ApiResource, entry: Stored) -> bytes:
     return entry.encoded(resource.api_version, outward(resource))
 
 
-def encode_item(resource: ApiResource, entry: Stored) -> bytes:
+def _encode_item(resource: ApiResource, entry: Stored) -> bytes:
     """Encode an object as a list has it: built-in ones without kind and version."""
     if resource.custom is not None:
         return encode_entry(resource, entry)
     view = outward(resource)
-    return entry.encoded(f"item {resource.api_version}", lambda obj: _bare(view(obj) if view else obj))
 
+    def bare(obj: Json) -> Json:
+        shown = view(obj) if view else obj
+        return {name: value for name, value in shown.items() if name not in ("kind", "apiVersion")}
 
-def _bare(obj: Json) -> Json:
-    return {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
-
-
-def selection(target: Target, query: Mapping[str, str]) -> Callable[[Json], bool] | None:
-    """Compile the selectors of a query; None selects all."""
-    labels = label_predicate(query.get("labelSelector", ""))
-    fields = field_predicate(query.get("fieldSelector", ""), target.resource)
-    if target.name:
-        name = target.name
-        return lambda obj: obj["metadata"]["name"] == name
-    if labels is None or fields is None:
-        return labels or fields
-    return lambda obj: labels(obj) and fields(obj)
+    return entry.encoded(f"item {resource.api_version}", bare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +229,17 @@ class WatchStream:
         self.closed = False
 
     def offer(self, event: StoreEvent) -> None:
-        """Take a change of the store, if this client sees it."""
-        seen = self._seen(event)
-        if seen:
-            self.push(self._spec.line(seen, self._shown(seen, event), event.revision))
+        """Take a change of the store, if this client sees it: an object that leaves its selection is deleted to it."""
+        deleted, before = event.type == "DELETED", event.before
+        was, now = self._inside(before), not deleted and self._inside(event.entry)
+        if not was and not now:
+            return
+        entry = event.entry
+        if before is not None and not now and not deleted:
+            metadata = before.object["metadata"] | {"resourceVersion": str(event.revision)}
+            entry = Stored(before.object | {"metadata": metadata}, event.revision)
+        seen = "DELETED" if not now else "MODIFIED" if was else "ADDED"
+        self.push(self._spec.line(seen, entry, event.revision))
 
     def push(self, line: bytes) -> None:
         """Send a line as it is."""
@@ -274,22 +261,6 @@ class WatchStream:
             return False
         return selects is None or selects(entry.object)
 
-    def _seen(self, event: StoreEvent) -> str:
-        """Name the event as this client sees it: an object that leaves its selection is deleted to it."""
-        if event.type == "DELETED":
-            return "DELETED" if self._inside(event.before) else ""
-        now, before = self._inside(event.entry), self._inside(event.before)
-        if now:
-            return "MODIFIED" if before else "ADDED"
-        return "DELETED" if before else ""
-
-    def _shown(self, seen: str, event: StoreEvent) -> Stored:
-        left = seen == "DELETED" and event.type != "DELETED" and event.before is not None
-        if not left or event.before is None:
-            return event.entry
-        metadata = event.before.object["metadata"] | {"resourceVersion": str(event.revision)}
-        return type(event.before)(event.before.object | {"metadata": metadata}, event.revision)
-
     async def lines(self) -> AsyncGenerator[bytes]:
         """Yield what there is to send, several lines at once when they have piled up."""
         loop = asyncio.get_running_loop()
@@ -308,24 +279,22 @@ class WatchStream:
                 self.push(self._spec.bookmark(self._store.revision, False))
 
     async def _pause(self, seconds: float) -> None:
-        if self._pending or self.closed:
+        if self._pending:
             return
         self._wake.clear()
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0)):
                 await self._wake.wait()
-        except TimeoutError:
-            return
 
 
-def event_line(kind: str, encoded: bytes) -> bytes:
-    """Write one event of a watch."""
+def _event_line(kind: str, encoded: bytes) -> bytes:
     return b'{"type":"' + kind.encode() + b'","object":' + encoded + b"}\n"
 
 
-def bookmark_line(api_version: str, kind: str, revision: int, initial_end: bool) -> bytes:
+def _bookmark_line(resource: ApiResource, revision: int, initial_end: bool) -> bytes:
     """Write a bookmark; the one that ends the initial list carries an annotation."""
     metadata: Json = {"resourceVersion": str(revision)}
     if initial_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    return event_line("BOOKMARK", encode({"kind": kind, "apiVersion": api_version, "metadata": metadata}))
+    body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+    return _event_line("BOOKMARK", encode(body))

@@ -1,7 +1,8 @@
-"""The HTTP side: one handler that takes requests apart, asks the right part and sends the answer.
+"""The HTTP side: one handler that takes requests apart, asks the right part and sends the answer; faults for tests.
 
 It knows HTTP and no kinds. A low-level server without a routing table is used, because the paths are not known
-beforehand: definitions add theirs.
+beforehand: definitions add theirs. Faults make chosen requests fail the way real API servers and networks do; they are
+consumed in the order they were set, so that a test can say "two conflicts, then all is well".
 """
 
 from __future__ import annotations
@@ -9,22 +10,111 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
-from policysched.sandbox.api import changes, discovery
-from policysched.sandbox.api.faults import Fault, Faults
+from policysched.sandbox.api import discovery, requests
 from policysched.sandbox.api.reading import Reader, WatchStream
-from policysched.sandbox.api.requests import Target, body_of, check_origin, flag, options_of, target_of
-from policysched.sandbox.objects import Json, encode
-from policysched.sandbox.objects.errors import NO_SUCH, NOT_ALLOWED, StatusError, failure
+from policysched.sandbox.api.requests import Answer, Target, check_origin, flag
+from policysched.sandbox.objects import encode
+from policysched.sandbox.objects.errors import NO_SUCH, NOT_ALLOWED, REASONS, StatusError, failure
+from policysched.sandbox.storage.actions import scale_of
 from policysched.sandbox.storage.store import Backend, Stored
-from policysched.sandbox.storage.subresources import scale_of
 from policysched.sandbox.storage.writes import WriteOptions, fetch
 
 _LOG = logging.getLogger(__name__)
 _HEALTH = ("healthz", "readyz", "livez")
+_HTML = b"<html><body><h1>503 Service Unavailable</h1></body></html>"
+
+
+@dataclass(slots=True)
+class Fault:
+    """What to do with the next `times` requests that match."""
+
+    method: str
+    path: re.Pattern[str]
+    times: int | None
+    action: str
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    after: int = 0
+
+    def matches(self, method: str, path: str) -> bool:
+        """Whether the fault is for this request and not used up."""
+        return self.times != 0 and self.method in ("*", method) and bool(self.path.search(path))
+
+
+class Faults:
+    """The faults of one sandbox; `seen` counts those that struck."""
+
+    def __init__(self, close_watches: Callable[[], None]) -> None:
+        self._rules: list[Fault] = []
+        self._close_watches = close_watches
+        self.seen = 0
+
+    def clear(self) -> None:
+        """Let all be well again."""
+        self._rules.clear()
+
+    def fail(
+        self,
+        method: str,
+        path: str,
+        status: int,
+        *,
+        times: int | None = 1,
+        message: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        """Answer with a failure Status; 429 and 503 take a Retry-After header."""
+        retry = int((headers or {}).get("Retry-After", "0"))
+        details: dict[str, Any] | None = {"retryAfterSeconds": retry} if retry else None
+        text = message or f"fault: {method} {path}"
+        body = encode(failure(status, text, REASONS.get(status, "InternalError"), details))
+        head = {"Content-Type": "application/json"} | (headers or {})
+        self._rules.append(Fault(method, re.compile(path), times, "answer", status, body, head))
+
+    def html(self, method: str, path: str, status: int = 503, *, times: int | None = 1) -> None:
+        """Answer with a web page, as a broken proxy does."""
+        head = {"Content-Type": "text/html"}
+        self._rules.append(Fault(method, re.compile(path), times, "answer", status, _HTML, head))
+
+    def reset(self, method: str, path: str, *, times: int | None = 1, handled: bool = False) -> None:
+        """Drop the connection: before the request is handled, or after, so that only the answer is lost."""
+        action = "reset-after" if handled else "reset"
+        self._rules.append(Fault(method, re.compile(path), times, action))
+
+    def delay(self, method: str, path: str, seconds: float, *, times: int | None = 1) -> None:
+        """Handle the request only after a while."""
+        self._rules.append(Fault(method, re.compile(path), times, "delay", delay=seconds))
+
+    def deny(self, path: str, *, method: str = "*", times: int | None = None) -> None:
+        """Answer 403, as without the RBAC rule."""
+        self.fail(method, path, 403, times=times, message=f'forbidden: User "sandbox" cannot access {path}')
+
+    def cut_watch(self, path: str, *, after: int = 0, times: int | None = 1) -> None:
+        """Drop the connection of a watch in the middle of the line after `after` chunks."""
+        self._rules.append(Fault("GET", re.compile(path), times, "cut", after=after))
+
+    def close_watches(self) -> None:
+        """End all watches now, in order, as a restarting API server does."""
+        self._close_watches()
+
+    def take(self, method: str, path: str, *, watch: bool) -> Fault | None:
+        """Return the fault that strikes this request, and use it up by one."""
+        for fault in self._rules:
+            if fault.matches(method, path) and (fault.action == "cut") <= watch:
+                if fault.times is not None:
+                    fault.times -= 1
+                self.seen += 1
+                return fault
+        return None
 
 
 class Server:
@@ -64,11 +154,10 @@ class Server:
             raise
         except Exception as error:
             _LOG.exception("%s %s failed", request.method, request.path_qs)
-            status = failure(500, f"Internal error occurred: {error!r}", "InternalError")
-            return _json(encode(status), 500)
+            return _json(encode(failure(500, f"Internal error occurred: {error!r}", "InternalError")), 500)
 
     async def _answer(self, request: web.BaseRequest, fault: Fault | None) -> web.StreamResponse:
-        target = target_of(self._backend.registry, request.path)
+        target = requests.target_of(self._backend.registry, request.path)
         if target is None:
             return self._document(request)
         if request.method != "GET":
@@ -103,31 +192,30 @@ class Server:
             raw = await request.read()
         except web.HTTPRequestEntityTooLarge as error:
             raise StatusError(413, "Request entity too large: limit is 3145728", "RequestEntityTooLarge") from error
-        body = body_of(raw, request.headers.get("Content-Type", ""))
-        options = options_of(request.query)
+        body = requests.body_of(raw, request.headers.get("Content-Type", ""))
+        options = requests.options_of(request.query)
         code, found = self._changed(request, target, body, options)
         headers = {}
         if options.warnings:
-            headers["Warning"] = ", ".join(f'299 - "{_quoted(text)}"' for text in options.warnings)
+            quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in options.warnings)
+            headers["Warning"] = ", ".join(f'299 - "{text}"' for text in quoted)
         if isinstance(found, Stored):
             return _json(self._reader.one(target.resource, found, request.headers.get("Accept", "")), code, headers)
         return _json(encode(found), code, headers)
 
-    def _changed(
-        self, request: web.BaseRequest, target: Target, body: Any, options: WriteOptions
-    ) -> tuple[int, Stored | Json]:
+    def _changed(self, request: web.BaseRequest, target: Target, body: Any, options: WriteOptions) -> Answer:
         match request.method:
             case "POST":
-                return changes.post(self._backend, target, body, request.query, options)
+                return requests.post(self._backend, target, body, request.query, options)
             case "PUT" if target.name:
-                return changes.put(self._backend, target, body, options)
+                return requests.put(self._backend, target, body, options)
             case "PATCH" if target.name:
                 media = request.headers.get("Content-Type", "").partition(";")[0].strip()
-                return changes.patch(self._backend, target, body, media, options)
+                return requests.patch(self._backend, target, body, media, options)
             case "DELETE" if target.name:
-                return changes.remove(self._backend, target, body, request.query)
+                return requests.remove(self._backend, target, body, request.query)
             case "DELETE":
-                return changes.remove_all(self._backend, target, body, request.query)
+                return requests.remove_all(self._backend, target, body, request.query)
         raise StatusError(405, NOT_ALLOWED, details={})
 
     async def _watch(self, request: web.BaseRequest, target: Target, fault: Fault | None) -> web.StreamResponse:
@@ -157,10 +245,6 @@ class Server:
                 left -= 1
                 await response.write(chunk)
         await response.write_eof()
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _port(request: web.BaseRequest) -> int:

@@ -1,87 +1,26 @@
 """Tables as `kubectl get` asks for: column definitions and one row an object.
 
-The columns of the built-in kinds are one table here, those of a custom resource its printer columns; both name the
-fields that they show by paths. Rows carry the object's metadata alone unless the request wants all of it, because
+The columns of the built-in kinds stand in `columns.toml`, those of a custom resource are its printer columns; both name
+the fields that they show by paths. Rows carry the object's metadata alone unless the request wants all of it, because
 kubectl needs no more to sort and to label.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from importlib.resources import files
+from math import inf
 from typing import Any
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.objects.selectors import selector_text
 
-# Kinds and their columns, each [+]TITLE[:TYPE][=SOURCE]; with + only `-o wide` shows it. A source is a path and what
-# stands where there is nothing (`or`), or a function of this module and the paths of its arguments, of the whole object
-# where there are none. The sources of titles that many kinds have stand under _SOURCES.
-_BUILTIN = """
-pods | Name | Ready=ready(status.containerStatuses spec.containers) | Status=pod_status()
-  | Restarts=restarts(status.containerStatuses) | Age | +IP=status.podIP or <none> | +Node=spec.nodeName or <none>
-  | +Nominated Node=status.nominatedNodeName or <none>
-  | +Readiness Gates=readiness_gates(spec.readinessGates status.conditions)
-nodes | Name | Status=node_status() | Roles=roles(metadata.labels) | Age | Version=status.nodeInfo.kubeletVersion
-  | +Internal-IP=status.addresses[?(@.type=="InternalIP")].address or <none>
-  | +External-IP=status.addresses[?(@.type=="ExternalIP")].address or <none>
-  | +OS-Image=status.nodeInfo.osImage or <unknown> | +Kernel-Version=kernel(status.nodeInfo)
-  | +Container-Runtime=status.nodeInfo.containerRuntimeVersion or <unknown>
-services | Name | Type=spec.type | Cluster-IP=spec.clusterIP or <none> | External-IP=spec.externalName or <none>
-  | Port(s)=ports(spec.ports) | Age | +Selector
-events | Last Seen=ago(lastTimestamp eventTime firstTimestamp) | Type | Reason=reason
-  | Object=involved(involvedObject.kind involvedObject.name) | +Subobject=involvedObject.fieldPath
-  | +Source=source(source.component reportingComponent source.host) | Message=message(message)
-  | +First Seen=ago(firstTimestamp eventTime) | +Count=count or 1 | +Name
-deployments.apps | Name | Ready=ready_replicas(status.readyReplicas spec.replicas)
-  | Up-to-date=status.updatedReplicas or 0 | Available=status.availableReplicas or 0 | Age
-  | +Containers | +Images | +Selector
-replicasets.apps,replicationcontrollers | Name | Desired:integer=spec.replicas or 0
-  | Current:integer=status.replicas or 0 | Ready:integer=status.readyReplicas or 0 | Age
-  | +Containers | +Images | +Selector
-statefulsets.apps | Name | Ready=ready_replicas(status.readyReplicas spec.replicas) | Age | +Containers | +Images
-daemonsets.apps | Name | Desired:integer=status.desiredNumberScheduled or 0
-  | Current:integer=status.currentNumberScheduled or 0 | Ready:integer=status.numberReady or 0
-  | Up-to-date:integer=status.updatedNumberScheduled or 0 | Available:integer=status.numberAvailable or 0
-  | Node Selector=selector(spec.template.spec.nodeSelector) | Age | +Containers | +Images | +Selector
-namespaces | Name | Status | Age
-persistentvolumes | Name | Capacity=spec.capacity.storage | Access Modes=modes(spec.accessModes)
-  | Reclaim Policy=spec.persistentVolumeReclaimPolicy | Status | Claim=claim(spec.claimRef) | StorageClass
-  | VolumeAttributesClass | Reason=status.reason | Age | +VolumeMode
-persistentvolumeclaims | Name | Status | Volume=spec.volumeName | Capacity=status.capacity.storage
-  | Access Modes=modes(status.accessModes) | StorageClass | VolumeAttributesClass | Age | +VolumeMode
-storageclasses.storage.k8s.io | Name=class_name(metadata) | Provisioner=provisioner
-  | ReclaimPolicy=reclaimPolicy or Delete | VolumeBindingMode=volumeBindingMode or Immediate
-  | AllowVolumeExpansion:boolean=allowVolumeExpansion or false | Age
-poddisruptionbudgets.policy | Name | Min Available=spec.minAvailable or N/A | Max Unavailable=spec.maxUnavailable or N/A
-  | Allowed Disruptions:integer=status.disruptionsAllowed or 0 | Age
-priorityclasses.scheduling.k8s.io | Name | Value:integer=value or 0 | Global-Default:boolean=globalDefault or false
-  | Age | PreemptionPolicy=preemptionPolicy
-configmaps | Name | Data=size(data binaryData) | Age
-secrets | Name | Type | Data=size(data) | Age
-serviceaccounts | Name | Age
-endpoints | Name | Endpoints=endpoints(subsets) | Age
-leases.coordination.k8s.io | Name | Holder=spec.holderIdentity | Age
-csinodes.storage.k8s.io | Name | Drivers:integer=size(spec.drivers) | Age
-others | Name | Created At=metadata.creationTimestamp
-"""
-_SOURCES = {
-    "Name": "metadata.name",
-    "Age": "ago(metadata.creationTimestamp)",
-    "Containers": "spec.template.spec.containers[*].name",
-    "Images": "spec.template.spec.containers[*].image",
-    "Selector": "selector(spec.selector)",
-    "Type": "type",
-    "Status": "status.phase",
-    "StorageClass": "spec.storageClassName",
-    "VolumeAttributesClass": "spec.volumeAttributesClassName or <unset>",
-    "VolumeMode": "spec.volumeMode or <unset>",
-}
-_ABSENT: dict[str, Any] = {"0": 0, "1": 1, "false": False}
 _CALL = re.compile(r"(\w+)\(([^)]*)\)")
 _STEP = re.compile(r"\.?([\w-]+)|\[\?\(@\.([\w.]+)\s*==\s*[\"']([^\"']*)[\"']\)\]|\[(\d+|\*)\]|\[['\"]([^'\"]+)['\"]\]")
 _ROLE = "node-role.kubernetes.io/"
@@ -99,11 +38,6 @@ class TableColumn:
     wide: bool = False
 
 
-def wants_table(accept: str) -> bool:
-    """Whether a client asks for tables before plain objects."""
-    return "as=Table" in accept
-
-
 def table(resource: ApiResource, objects: list[Json], now: datetime, include: str = "Metadata") -> Json:
     """Build a table of objects."""
     columns = _columns(resource)
@@ -117,16 +51,12 @@ def table(resource: ApiResource, objects: list[Json], now: datetime, include: st
         }
         for column in columns
     ]
-    rows = [{"cells": [column.cell(obj, now) for column in columns], "object": _shown(obj, include)} for obj in objects]
+    rows: list[Json] = [{"cells": [column.cell(obj, now) for column in columns], "object": obj} for obj in objects]
+    for row in rows if include != "Object" else ():
+        partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+        row["object"] = None if include == "None" else partial | {"metadata": row["object"]["metadata"]}
     head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {}}
     return head | {"columnDefinitions": definitions, "rows": rows}
-
-
-def _shown(obj: Json, include: str) -> Json | None:
-    if include == "Object":
-        return obj
-    partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-    return None if include == "None" else partial | {"metadata": obj["metadata"]}
 
 
 def _columns(resource: ApiResource) -> list[TableColumn]:
@@ -155,26 +85,22 @@ def _printer_column(column: Json) -> TableColumn:
 
 @cache
 def _builtin() -> dict[str, list[TableColumn]]:
-    """Read the table of the built-in kinds, by storage key."""
-    found: dict[str, list[TableColumn]] = {}
-    for line in _BUILTIN.strip().replace("\n  ", " ").splitlines():
-        keys, *columns = line.split(" | ")
-        made = [_column(text) for text in columns]
-        found |= dict.fromkeys(keys.split(","), made)
-    return found
+    """Read the columns of the built-in kinds, by storage key."""
+    read = tomllib.loads(files("policysched.sandbox.api").joinpath("columns.toml").read_text("utf-8"))
+    return {key: [_column(text, read["sources"]) for text in texts] for key, texts in read["columns"].items()}
 
 
-def _column(text: str) -> TableColumn:
+def _column(text: str, sources: dict[str, str]) -> TableColumn:
     heading, _, source = text.removeprefix("+").partition("=")
     title, _, kind = heading.partition(":")
-    return TableColumn(title, _cell(source or _SOURCES[title]), kind or "string", wide=text.startswith("+"))
+    return TableColumn(title, _cell(source or sources[title]), kind or "string", wide=text.startswith("+"))
 
 
 def _cell(source: str) -> Callable[[Json, datetime], Any]:
     call = _CALL.fullmatch(source)
     if call is None:
         path, _, absent = source.partition(" or ")
-        return _field(_path(path), _ABSENT.get(absent, absent), many="[*]" in path)
+        return _field(_path(path), {"0": 0, "1": 1, "false": False}.get(absent, absent), many="[*]" in path)
     name, paths = call[1], [_path(path) for path in call[2].split()]
     if name == "ago":
         return lambda obj, now: since(next((found[0] for find in paths if (found := find(obj))), None), now)
@@ -213,17 +139,14 @@ def _path(path: str) -> Callable[[Json], list[Any]]:
 
 def _follow(values: list[Any], name: str, field: str, wanted: str, index: str, quoted: str) -> list[Any]:
     if name or quoted:
-        return [value[name or quoted] for value in values if _has(value, name or quoted)]
+        return [value[name or quoted] for value in values if isinstance(value, dict) and (name or quoted) in value]
     lists = [value for value in values if isinstance(value, list)]
-    if field:
-        return [item for items in lists for item in items if _has(item, field) and str(item[field]) == wanted]
-    if index == "*":
-        return [item for items in lists for item in items]
-    return [items[int(index)] for items in lists if len(items) > int(index)]
-
-
-def _has(value: Any, name: str) -> bool:
-    return isinstance(value, dict) and name in value
+    if index and index != "*":
+        return [items[int(index)] for items in lists if len(items) > int(index)]
+    items = [item for listed in lists for item in listed]
+    if not field:
+        return items
+    return [item for item in items if isinstance(item, dict) and field in item and str(item[field]) == wanted]
 
 
 def since(timestamp: str | None, now: datetime) -> str:
@@ -240,25 +163,18 @@ def human(seconds: float) -> str:
         return "<invalid>" if total < -1 else "0s"
     if total < 120:
         return f"{total}s"
-    for limit, unit, big, smaller, small in _SPANS:
-        if total < limit:
-            whole, rest = divmod(total, unit)
-            part = rest // smaller if smaller else 0
-            return f"{whole}{big}{part}{small}" if part else f"{whole}{big}"
-    return f"{total // _YEAR}y"
+    units = next(units for limit, units in _SPANS if total < limit)
+    whole, rest = divmod(total, _SECONDS[units[0]])
+    part = rest // _SECONDS[units[1]] if len(units) > 1 else 0
+    return f"{whole}{units[0]}" + (f"{part}{units[1]}" if part else "")
 
 
-_DAY, _YEAR = 24 * 3600, 365 * 24 * 3600
-# below this many seconds: the unit, its letter, the unit of the second part (0: none), its letter
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600, "y": 365 * 24 * 3600}
 _SPANS = (
-    (10 * 60, 60, "m", 1, "s"),
-    (3 * 3600, 60, "m", 0, ""),
-    (8 * 3600, 3600, "h", 60, "m"),
-    (2 * _DAY, 3600, "h", 0, ""),
-    (8 * _DAY, _DAY, "d", 3600, "h"),
-    (2 * _YEAR, _DAY, "d", 0, ""),
-    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
-)
+    (10 * 60, "ms"), (3 * 3600, "m"), (8 * 3600, "hm"), (2 * 24 * 3600, "h"), (8 * 24 * 3600, "dh"),
+    (2 * _SECONDS["y"], "d"), (8 * _SECONDS["y"], "yd"), (inf, "y"),
+)  # fmt: skip
+"""Below how many seconds a span is written in which unit, or two of them."""
 
 
 def _pod_status(pod: Json) -> str:
@@ -302,10 +218,11 @@ def _kernel(info: Json | None) -> str:
 
 
 def _ports(ports: list[Json] | None) -> str:
-    def outside(port: Json) -> str:
-        return f":{port['nodePort']}" if port.get("nodePort") else ""
-
-    return ",".join(f"{port['port']}{outside(port)}/{port['protocol']}" for port in ports or ()) or "<none>"
+    found = []
+    for port in ports or ():
+        outside = f":{port['nodePort']}" if port.get("nodePort") else ""
+        found.append(f"{port['port']}{outside}/{port['protocol']}")
+    return ",".join(found) or "<none>"
 
 
 def _endpoints(subsets: list[Json] | None) -> str:

@@ -1,20 +1,90 @@
 """The small parts of kube-controller-manager and of kubelets that make a cluster look alive.
 
-In come the storage's events; a controller queues the names of what changed and looks at each a moment later, as real
-ones do. Out come writes to the storage: pods that run, ReplicaSets and pods of Deployments, taints, deletions.
+In come the storage's events; a controller queues the names that it has to look at, each once, and looks at the present
+objects a moment later, which stands for a kubelet's work and keeps controllers out of the requests' way. Out come
+writes to the storage: pods that run, ReplicaSets and pods of Deployments, taints, deletions.
 """
 
 from __future__ import annotations
 
-from policysched.sandbox.controllers.garbage import GarbageCollector, NamespaceController
-from policysched.sandbox.controllers.nodes import Kubelets, NodeLifecycleController
-from policysched.sandbox.controllers.workloads import DeploymentController, ReplicaSetController
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 
-CONTROLLERS = (
-    Kubelets,
-    NodeLifecycleController,
-    NamespaceController,
-    GarbageCollector,
-    ReplicaSetController,
-    DeploymentController,
-)
+from policysched.sandbox.storage.store import ANY, Backend, StoreEvent
+
+Name = tuple[str, str]
+_BATCH = 100
+
+
+class Controller(ABC):
+    """Reconciles objects some time after they changed."""
+
+    def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
+        self._backend = backend
+        self._wake = wake
+        self._queue: dict[Name, None] = {}
+
+    @abstractmethod
+    def hear(self, event: StoreEvent) -> None:
+        """Queue what a change makes it look at."""
+
+    @abstractmethod
+    def reconcile(self, name: Name) -> None:
+        """Bring the object of a namespace and name, as it is now, to where it should be."""
+
+    def enqueue(self, name: Name) -> None:
+        """Look at a name at the next turn."""
+        self._queue[name] = None
+        self._wake()
+
+    def work(self, most: int) -> bool:
+        """Reconcile up to so many objects; tells whether some are left."""
+        for name in list(self._queue)[:most]:
+            del self._queue[name]
+            self.reconcile(name)
+        return bool(self._queue)
+
+
+class ControllerLoop:
+    """The controllers of one sandbox; without a step time they do nothing."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        kinds: Sequence[Callable[[Backend, Callable[[], None]], Controller]],
+        seconds: float | None,
+    ) -> None:
+        self._seconds = seconds or 0
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._controllers = [] if seconds is None else [kind(backend, self._wake.set) for kind in kinds]
+        if self._controllers:
+            backend.store.listen(ANY, self._hear)
+
+    def _hear(self, event: StoreEvent) -> None:
+        for controller in self._controllers:
+            controller.hear(event)
+
+    def start(self) -> None:
+        """Begin to work."""
+        if self._controllers:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Work no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(self._seconds)
+            self._wake.clear()
+            for controller in self._controllers:
+                while controller.work(_BATCH):
+                    # Requests get their turn between the batches.
+                    await asyncio.sleep(0)

@@ -14,12 +14,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from policysched.sandbox.controllers.controller import Controller, Name
-from policysched.sandbox.objects import Json, encode
+import msgspec
+
+from policysched.sandbox.controllers import Controller, Name
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import StatusError
 from policysched.sandbox.objects.resources import PODS, builtin
-from policysched.sandbox.storage.deletion import DeleteOptions, delete
-from policysched.sandbox.storage.store import Backend, Stored, StoreEvent
+from policysched.sandbox.storage.actions import DeleteOptions, delete
+from policysched.sandbox.storage.store import Backend, Stored, StoreEvent, is_true
 from policysched.sandbox.storage.writes import WriteOptions, create
 
 REPLICA_SETS, DEPLOYMENTS = builtin("replicasets.apps"), builtin("deployments.apps")
@@ -106,7 +108,7 @@ class ReplicaSetController(Controller):
                 return
         if missing < 0:
             pods.sort(key=lambda entry: entry.revision, reverse=True)
-            pods.sort(key=lambda entry: (bool(entry.object["spec"].get("nodeName")), _is_ready(entry.object)))
+            pods.sort(key=lambda entry: (bool(entry.object["spec"].get("nodeName")), is_true(entry.object, "Ready")))
             for entry in pods[:-missing]:
                 delete(self._backend, PODS, entry, DeleteOptions())
                 _record(self._backend, "ReplicaSet", replica_set, "SuccessfulDelete", f"Deleted pod: {entry.key[1]}")
@@ -130,18 +132,13 @@ class ReplicaSetController(Controller):
             return
         controlled = [pod.object for pod in self._controlled(entry.object)]
         active = [pod for pod in controlled if _is_active(pod)]
-        ready = sum(map(_is_ready, active))
+        ready = sum(is_true(pod, "Ready") for pod in active)
         counts = {"fullyLabeledReplicas": len(active), "readyReplicas": ready, "availableReplicas": ready}
         status = {"replicas": len(active)} | {key: count for key, count in counts.items() if count}
         status["terminatingReplicas"] = sum("deletionTimestamp" in pod["metadata"] for pod in controlled)
         status["observedGeneration"] = entry.object["metadata"]["generation"]
         if status != entry.object.get("status"):
             self._backend.store.write(REPLICA_SETS.key, entry.object | {"status": status})
-
-
-def _is_ready(pod: Json) -> bool:
-    conditions = pod["status"].get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _is_active(pod: Json) -> bool:
@@ -168,7 +165,7 @@ class DeploymentController(Controller):
             return
         deployment = entry.object
         sets = self._sets(deployment)
-        digest = template_hash(deployment["spec"]["template"])
+        digest = _template_hash(deployment["spec"]["template"])
         new = next((each for each in sets if _hash(each) == digest), None)
         if not deployment["spec"].get("paused"):
             new = self._roll(deployment, sets, new, digest)
@@ -190,10 +187,10 @@ class DeploymentController(Controller):
         else:
             surge, unavailable = _bounds(deployment)
         if new is None:
-            new = self._create(deployment, digest, _newest(sets) + 1)
+            new = self._create(deployment, digest, _next_revision(sets))
             if new is None:
                 return None
-        self._renumber(new, _newest(old) + 1)
+        self._renumber(new, _next_revision(old))
         self._grow(deployment, new, old, surge)
         self._shrink(deployment, new, old, unavailable)
         return new
@@ -260,19 +257,10 @@ class DeploymentController(Controller):
             return None  # an old set of that name is still going: its last change tries again
 
 
-def template_hash(template: Json) -> str:
+def _template_hash(template: Json) -> str:
     """Name a pod template by its content."""
-    digest = hashlib.sha256(encode(_sorted(template))).digest()
+    digest = hashlib.sha256(msgspec.json.encode(template, order="sorted")).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:10])
-
-
-def _sorted(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _sorted(value[key]) for key in sorted(value)}
-        case list():
-            return [_sorted(item) for item in value]
-    return value
 
 
 def _hash(replica_set: Json) -> str:
@@ -280,8 +268,8 @@ def _hash(replica_set: Json) -> str:
     return found
 
 
-def _newest(sets: list[Json]) -> int:
-    return max(map(_revision, sets), default=0)
+def _next_revision(sets: list[Json]) -> int:
+    return max(map(_revision, sets), default=0) + 1
 
 
 def _revision(replica_set: Json) -> int:

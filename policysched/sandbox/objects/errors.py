@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from policysched.sandbox.objects import Json
+
 REASONS = {
     400: "BadRequest",
     403: "Forbidden",
@@ -39,29 +41,27 @@ class Cause:
 class StatusError(Exception):
     """A request that failed; `status` is the Status object that answers it."""
 
-    def __init__(
-        self, code: int, message: str, reason: str | None = None, details: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, code: int, message: str, reason: str | None = None, details: Json | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.status = failure(code, message, REASONS.get(code, "Unknown") if reason is None else reason, details)
 
 
-def failure(code: int, message: str, reason: str, details: dict[str, Any] | None = None) -> dict[str, Any]:
+def failure(code: int, message: str, reason: str, details: Json | None = None) -> Json:
     """Build a Status object of a failed request."""
-    status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    status |= {"message": message} | ({"reason": reason} if reason else {})
-    if details is not None:
-        status["details"] = details
-    return status | {"code": code}
+    status = _STATUS | {"status": "Failure", "message": message} | ({"reason": reason} if reason else {})
+    return status | ({} if details is None else {"details": details}) | {"code": code}
 
 
-def success(details: dict[str, Any]) -> dict[str, Any]:
-    """Build the Status object that answers a deletion."""
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+def success(**more: Any) -> Json:
+    """Build the Status object that answers a deletion or a binding."""
+    return _STATUS | {"status": "Success"} | more
 
 
-def _target(group: str, plural: str, name: str) -> tuple[str, dict[str, Any]]:
+_STATUS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
+
+
+def _target(group: str, plural: str, name: str) -> tuple[str, Json]:
     details = {"name": name} | ({"group": group} if group else {}) | {"kind": plural}
     return f"{plural}.{group}" if group else plural, details
 
@@ -109,7 +109,7 @@ def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> Status
     texts = [f"{cause.field}: {cause.text}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     full = f"{kind}.{group}" if group else kind
-    details: dict[str, Any] = {"name": name} if name else {}
+    details: Json = {"name": name} if name else {}
     details |= ({"group": group} if group else {}) | {"kind": kind}
     details["causes"] = [{"reason": cause.reason, "message": cause.text, "field": cause.field} for cause in causes]
     return StatusError(422, f'{full} "{name}" is invalid: {listed}', details=details)

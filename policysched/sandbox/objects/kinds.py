@@ -1,20 +1,21 @@
-"""The rules of the built-in kinds: defaults that depend on other fields, and what a user gets wrong.
+"""From a request's object to one that can be stored, and back: unknown fields, defaults, checks, versions.
 
-What an object leaves out is filled in by its schema first. Checks return causes and look at one object alone: what
-needs the cluster (priority, service accounts) is admission's. They are not the API server's whole list but what is
-easily got wrong, so that the mistake shows here and not first in a cluster.
+Whether unknown fields are an error, a warning or nothing is the request's choice, as in the API server. What an object
+leaves out is filled in by its schema first, then by the rules of its kind. Checks look at one object alone: what needs
+the cluster (priority, service accounts) is admission's. They are not the API server's whole list but what is easily got
+wrong, so that the mistake shows here and not first in a cluster. Events are stored as core events and read as
+events.k8s.io ones too; versions of custom resources differ in their apiVersion alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.errors import Cause, required, unsupported, wrong
-from policysched.sandbox.objects.resources import DEFINITIONS, ApiResource
-from policysched.sandbox.objects.schema import default
+from policysched.sandbox.objects import Json, schema
+from policysched.sandbox.objects.errors import Cause, StatusError, invalid, required, unsupported, wrong
+from policysched.sandbox.objects.resources import DEFINITIONS, ApiResource, struct
 from policysched.sandbox.objects.selectors import object_selected
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -23,25 +24,120 @@ _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _EVENT_LENGTHS = {"reportingController": 253, "reportingInstance": 128, "action": 128, "reason": 128, "note": 1024}
 _PATH_NAMES = frozenset({"roles", "rolebindings", "clusterroles", "clusterrolebindings"})
 _LABEL_TEXT = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
-    "end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    f"'{_LABEL.pattern}')"
 )
 _SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
-    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN.pattern}')"
 )
 _VALUE_TEXT = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
-    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
-    "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    f"'({_QUALIFIED.pattern})?')"
 )
 _KEY_TEXT = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    f"'{_QUALIFIED.pattern}')"
 )
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_POLICIES = ("Always", "OnFailure", "Never")
+_TO_NEW = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_TO_CORE = {new: old for old, new in _TO_NEW.items()}
+_OMITTED: Json = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
+"""What metadata does not hold where it is empty."""
+
+
+class StrictError(StatusError):
+    """An object with fields that its kind does not have, where the request forbids them."""
+
+    def __init__(self, resource: ApiResource, why: str) -> None:
+        super().__init__(400, _handled(resource, why))
+        self.why = why
+
+
+def check_kind(resource: ApiResource, obj: Any) -> Json:
+    """Make sure that the object is of the resource's kind and version."""
+    if not isinstance(obj, dict):
+        raise StatusError(
+            400,
+            "couldn't get version/kind; json parse error: json: cannot unmarshal the body into Go value of type struct",
+        )
+    kind, version = obj.get("kind") or resource.kind, obj.get("apiVersion") or resource.api_version
+    if kind != resource.kind:
+        text = f'"{kind}" is not the kind of {resource.qualified}, which is "{resource.kind}"'
+        raise StatusError(400, f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {text}')
+    if version != resource.api_version:
+        raise StatusError(
+            400,
+            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})",
+        )
+    metadata = obj.get("metadata")
+    if isinstance(metadata, dict):
+        metadata = {name: value for name, value in metadata.items() if value != _OMITTED.get(name, ...)}
+    return obj | {"kind": kind, "apiVersion": version, "metadata": metadata if metadata is not None else {}}
+
+
+def drop_unknown(resource: ApiResource, obj: Json, field_validation: str) -> list[str]:
+    """Drop unknown fields and return warnings, or fail where fieldValidation is Strict."""
+    try:
+        unknown = schema.prune(obj, resource.schema)
+        if resource.custom is not None:
+            metadata = schema.prune(obj["metadata"], struct("meta.ObjectMeta") or {})
+            unknown = [f"metadata.{path}" for path in metadata] + unknown
+    except StatusError as error:
+        raise StatusError(error.code, _handled(resource, str(error))) from error
+    warnings = [f'unknown field "{path}"' for path in unknown]
+    if warnings and field_validation == "Strict":
+        raise StrictError(resource, f"strict decoding error: {', '.join(warnings)}")
+    return [] if field_validation == "Ignore" else warnings
+
+
+def _handled(resource: ApiResource, why: str) -> str:
+    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
+
+
+def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -> None:
+    """Fail with 422 where the object breaks its kind's rules, or changed what it must not."""
+    causes = validate(resource, obj)
+    if resource.custom is not None:
+        causes += schema.validate(obj, resource.schema)
+    causes += changed
+    if causes:
+        raise invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
+
+
+def outward(resource: ApiResource) -> Callable[[Json], Json] | None:
+    """Return the conversion from the storage version to this one, None where they are the same."""
+    if resource.group == "events.k8s.io":
+        return lambda obj: {_TO_NEW.get(name, name): obj[name] for name in obj} | {"apiVersion": "events.k8s.io/v1"}
+    if resource.custom is not None and not resource.custom.get("storage"):
+        version = resource.api_version
+        return lambda obj: obj | {"apiVersion": version}
+    return None
+
+
+def inward(resource: ApiResource, obj: Json) -> Json:
+    """Convert an object of this version to the storage version."""
+    if resource.key == "events":
+        if obj.get("apiVersion") == "events.k8s.io/v1":
+            obj = {_TO_CORE.get(name, name): value for name, value in obj.items()}
+        empty: Json = {"source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None}
+        empty |= {"involvedObject": {}, "reportingComponent": "", "reportingInstance": ""}
+        return empty | obj | {"apiVersion": "v1"}
+    if resource.custom is not None and resource.custom.get("storedVersion"):
+        return obj | {"apiVersion": f"{resource.group}/{resource.custom['storedVersion']}"}
+    return obj
 
 
 def fill(target: Json, **values: Any) -> None:
@@ -52,7 +148,7 @@ def fill(target: Json, **values: Any) -> None:
 
 def complete(resource: ApiResource, obj: Json) -> None:
     """Fill in the defaults of the schema and of the kind."""
-    default(obj, resource.schema)
+    schema.default(obj, resource.schema)
     if resource.custom is None and resource.key in _DEFAULTS:
         _DEFAULTS[resource.key](obj)
 
@@ -162,13 +258,8 @@ _DEFAULTS: dict[str, Callable[[Json], None]] = {
 
 def validate(resource: ApiResource, obj: Json) -> list[Cause]:
     """Check a new or changed object."""
-    causes = [*_metadata_faults(resource, obj["metadata"])]
-    if resource.group == "events.k8s.io":
-        causes += _event_faults(obj)
-    check = _CHECKS.get(resource.key)
-    if check is not None and resource.custom is None:
-        causes += check(obj)
-    return causes
+    check = _event_faults if resource.group == "events.k8s.io" else _CHECKS.get(resource.key)
+    return [*_metadata_faults(resource, obj["metadata"]), *(check(obj) if check and resource.custom is None else ())]
 
 
 def _metadata_faults(resource: ApiResource, metadata: Json) -> Iterator[Cause]:
@@ -180,19 +271,14 @@ def _metadata_faults(resource: ApiResource, metadata: Json) -> Iterator[Cause]:
             yield wrong("metadata.name", name, text)
         if len(name) > (63 if short else 253):
             yield wrong("metadata.name", name, f"must be no more than {63 if short else 253} bytes")
-    yield from labels(metadata.get("labels") or {}, "metadata.labels")
-
-
-def labels(found: Json, path: str) -> Iterator[Cause]:
-    """Check a map of labels."""
-    for key, value in found.items():
+    for key, value in (metadata.get("labels") or {}).items():
         prefix, slash, name = key.rpartition("/")
         if not _QUALIFIED.fullmatch(name) or len(name) > 63 or (slash and not _SUBDOMAIN.fullmatch(prefix)):
-            yield wrong(path, key, _KEY_TEXT)
+            yield wrong("metadata.labels", key, _KEY_TEXT)
         if value and not _QUALIFIED.fullmatch(value):
-            yield wrong(path, value, _VALUE_TEXT)
+            yield wrong("metadata.labels", value, _VALUE_TEXT)
         elif len(value) > 63:
-            yield wrong(path, value, "must be no more than 63 bytes")
+            yield wrong("metadata.labels", value, "must be no more than 63 bytes")
 
 
 def _event_faults(obj: Json) -> Iterator[Cause]:
@@ -200,16 +286,11 @@ def _event_faults(obj: Json) -> Iterator[Cause]:
         if not obj.get(name) and name != "note" and obj.get("eventTime"):
             yield required(name)
         if len(obj.get(name) or "") > longest:
-            shown = "message" if name == "note" else name
-            yield wrong(shown, "", f"can have at most {longest} characters")
+            yield wrong("message" if name == "note" else name, "", f"can have at most {longest} characters")
     if not obj.get("eventTime"):
         yield required("eventTime")
     if obj.get("type") not in ("Normal", "Warning"):
         yield wrong("type", "", f"has invalid value: {obj.get('type', '')}")
-
-
-def _pod_faults(obj: Json) -> Iterator[Cause]:
-    yield from _pod_spec_faults(obj.get("spec") or {}, "spec")
 
 
 def _pod_spec_faults(spec: Json, path: str) -> Iterator[Cause]:
@@ -220,8 +301,8 @@ def _pod_spec_faults(spec: Json, path: str) -> Iterator[Cause]:
         for index, container in enumerate(spec.get(kind) or ()):
             yield from _container_faults(container, f"{path}.{kind}[{index}]", seen)
     policy = spec.get("restartPolicy")
-    if policy not in ("Always", "OnFailure", "Never"):
-        yield unsupported(f"{path}.restartPolicy", policy, ("Always", "OnFailure", "Never"))
+    if policy not in _POLICIES:
+        yield unsupported(f"{path}.restartPolicy", policy, _POLICIES)
     for index, toleration in enumerate(spec.get("tolerations") or ()):
         yield from _toleration_faults(toleration, f"{path}.tolerations[{index}]")
 
@@ -246,9 +327,8 @@ def _toleration_faults(toleration: Json, path: str) -> Iterator[Cause]:
         yield wrong(f"{path}.operator", operator, text)
     if operator == "Exists" and toleration.get("value"):
         yield wrong(f"{path}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'")
-    if toleration.get("effect", "") not in ("", "NoSchedule", "PreferNoSchedule", "NoExecute"):
-        effects = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-        yield unsupported(f"{path}.effect", toleration["effect"], effects)
+    if toleration.get("effect", "") not in ("", *_EFFECTS):
+        yield unsupported(f"{path}.effect", toleration["effect"], _EFFECTS)
 
 
 def _node_faults(obj: Json) -> Iterator[Cause]:
@@ -256,29 +336,24 @@ def _node_faults(obj: Json) -> Iterator[Cause]:
         path = f"metadata.taints[{index}]"
         if not taint.get("key"):
             yield required(f"{path}.key")
-        if taint.get("effect") not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
-            effects = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-            yield unsupported(f"{path}.effect", taint.get("effect", ""), effects)
+        if taint.get("effect") not in _EFFECTS:
+            yield unsupported(f"{path}.effect", taint.get("effect", ""), _EFFECTS)
+
+
+def _template_faults(obj: Json) -> Iterator[Cause]:
+    if not obj["spec"].get("selector"):
+        yield required("spec.selector")
+    yield from _pod_spec_faults(obj["spec"]["template"]["spec"], "spec.template.spec")
 
 
 def _workload_faults(obj: Json) -> Iterator[Cause]:
     spec = obj["spec"]
-    selector, template = spec.get("selector"), spec["template"]
-    found = template["metadata"].get("labels") or {}
-    if not selector:
-        yield required("spec.selector")
-    elif not object_selected(selector, found):
-        text = "`selector` does not match template `labels`"
-        yield wrong("spec.template.metadata.labels", found, text)
+    selector, found = spec.get("selector"), spec["template"]["metadata"].get("labels") or {}
+    if selector and not object_selected(selector, found):
+        yield wrong("spec.template.metadata.labels", found, "`selector` does not match template `labels`")
     if spec.get("replicas", 0) < 0:
         yield wrong("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
-    yield from _pod_spec_faults(template["spec"], "spec.template.spec")
-
-
-def _controller_faults(obj: Json) -> Iterator[Cause]:
-    if not obj["spec"].get("selector"):
-        yield required("spec.selector")
-    yield from _pod_spec_faults(obj["spec"]["template"]["spec"], "spec.template.spec")
+    yield from _template_faults(obj)
 
 
 def _priority_class_faults(obj: Json) -> Iterator[Cause]:
@@ -293,14 +368,8 @@ def _priority_class_faults(obj: Json) -> Iterator[Cause]:
 
 def _service_faults(obj: Json) -> Iterator[Cause]:
     spec = obj["spec"]
-    headless = spec.get("clusterIP") == "None"
-    if not spec.get("ports") and spec["type"] != "ExternalName" and not headless:
+    if not spec.get("ports") and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
         yield required("spec.ports")
-
-
-def _storage_class_faults(obj: Json) -> Iterator[Cause]:
-    if not obj.get("provisioner"):
-        yield required("provisioner")
 
 
 def _definition_faults(crd: Json) -> Iterator[Cause]:
@@ -314,15 +383,15 @@ def _definition_faults(crd: Json) -> Iterator[Cause]:
 
 
 _CHECKS: dict[str, Callable[[Json], Iterator[Cause]]] = {
-    "pods": _pod_faults,
+    "pods": lambda obj: _pod_spec_faults(obj.get("spec") or {}, "spec"),
     "nodes": _node_faults,
     "services": _service_faults,
     "deployments.apps": _workload_faults,
     "replicasets.apps": _workload_faults,
     "statefulsets.apps": _workload_faults,
     "daemonsets.apps": _workload_faults,
-    "replicationcontrollers": _controller_faults,
+    "replicationcontrollers": _template_faults,
     "priorityclasses.scheduling.k8s.io": _priority_class_faults,
-    "storageclasses.storage.k8s.io": _storage_class_faults,
+    "storageclasses.storage.k8s.io": lambda obj: iter([] if obj.get("provisioner") else [required("provisioner")]),
     DEFINITIONS: _definition_faults,
 }

@@ -6,7 +6,6 @@ and leaves the old one alone, since stored objects are shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from policysched.sandbox.objects import Json, decode, encode
@@ -47,16 +46,15 @@ def json_patch(value: Json, operations: Any) -> Json:
     copied = 0
     for operation in operations:
         try:
-            copied += _copies(document, operation)
+            if operation["op"] == "copy":
+                copied += len(encode(_read(document, operation["from"])))
             if copied > MOST_COPIED:
-                raise StatusError(
-                    422, f"Unable to complete the copy, the accumulated size increase of copy is {copied}"
-                )
-            _OPERATIONS[operation["op"]](document, operation)
+                text = f"Unable to complete the copy, the accumulated size increase of copy is {copied}"
+                raise StatusError(422, text)
+            _operate(document, operation)
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise StatusError(
-                422, "the server rejected our request due to an error in our request", details={}
-            ) from error
+            text = "the server rejected our request due to an error in our request"
+            raise StatusError(422, text, details={}) from error
     patched: Json = _copied(document[""])
     return patched
 
@@ -66,28 +64,15 @@ def _copied(value: Any) -> Any:
     return decode(encode(value))
 
 
-def _copies(document: Any, operation: Json) -> int:
-    """Give how much an operation copies. Units: bytes."""
-    return len(encode(_read(document, operation["from"]))) if operation["op"] == "copy" else 0
-
-
-def _steps(pointer: str) -> list[str]:
-    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")]
-
-
 def _parent(document: Any, pointer: str) -> tuple[Any, Any]:
-    *steps, last = _steps(pointer)
+    *steps, last = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")]
     for step in steps:
         document = document[int(step) if isinstance(document, list) else step]
-    if isinstance(document, list):
-        return document, len(document) if last == "-" else _index(last)
-    return document, last
-
-
-def _index(text: str) -> int:
-    if not text.isdigit():
-        raise ValueError(f"not an index: {text}")
-    return int(text)
+    if not isinstance(document, list):
+        return document, last
+    if last != "-" and not last.isdigit():
+        raise ValueError(f"not an index: {last}")
+    return document, len(document) if last == "-" else int(last)
 
 
 def _read(document: Any, pointer: str) -> Any:
@@ -95,56 +80,45 @@ def _read(document: Any, pointer: str) -> Any:
     return holder[at]
 
 
+def _remove(document: Any, pointer: str) -> Any:
+    holder, at = _parent(document, pointer)
+    value = holder[at]
+    del holder[at]
+    return value
+
+
 def _put(document: Any, pointer: str, value: Any) -> None:
     holder, at = _parent(document, pointer)
-    if isinstance(holder, list):
-        if at > len(holder):
-            raise IndexError(f"index {at} out of bounds")
-        holder.insert(at, value)
-    else:
+    if not isinstance(holder, list):
         holder[at] = value
+    elif at > len(holder):
+        raise IndexError(f"index {at} out of bounds")
+    else:
+        holder.insert(at, value)
 
 
-def _add(document: Any, operation: Json) -> None:
-    _put(document, operation["path"], operation["value"])
-
-
-def _remove(document: Any, operation: Json) -> None:
-    holder, at = _parent(document, operation["path"])
-    del holder[at]
-
-
-def _replace(document: Any, operation: Json) -> None:
-    holder, at = _parent(document, operation["path"])
-    holder[at]  # a missing member cannot be replaced
-    holder[at] = operation["value"]
-
-
-def _move(document: Any, operation: Json) -> None:
-    value = _read(document, operation["from"])
-    _remove(document, {"path": operation["from"]})
-    _put(document, operation["path"], value)
-
-
-def _copy(document: Any, operation: Json) -> None:
-    _put(document, operation["path"], _copied(_read(document, operation["from"])))
-
-
-def _test(document: Any, operation: Json) -> None:
-    holder, at = _parent(document, operation["path"])
-    found = holder.get(at) if isinstance(holder, dict) else holder[at]  # a missing member is null
-    if found != operation["value"]:
-        raise ValueError("testing value failed")
-
-
-_OPERATIONS: dict[str, Callable[[Any, Json], None]] = {
-    "add": _add,
-    "remove": _remove,
-    "replace": _replace,
-    "move": _move,
-    "copy": _copy,
-    "test": _test,
-}
+def _operate(document: Any, operation: Json) -> None:
+    path = operation["path"]
+    match operation["op"]:
+        case "add":
+            _put(document, path, operation["value"])
+        case "remove":
+            _remove(document, path)
+        case "replace":
+            holder, at = _parent(document, path)
+            holder[at]  # a missing member cannot be replaced
+            holder[at] = operation["value"]
+        case "move":
+            _put(document, path, _remove(document, operation["from"]))
+        case "copy":
+            _put(document, path, _copied(_read(document, operation["from"])))
+        case "test":
+            holder, at = _parent(document, path)
+            found = holder.get(at) if isinstance(holder, dict) else holder[at]  # a missing member is null
+            if found != operation["value"]:
+                raise ValueError("testing value failed")
+        case other:
+            raise ValueError(f"not an operation: {other}")
 
 
 def strategic_patch(value: Json, patch: Any, schema: Json) -> Json:

@@ -14,7 +14,7 @@ from typing import Any
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects import decode as decode_json
 from policysched.sandbox.objects.errors import StatusError
-from policysched.sandbox.objects.fields import GO_TYPE, STRUCT, rows, struct, struct_name
+from policysched.sandbox.objects.resources import GO_TYPE, STRUCT, rows, struct, struct_name
 
 MAGIC = b"k8s\x00"
 

@@ -1,75 +1,143 @@
-"""Which resources the sandbox serves: names, scope, subresources, and the registry that CRDs add to.
+"""Which resources the sandbox serves, the schemas of the built-in ones, and the registry that definitions add to.
 
-A resource is a row in a table here and knows nothing of the objects' rules. Objects of several API versions
-of one resource share a storage key, so that events.k8s.io and core events are one store.
+`fields/resources.txt` has a resource a line: version, kind, plural, scope (n or c), short names, subresources and
+categories. The other files there have a type and its fields a line, `name=number:type`: `*type` where absent and empty
+differ, `/key` where lists merge by that key, `/` where they merge as sets, `+number:type` for fields that JSON writes
+inline; `defaults.txt` has what the API server fills in whatever else an object says. Each type becomes a structural
+OpenAPI schema, the form that definitions of custom resources have, so that one code decodes, completes, merges and
+describes both.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 
-from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.fields import struct, struct_name
+from policysched.sandbox.objects import Json, decode
 
+GO_TYPE = "x-go-type"
+"""Under which a schema has the name of its Go type: such values are decoded as Go does it."""
+STRUCT = "x-struct"
+"""Under which the schema of a struct has its qualified name, `core.Pod`."""
+DEFAULTS = "x-defaults"
+"""Under which the schema of a struct has the defaults of its fields."""
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_FIELD = re.compile(
+    r"(?:(?P<name>[\w$][\w$-]*)|\+)(?:=?(?P<number>\d+))?:(?P<pointer>\*?)(?P<type>[^/]+)(?:/(?P<key>\w*))?"
+)
+_FILES = (
+    "core", "apps", "policy", "scheduling", "storage", "coordination", "events", "resource", "rbac", "apiextensions",
+    "authorization", "autoscaling",
+)  # fmt: skip
+"""The files of types, each named by the first word of its group."""
+_SCALARS: dict[str, Json] = {
+    "string": {"type": "string", GO_TYPE: "string"},
+    "bool": {"type": "boolean", GO_TYPE: "bool"},
+    "int": {"type": "integer", "format": "int64", GO_TYPE: "int32"},
+    "float": {"type": "number", "format": "double", GO_TYPE: "float64"},
+    "bytes": {"type": "string", "format": "byte", GO_TYPE: "[]uint8"},
+    "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}], GO_TYPE: "quantity"},
+    "time": {"type": "string", "format": "date-time", GO_TYPE: "time"},
+    "microtime": {"type": "string", "format": "date-time", GO_TYPE: "microtime"},
+    "duration": {"type": "string", GO_TYPE: "duration"},
+    "intorstring": {
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+        "format": "int-or-string",
+        GO_TYPE: "intorstring",
+    },
+    "any": {"x-kubernetes-preserve-unknown-fields": True, GO_TYPE: "any"},
+}
 
-# version kind plural scope(n|c) short-names subresources categories; "-" is none
-_CORE = """
-v1 Namespace namespaces c ns status,finalize -
-v1 Node nodes c no status -
-v1 Pod pods n po status,binding,eviction all
-v1 Service services n svc status all
-v1 Event events n ev - -
-v1 ConfigMap configmaps n cm - -
-v1 Secret secrets n - - -
-v1 ServiceAccount serviceaccounts n sa - -
-v1 ReplicationController replicationcontrollers n rc status,scale all
-v1 PersistentVolume persistentvolumes c pv status -
-v1 PersistentVolumeClaim persistentvolumeclaims n pvc status -
-v1 Endpoints endpoints n ep - -
-v1 ResourceQuota resourcequotas n quota status -
-v1 LimitRange limitranges n limits - -
-v1 Binding bindings n - - -
-"""
-_GROUPS = """
-apps/v1 Deployment deployments n deploy status,scale all
-apps/v1 ReplicaSet replicasets n rs status,scale all
-apps/v1 StatefulSet statefulsets n sts status,scale all
-apps/v1 DaemonSet daemonsets n ds status all
-policy/v1 PodDisruptionBudget poddisruptionbudgets n pdb status -
-scheduling.k8s.io/v1 PriorityClass priorityclasses c pc - -
-storage.k8s.io/v1 StorageClass storageclasses c sc - -
-storage.k8s.io/v1 CSINode csinodes c - - -
-storage.k8s.io/v1 CSIDriver csidrivers c - - -
-storage.k8s.io/v1 CSIStorageCapacity csistoragecapacities n - - -
-storage.k8s.io/v1 VolumeAttachment volumeattachments c - status -
-storage.k8s.io/v1 VolumeAttributesClass volumeattributesclasses c vac - -
-coordination.k8s.io/v1 Lease leases n - - -
-events.k8s.io/v1 Event events n ev - -
-resource.k8s.io/v1 ResourceClaim resourceclaims n - status -
-resource.k8s.io/v1 ResourceClaimTemplate resourceclaimtemplates n - - -
-resource.k8s.io/v1 ResourceSlice resourceslices c - - -
-resource.k8s.io/v1 DeviceClass deviceclasses c - - -
-rbac.authorization.k8s.io/v1 Role roles n - - -
-rbac.authorization.k8s.io/v1 RoleBinding rolebindings n - - -
-rbac.authorization.k8s.io/v1 ClusterRole clusterroles c - - -
-rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings c - - -
-authorization.k8s.io/v1 SelfSubjectAccessReview selfsubjectaccessreviews c - - -
-authorization.k8s.io/v1 SubjectAccessReview subjectaccessreviews c - - -
-authorization.k8s.io/v1 SelfSubjectRulesReview selfsubjectrulesreviews c - - -
-authentication.k8s.io/v1 TokenReview tokenreviews c - - -
-authentication.k8s.io/v1 SelfSubjectReview selfsubjectreviews c - - -
-apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions c crd,crds status api-extensions
-"""
-_SINGULAR = {"endpoints": "endpoints"}
-OBJECT_META: Json = struct("meta.ObjectMeta") or {}
-_ROOT: Json = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": OBJECT_META}
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """A field of a struct; without a name, JSON writes the fields of its type inline."""
+
+    name: str
+    schema: Json
+    number: int
+    pointer: bool
+
+
+def struct_name(group: str, kind: str) -> str:
+    """Name the struct of a built-in kind, `core.Pod`; the table need not have it."""
+    file = group.removesuffix(".k8s.io").removesuffix(".authorization") or "core"
+    return f"{file if file in _FILES else ''}.{kind}"
+
+
+def struct(name: str) -> Json | None:
+    """Return the schema of a struct, None where there is none; it is shared and must not be changed."""
+    return _structs()[0].get(name)
+
+
+def rows(name: str) -> list[FieldRow]:
+    """Return the fields of a struct as the table lists them."""
+    return _structs()[1][name]
+
+
+@cache
+def _structs() -> tuple[dict[str, Json], dict[str, list[FieldRow]]]:
+    """Read all structs: their schemas, which contain each other, and their rows."""
+    lines = {f"{file}.{name}": rest for file in (*_FILES, "meta") for name, rest in _lines(file)}
+    schemas: dict[str, Json] = {
+        name: {"type": "object", "properties": {}, GO_TYPE: f"v1.{name.partition('.')[2]}", STRUCT: name}
+        for name in lines
+    }
+    table = {
+        name: [_field_row(text, name.partition(".")[0], schemas) for text in texts.split()]
+        for name, texts in lines.items()
+    }
+    for name, schema in schemas.items():
+        schema["properties"].update(_properties(name, table))
+    for name, texts in _lines("defaults"):
+        fields = (text.partition("=") for text in texts.split())
+        schemas[name][DEFAULTS] = {path: decode(value) for path, _, value in fields}
+    return schemas, table
+
+
+def _lines(file: str) -> Iterator[tuple[str, str]]:
+    text = files("policysched.sandbox.objects").joinpath("fields", f"{file}.txt").read_text("utf-8")
+    for line in text.splitlines():
+        first, _, rest = line.partition(" ")
+        yield first, rest
+
+
+def _field_row(text: str, file: str, schemas: dict[str, Json]) -> FieldRow:
+    match = _FIELD.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not a field: {text}")
+    schema = _schema(match["type"], file, schemas)
+    if match["key"] is not None:
+        schema["x-kubernetes-patch-strategy"] = "merge"
+        if match["key"]:
+            schema["x-kubernetes-patch-merge-key"] = match["key"]
+    return FieldRow(match["name"] or "", schema, int(match["number"] or 0), bool(match["pointer"]))
+
+
+def _schema(text: str, file: str, schemas: dict[str, Json]) -> Json:
+    if text[0] == "[":
+        item = _schema(text[1:-1], file, schemas)
+        return {"type": "array", "items": item, GO_TYPE: f"[]{item[GO_TYPE]}"}
+    if text[0] == "{":
+        item = _schema(text[1:-1], file, schemas)
+        return {"type": "object", "additionalProperties": item, GO_TYPE: f"map[string]{item[GO_TYPE]}"}
+    return _SCALARS.get(text) or schemas[text if "." in text else f"{file}.{text}"]
+
+
+def _properties(name: str, table: dict[str, list[FieldRow]]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for row in table[name]:
+        found |= {row.name: row.schema} if row.name else _properties(row.schema[STRUCT], table)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class ApiResource:
-    """One resource in one API version."""
+    """One resource in one API version; versions of one resource share a storage key."""
 
     group: str
     version: str
@@ -97,13 +165,8 @@ class ApiResource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
-    def prefix(self) -> str:
-        """The path of the group and version."""
-        return f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
-
-    @property
     def key(self) -> str:
-        """The storage key: versions of one resource share it."""
+        """The storage key: events.k8s.io and core events are one store."""
         return self.storage or self.qualified
 
     @property
@@ -117,40 +180,31 @@ class ApiResource:
         if self.custom is None:
             return struct(struct_name(self.group, self.kind)) or {"type": "object"}
         declared: Json = (self.custom.get("schema") or {}).get("openAPIV3Schema") or {}
-        return declared | {"properties": (declared.get("properties") or {}) | _ROOT}
-
-    def path(self, namespace: str, name: str = "", subresource: str = "") -> str:
-        """Write the path of an object or, without a name, of the collection."""
-        parts = [self.prefix]
-        if self.namespaced and namespace:
-            parts += ["namespaces", namespace]
-        return "/".join([*parts, self.plural, *filter(None, (name, subresource))])
+        root = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": struct("meta.ObjectMeta")}
+        return declared | {"properties": (declared.get("properties") or {}) | root}
 
 
-def _row(line: str) -> ApiResource:
-    api_version, kind, plural, scope, short, subs, categories = line.split()
+def _builtin(line: str) -> ApiResource:
+    api_version, kind, plural, scope, *lists = line.split()
     group, _, version = api_version.rpartition("/")
+    short_names, subresources, categories = (() if text == "-" else tuple(text.split(",")) for text in lists)
     return ApiResource(
         group=group,
         version=version,
         kind=kind,
         plural=plural,
         namespaced=scope == "n",
-        singular=_SINGULAR.get(plural, kind.lower()),
-        short_names=_names(short),
-        subresources=frozenset(_names(subs)),
-        categories=_names(categories),
+        singular=kind.lower(),
+        short_names=short_names,
+        subresources=frozenset(subresources),
+        categories=categories,
         list_kind=f"{kind}List",
         storage="events" if plural == "events" else "",
         verbs=("create",) if plural.endswith("reviews") or plural == "bindings" else ALL_VERBS,
     )
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return () if text == "-" else tuple(text.split(","))
-
-
-BUILTIN = tuple(_row(line) for line in (_CORE + _GROUPS).splitlines() if line)
+BUILTIN = tuple(_builtin(" ".join(line)) for line in _lines("resources"))
 
 
 def builtin(key: str) -> ApiResource:
@@ -159,11 +213,10 @@ def builtin(key: str) -> ApiResource:
 
 
 PODS = builtin("pods")
-DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class Registry:
-    """The served resources by group, version and plural; CRDs come and go."""
+    """The served resources by group, version and plural; those of definitions come and go."""
 
     def __init__(self) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in BUILTIN}
@@ -177,10 +230,7 @@ class Registry:
 
     def of_kind(self, kind: str, api_version: str = "") -> ApiResource | None:
         """Look a resource up by kind and, where given, API version."""
-        for row in self:
-            if row.kind == kind and api_version in ("", row.api_version):
-                return row
-        return None
+        return next((row for row in self if row.kind == kind and api_version in ("", row.api_version)), None)
 
     def stored_as(self, key: str) -> ApiResource | None:
         """Look a resource up by its storage key."""
@@ -188,14 +238,28 @@ class Registry:
 
     def groups(self) -> dict[str, list[str]]:
         """List the versions of every group, the core group being the empty name."""
-        found: dict[str, list[str]] = {}
+        found: dict[str, dict[str, None]] = {}
         for row in self:
-            versions = found.setdefault(row.group, [])
-            if row.version not in versions:
-                versions.append(row.version)
-        return found
+            found.setdefault(row.group, {})[row.version] = None
+        return {group: list(versions) for group, versions in found.items()}
 
-    def replace_custom(self, crd: str, rows: list[ApiResource]) -> None:
-        """Serve these rows for a CRD (none: it is gone)."""
-        kept = {key: row for key, row in self._rows.items() if row.custom is None or row.key != crd}
-        self._rows = kept | {(row.group, row.version, row.plural): row for row in rows}
+    def serve(self, crd: Json, *, gone: bool = False) -> None:
+        """Serve what a definition defines, one resource a version, in place of what it defined before."""
+        spec, names, key = crd["spec"], crd["spec"]["names"], crd["metadata"]["name"]
+        stored = next((each["name"] for each in spec["versions"] if each.get("storage")), "")
+        self._rows = {at: row for at, row in self._rows.items() if row.custom is None or row.key != key}
+        for version in () if gone else spec["versions"]:
+            if version.get("served"):
+                self._rows[spec["group"], version["name"], names["plural"]] = ApiResource(
+                    group=spec["group"],
+                    version=version["name"],
+                    kind=names["kind"],
+                    plural=names["plural"],
+                    namespaced=spec["scope"] == "Namespaced",
+                    singular=names["singular"],
+                    short_names=tuple(names.get("shortNames") or ()),
+                    subresources=frozenset(version.get("subresources") or ()),
+                    categories=tuple(names.get("categories") or ()),
+                    list_kind=names["listKind"],
+                    custom=version | {"storedVersion": stored},
+                )

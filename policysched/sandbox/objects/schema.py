@@ -10,13 +10,13 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any
 
 from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import Cause, StatusError, required, shown, unsupported, wrong
-from policysched.sandbox.objects.fields import DEFAULTS, GO_TYPE, STRUCT
+from policysched.sandbox.objects.resources import DEFAULTS, GO_TYPE, STRUCT
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -29,12 +29,17 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _NESTED = (dict, list)
 _SCALARS = {"string": str, "boolean": bool, "integer": int}
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-_GO_NAMES = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
+_GO_NAMES = _NAMES | {bool: "bool", int: "number"}
 _KEEP = "x-kubernetes-preserve-unknown-fields"
 _ROOT = frozenset({"apiVersion", "kind", "metadata"})
 _QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?")
 _QUANTITY_TEXT = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 _INDEX = re.compile(r"\[\d+\]")
+_ONE_CHARACTER = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.?)*(?:\]|\Z)", re.DOTALL)
+_REPEATED_GROUP = re.compile(r"\)[*+{]|\(\?\w*x")  # with the flag x, blanks may stand between them
+_REPEAT = re.compile(r"[*+]|\{\d*,\d*\}")
+_CHOICE = re.compile(r"(?<!\()\?|\|")
+_MOST_WAYS = 100_000
 
 
 def member(schema: Json, name: str) -> Json:
@@ -70,7 +75,7 @@ def prune(obj: Json, schema: Json) -> list[str]:
     custom object the metadata is left alone, because its schema says nothing of it.
 
     Raises:
-        ApiError: 400, a value of a built-in type is of a wrong one.
+        StatusError: 400, a value is of a wrong type.
     """
     walk = _Pruning()
     if STRUCT in schema:
@@ -83,12 +88,12 @@ def prune(obj: Json, schema: Json) -> list[str]:
     return walk.unknown
 
 
-@dataclass(slots=True)
 class _Pruning:
     """A walk over an object: the unknown fields it found, and the struct it is in."""
 
-    unknown: list[str] = field(default_factory=list)
-    struct: str = ""
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+        self._struct = ""
 
     def members(self, value: Json, schema: Json, path: str) -> None:
         """Prune an object's fields or a map's values."""
@@ -105,24 +110,24 @@ class _Pruning:
             elif STRUCT not in schema:
                 # The Go decoder names no keys of maps of scalars.
                 scalar = GO_TYPE in inner and inner.get("type") not in ("object", "array")
-                self.value(value, name, inner, path if scalar else place)
+                self._value(value, name, inner, path if scalar else place)
             elif value[name] is None:
                 del value[name]
             else:
-                self.struct = schema[STRUCT]
-                self.value(value, name, inner, place)
+                self._struct = schema[STRUCT]
+                self._value(value, name, inner, place)
 
-    def value(self, holder: Any, at: Any, schema: Json, path: str) -> None:
+    def _value(self, holder: Any, at: Any, schema: Json, path: str) -> None:
         """Prune the value that stands somewhere in an object, a map or a list."""
         value = holder[at]
         if GO_TYPE in schema and not _conforms(value, schema):
-            text = f"Go struct field {self.struct.partition('.')[2]}.{_INDEX.sub('', path)} of type {schema[GO_TYPE]}"
+            text = f"Go struct field {self._struct.partition('.')[2]}.{_INDEX.sub('', path)} of type {schema[GO_TYPE]}"
             raise StatusError(400, f"json: cannot unmarshal {_GO_NAMES.get(type(value), 'object')} into {text}")
         if isinstance(value, dict):
             self.members(value, schema, path)
         elif isinstance(value, list) and ("items" in schema or not schema.get(_KEEP)):
             for index in range(len(value)):
-                self.value(value, index, schema.get("items") or {}, f"{path}[{index}]")
+                self._value(value, index, schema.get("items") or {}, f"{path}[{index}]")
         elif schema.get(GO_TYPE) == "quantity":
             holder[at] = str(value)
             if not _QUANTITY.fullmatch(str(value)):
@@ -152,36 +157,29 @@ def _defaults(properties: Json) -> Json:
 
 def validate(value: Any, schema: Json, path: str = "") -> Iterator[Cause]:
     """Check a value; only the first fault of each field is reported."""
+    wanted = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
     if value is None:
-        if schema.get("nullable"):
-            return
-        kind = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
-        yield wrong(path, "null", f'{path} in body must be of type {kind}: "null"')
+        if not schema.get("nullable"):
+            yield wrong(path, "null", f'{path} in body must be of type {wanted}: "null"')
         return
     if not _conforms(value, schema):
-        name = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type", "")
         found = _NAMES.get(type(value), "object")
-        text = f'Invalid value: "{found}": {path} in body must be of type {name}: "{found}"'
+        text = f'Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'
         yield Cause(path, "FieldValueTypeInvalid", text)
         return
-    yield from _value_faults(value, schema, path)
-    if isinstance(value, dict):
-        yield from _object(value, schema, path)
-    elif isinstance(value, list):
-        yield from _array(value, schema, path)
-
-
-def _value_faults(value: Any, schema: Json, path: str) -> Iterator[Cause]:
     if "enum" in schema and value not in schema["enum"]:
         yield unsupported(path, value, schema["enum"])
-    if isinstance(value, str):
-        yield from _string(value, schema, path)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        low, high = schema.get("minimum"), schema.get("maximum")
-        if low is not None and value < low:
-            yield wrong(path, value, f"{path} in body should be greater than or equal to {low}")
-        if high is not None and value > high:
-            yield wrong(path, value, f"{path} in body should be less than or equal to {high}")
+    for kind, check in _CHECKS.items():
+        if isinstance(value, kind) and not isinstance(value, bool):
+            yield from check(value, schema, path)
+
+
+def _number(value: float, schema: Json, path: str) -> Iterator[Cause]:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and value < low:
+        yield wrong(path, value, f"{path} in body should be greater than or equal to {low}")
+    if high is not None and value > high:
+        yield wrong(path, value, f"{path} in body should be less than or equal to {high}")
 
 
 def _string(value: str, schema: Json, path: str) -> Iterator[Cause]:
@@ -190,8 +188,30 @@ def _string(value: str, schema: Json, path: str) -> Iterator[Cause]:
         yield Cause(path, "FieldValueTooLong", f"Too long: may not be more than {longest} bytes")
     if shortest is not None and len(value) < shortest:
         yield wrong(path, value, f"{path} in body should be at least {shortest} chars long")
-    if pattern is not None and not re.search(pattern, value):
+    if pattern is not None and _ways(pattern, len(value)) <= _MOST_WAYS and not _found(pattern, value):
         yield wrong(path, value, f"{path} in body should match '{pattern}'")
+
+
+def _ways(pattern: str, length: int) -> float:
+    """Return a bound on the ways in which a pattern may be tried on a text of so many characters.
+
+    The API server's expressions take time in proportion to the text, Python's try one way after the other, so that
+    `^(a+)+$` takes minutes for 26 characters. Each place where a choice is made multiplies the ways; in a group that is
+    repeated there is no end of them.
+    """
+    plain = _ONE_CHARACTER.sub("x", pattern)
+    if _REPEATED_GROUP.search(plain):
+        return inf
+    repeats, choices = len(_REPEAT.findall(plain)) + (not plain.startswith("^")), len(_CHOICE.findall(plain))
+    return (length + 1.0) ** repeats * 2.0**choices if repeats + choices < 30 else inf
+
+
+def _found(pattern: str, value: str) -> bool:
+    """Whether a pattern is found in a value; one that Python does not read is not held against it."""
+    try:
+        return re.search(pattern, value) is not None
+    except re.error:
+        return True
 
 
 def _object(value: Json, schema: Json, path: str) -> Iterator[Cause]:
@@ -200,25 +220,19 @@ def _object(value: Json, schema: Json, path: str) -> Iterator[Cause]:
             yield required(f"{path}.{name}" if path else name)
     known, more = schema.get("properties") or {}, schema.get("additionalProperties")
     for name, item in value.items():
-        place = f"{path}.{name}" if path else name
         inner = known.get(name, more)
         if isinstance(inner, dict) and (path or name not in _ROOT):
-            yield from validate(item, inner, place)
+            yield from validate(item, inner, f"{path}.{name}" if path else name)
 
 
 def _array(value: list[Any], schema: Json, path: str) -> Iterator[Cause]:
     most, least = schema.get("maxItems"), schema.get("minItems")
     if most is not None and len(value) > most:
-        text = f"Too many: {len(value)}: must have at most {most} items"
-        yield Cause(path, "FieldValueTooMany", text)
+        yield Cause(path, "FieldValueTooMany", f"Too many: {len(value)}: must have at most {most} items")
     if least is not None and len(value) < least:
         yield wrong(path, len(value), f"{path} in body should have at least {least} items")
     for index, item in enumerate(value):
         yield from validate(item, schema.get("items") or {}, f"{path}[{index}]")
-    yield from _duplicates(value, schema, path)
-
-
-def _duplicates(value: list[Any], schema: Json, path: str) -> Iterator[Cause]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
     if kind not in ("map", "set"):
         return
@@ -229,3 +243,12 @@ def _duplicates(value: list[Any], schema: Json, path: str) -> Iterator[Cause]:
         if written in seen:
             yield Cause(f"{path}[{index}]", "FieldValueDuplicate", f"Duplicate value: {shown(key)}")
         seen.add(written)
+
+
+_CHECKS: dict[type, Callable[[Any, Json, str], Iterator[Cause]]] = {
+    str: _string,
+    int: _number,
+    float: _number,
+    dict: _object,
+    list: _array,
+}

@@ -7,13 +7,13 @@ cannot be parsed is the caller's mistake and ends the request with 400.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
+from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import StatusError
 from policysched.sandbox.objects.resources import ApiResource
 
-Json = dict[str, Any]
 Predicate = Callable[[Json], bool]
 
 _TERM = re.compile(
@@ -43,7 +43,13 @@ _EVENT_FIELDS = {"regarding": "involvedObject", "reportingController": "reportin
 
 def label_predicate(text: str) -> Predicate | None:
     """Compile a label selector; an empty one selects everything and gives None."""
-    tests = [_label_test(match) for match in _terms(text)]
+    tests, at = [], 0
+    while at < len(text.rstrip()):
+        match = _TERM.match(text, at)
+        if not match or match.end() == at:
+            raise StatusError(400, f"unable to parse requirement: found '{text[at:]}', expected: identifier or '!'")
+        tests.append(_label_test(match))
+        at = match.end()
     if not tests:
         return None
     return lambda obj: _all(tests, obj["metadata"].get("labels") or {})
@@ -53,43 +59,33 @@ def _all(tests: list[Predicate], subject: Json) -> bool:
     return all(test(subject) for test in tests)
 
 
-def _terms(text: str) -> list[re.Match[str]]:
-    terms, at = [], 0
-    while at < len(text.rstrip()):
-        match = _TERM.match(text, at)
-        if not match or match.end() == at:
-            message = f"unable to parse requirement: found '{text[at:]}', expected: identifier or '!'"
-            raise StatusError(400, message)
-        terms.append(match)
-        at = match.end()
-    return terms
-
-
 def _label_test(match: re.Match[str]) -> Predicate:
     if match["absent"]:
-        absent = match["no"]
-        return lambda labels: absent not in labels
-    key, value = match["key"], match["value"]
+        return _requirement(match["no"], "DoesNotExist", ())
     if match["set"]:
         values = frozenset(item.strip() for item in match["values"].split(","))
-        wanted = match["set"] == "in"
-        return lambda labels: (labels[key] in values) is wanted if key in labels else not wanted
-    match match["op"]:
-        case None:
+        return _requirement(match["key"], "In" if match["set"] == "in" else "NotIn", values)
+    operator, value = match["op"], match["value"]
+    if operator in ("<", ">"):
+        return _numeric_test(match["key"], operator, value)
+    return _requirement(match["key"], {None: "Exists", "!=": "NotIn"}.get(operator, "In"), (value,))
+
+
+def _requirement(key: str, operator: str, values: Collection[str]) -> Predicate:
+    match operator:
+        case "In":
+            return lambda labels: key in labels and labels[key] in values
+        case "NotIn":
+            return lambda labels: key not in labels or labels[key] not in values
+        case "Exists":
             return lambda labels: key in labels
-        case "=" | "==":
-            return lambda labels: labels.get(key) == value
-        case "!=":
-            return lambda labels: labels.get(key) != value
-        case operator:
-            return _numeric_test(key, operator, value)
+    return lambda labels: key not in labels
 
 
 def _numeric_test(key: str, operator: str, value: str) -> Predicate:
     if not re.fullmatch(r"-?\d+", value):
-        raise StatusError(
-            400, f"values: Invalid value: {value!r}: for 'Gt', 'Lt' operators, the value must be an integer"
-        )
+        text = f"values: Invalid value: {value!r}: for 'Gt', 'Lt' operators, the value must be an integer"
+        raise StatusError(400, text)
     bound = int(value)
 
     def holds(labels: Json) -> bool:
@@ -107,19 +103,8 @@ def object_selected(selector: Json | None, labels: Json) -> bool:
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False
-    return all(_expression(term, labels) for term in selector.get("matchExpressions") or ())
-
-
-def _expression(term: Json, labels: Json) -> bool:
-    key, values = term["key"], term.get("values") or []
-    match term["operator"]:
-        case "In":
-            return key in labels and labels[key] in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-    return key not in labels
+    terms = selector.get("matchExpressions") or ()
+    return all(_requirement(term["key"], term["operator"], term.get("values") or ())(labels) for term in terms)
 
 
 def field_predicate(text: str, resource: ApiResource) -> Predicate | None:
@@ -142,15 +127,23 @@ def _field_test(term: str, resource: ApiResource) -> Predicate:
 
 def _reader(path: str, resource: ApiResource) -> Callable[[Json], str]:
     if path not in ("metadata.name", "metadata.namespace", *_paths(resource)):
-        raise StatusError(
-            400, f"field label not supported: {path}" if not resource.custom else f'field label not supported: "{path}"'
-        )
+        shown = path if resource.custom is None else f'"{path}"'
+        raise StatusError(400, f"field label not supported: {shown}")
     steps = path.split(".")
     if resource.key == "events":
         steps = [_EVENT_FIELDS.get(steps[0], steps[0]), *steps[1:]]
     if steps == ["source"]:
         return lambda obj: (obj.get("source") or {}).get("component") or obj.get("reportingComponent", "")
-    return lambda obj: _text(_dig(obj, steps), steps[-1])
+    absent = "false" if steps[-1] in ("unschedulable", "hostNetwork") else ""
+
+    def read(obj: Any) -> str:
+        for step in steps:
+            obj = obj.get(step) if isinstance(obj, dict) else None
+        if isinstance(obj, bool):
+            return "true" if obj else "false"
+        return absent if obj is None else str(obj)
+
+    return read
 
 
 def _paths(resource: ApiResource) -> list[str]:
@@ -160,24 +153,6 @@ def _paths(resource: ApiResource) -> list[str]:
     if resource.group == "events.k8s.io":
         return [path.replace("involvedObject", "regarding") for path in listed] + ["reportingController"]
     return listed
-
-
-def _dig(obj: Any, steps: list[str]) -> Any:
-    for step in steps:
-        if not isinstance(obj, dict):
-            return None
-        obj = obj.get(step)
-    return obj
-
-
-def _text(value: Any, name: str) -> str:
-    match value:
-        case None:
-            return "false" if name in ("unschedulable", "hostNetwork") else ""
-        case bool():
-            return "true" if value else "false"
-        case _:
-            return str(value)
 
 
 def selector_text(selector: Json | None) -> str:

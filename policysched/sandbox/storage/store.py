@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from policysched.sandbox.objects import Json, encode
-from policysched.sandbox.objects.resources import DEFINITIONS, ApiResource, Registry
+from policysched.sandbox.objects.resources import DEFINITIONS, Registry
 
 ANY = "*"
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
@@ -128,11 +128,11 @@ class ObjectStore:
         """Return the version after which the history of a resource is whole."""
         return self._forgotten.get(key, self._first)
 
-    def forget(self, key: str | None = None) -> None:
+    def forget(self) -> None:
         """Drop the history, so that every older version is too old to watch from."""
-        for each in [key] if key else [*self._objects]:
-            self._events[each] = deque()
-            self._forgotten[each] = self.revision
+        for key in self._objects:
+            self._events[key] = deque()
+            self._forgotten[key] = self.revision
 
     def listen(self, key: str, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
         """Call the listener at each change of a resource (ANY: of all); returns the way to stop it."""
@@ -150,13 +150,18 @@ class Backend:
     history: int = 20_000
     first_version: int = 1
     registry: Registry = field(default_factory=Registry)
-    applied: dict[tuple[str, str], Json] = field(default_factory=dict)
-    """What was applied last of an object, by its UID and the manager: no owners of fields are kept."""
+    applied: dict[str, dict[str, Json]] = field(default_factory=dict)
+    """What each manager applied last of an object, by the object's UID: no owners of fields are kept."""
     store: ObjectStore = field(init=False)
 
     def __post_init__(self) -> None:
         self.store = ObjectStore(self.history, self.first_version)
         self.store.listen(DEFINITIONS, self._serve)
+        self.store.listen(ANY, self._forget_applied)
+
+    def _forget_applied(self, event: StoreEvent) -> None:
+        if event.type == "DELETED":
+            self.applied.pop(event.entry.object["metadata"]["uid"], None)
 
     def _serve(self, event: StoreEvent) -> None:
         """Serve what a definition defines in the instant it is stored, and take its objects with it."""
@@ -165,52 +170,28 @@ class Backend:
         if event.type == "DELETED":
             for entry in self.store.values(name):
                 self.store.remove(name, *entry.key)
-        self.registry.replace_custom(name, [] if event.type == "DELETED" else _served(crd))
-        if event.type != "DELETED" and not _established(crd):
+        self.registry.serve(crd, gone=event.type == "DELETED")
+        if event.type != "DELETED" and not is_true(crd, "Established"):
             self.store.write(DEFINITIONS, _accepted(crd, self.timestamp()))
 
     def timestamp(self, plus_seconds: float = 0) -> str:
         """Write the present time, or one later on, as metadata has it."""
-        seconds = self.now().timestamp() + plus_seconds
-        from_epoch = self.now().fromtimestamp(int(seconds), UTC)
-        return from_epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
+        seconds = int(self.now().timestamp() + plus_seconds)
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def new_uid(self) -> str:
         """Draw a unique id."""
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
 
-    def suffix(self, length: int = 5) -> str:
+    def suffix(self) -> str:
         """Draw the random end of a generated name."""
-        return "".join(self.random.choices(_SUFFIX, k=length))
+        return "".join(self.random.choices(_SUFFIX, k=5))
 
 
-def _served(crd: Json) -> list[ApiResource]:
-    """List the resources of a definition, one a version."""
-    spec = crd["spec"]
-    stored = next((each["name"] for each in spec["versions"] if each.get("storage")), "")
-    return [_row(spec, version, stored) for version in spec["versions"] if version.get("served")]
-
-
-def _row(spec: Json, version: Json, stored: str) -> ApiResource:
-    names = spec["names"]
-    return ApiResource(
-        group=spec["group"],
-        version=version["name"],
-        kind=names["kind"],
-        plural=names["plural"],
-        namespaced=spec["scope"] == "Namespaced",
-        singular=names["singular"],
-        short_names=tuple(names.get("shortNames") or ()),
-        subresources=frozenset(version.get("subresources") or ()),
-        categories=tuple(names.get("categories") or ()),
-        list_kind=names["listKind"],
-        custom=version | {"storedVersion": stored},
-    )
-
-
-def _established(crd: Json) -> bool:
-    conditions = (crd.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+def is_true(obj: Json, kind: str) -> bool:
+    """Whether a condition of an object's status is true."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
 
 
 def _accepted(crd: Json, now: str) -> Json:

@@ -1,8 +1,9 @@
-"""Creating and updating objects: metadata, generations, conflicts, and what an update keeps of the old object.
+"""Creating and updating objects: metadata, admission, generations, conflicts, what an update keeps of the old object.
 
-It knows the rules common to all kinds and asks decoding and admission for those of one. A write to the main resource
-cannot change status, and a write to status changes nothing else. An update that changes nothing is not written, so that
-nobody is told of it.
+A write to the main resource cannot change status, and a write to status changes nothing else. An update that changes
+nothing is not written, so that nobody is told of it. Admission is what the API server does to a new object with a look
+at the rest of the cluster: priority from its class, the default service account, the usual tolerations, what
+matchLabelKeys stand for, the first status. Objects that are loaded keep the status they come with.
 """
 
 from __future__ import annotations
@@ -10,56 +11,59 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from policysched.model.defaults import merge_label_keys
 from policysched.sandbox.objects import Json
-from policysched.sandbox.objects.decoding import check_kind, drop_unknown, inward, outward, validated
 from policysched.sandbox.objects.errors import (
     STALE,
     Cause,
     StatusError,
     already_exists,
     conflict,
+    forbidden,
     invalid,
     not_found,
     precondition_failed,
     required,
     wrong,
 )
-from policysched.sandbox.objects.kinds import complete
-from policysched.sandbox.objects.resources import ApiResource
-from policysched.sandbox.storage.admission import admit
-from policysched.sandbox.storage.store import Backend, Stored
+from policysched.sandbox.objects.kinds import (
+    all_containers,
+    check_kind,
+    complete,
+    drop_unknown,
+    fill,
+    inward,
+    outward,
+    validated,
+)
+from policysched.sandbox.objects.resources import DEFINITIONS, ApiResource
+from policysched.sandbox.storage.store import Backend, ObjectStore, Stored
 
-_GENERATIONS = frozenset(
-    {
-        "pods",
-        "deployments.apps",
-        "replicasets.apps",
-        "statefulsets.apps",
-        "daemonsets.apps",
-        "replicationcontrollers",
-        "poddisruptionbudgets.policy",
-        "priorityclasses.scheduling.k8s.io",
-        "customresourcedefinitions.apiextensions.k8s.io",
-        "resourceslices.resource.k8s.io",
-        "deviceclasses.resource.k8s.io",
-    }
-)
+PRIORITY_CLASSES, STORAGE_CLASSES = "priorityclasses.scheduling.k8s.io", "storageclasses.storage.k8s.io"
+_WORKLOADS = ("deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps")
+_GENERATIONS = frozenset((
+    *_WORKLOADS, "pods", "replicationcontrollers", "poddisruptionbudgets.policy", PRIORITY_CLASSES, DEFINITIONS,
+    "resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io",
+))  # fmt: skip
 _SYSTEM = (
-    "name",
-    "namespace",
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-)
-_FIXED = dict.fromkeys(
-    ("deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps"), ("spec", "selector")
-) | {
-    "priorityclasses.scheduling.k8s.io": ("value",),
-    "storageclasses.storage.k8s.io": ("provisioner",),
+    "name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
+)  # fmt: skip
+_FIXED = dict.fromkeys(_WORKLOADS, ("spec", "selector")) | {
+    PRIORITY_CLASSES: ("value",),
+    STORAGE_CLASSES: ("provisioner",),
 }
-_IMMUTABLE = "field is immutable"
+_KEEPS_STATUS = frozenset({"nodes", "persistentvolumes", "persistentvolumeclaims", "namespaces", "services"})
+_FIRST_STATUS: dict[str, Json] = {
+    "replicasets.apps": {"replicas": 0},
+    "replicationcontrollers": {"replicas": 0},
+    "statefulsets.apps": {"replicas": 0, "availableReplicas": 0},
+    "poddisruptionbudgets.policy": dict.fromkeys(
+        ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0
+    ),
+    "daemonsets.apps": dict.fromkeys(
+        ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"), 0
+    ),
+}
 _POD_MUTABLE = (
     "spec.containers[*].image`",
     "spec.initContainers[*].image`",
@@ -97,7 +101,7 @@ def create(backend: Backend, resource: ApiResource, namespace: str, body: Any, o
     complete(resource, obj)
     if backend.store.get(resource.key, namespace, obj["metadata"]["name"]):
         raise already_exists(resource.group, resource.plural, obj["metadata"]["name"])
-    admit(backend.store, resource, obj, backend.timestamp(), loaded=options.loaded)
+    _admit(backend.store, resource, obj, backend.timestamp(), loaded=options.loaded)
     validated(resource, obj)
     obj = inward(resource, obj)
     if options.dry_run:
@@ -138,8 +142,132 @@ def _new_metadata(backend: Backend, resource: ApiResource, obj: Json, options: W
     metadata["uid"] = (kept and uid) or backend.new_uid()
     metadata["creationTimestamp"] = (kept and created) or backend.timestamp()
     metadata.pop("generation", None)
-    if counts_generations(resource):
+    if _counts_generations(resource):
         metadata["generation"] = 1
+
+
+def _admit(store: ObjectStore, resource: ApiResource, obj: Json, now: str, *, loaded: bool) -> None:
+    """Complete or refuse a new object."""
+    if not loaded and resource.has_status and resource.key not in _KEEPS_STATUS:
+        obj.pop("status", None)
+    if resource.key == "pods":
+        _admit_pod(store, obj, now, loaded=loaded)
+    elif resource.key == "persistentvolumeclaims":
+        _admit_claim(store, obj)
+    elif resource.key == "services":
+        _admit_service(store, obj)
+    elif resource.has_status and resource.custom is None:
+        obj.setdefault("status", dict(_FIRST_STATUS.get(resource.key, {})))
+
+
+def _admit_pod(store: ObjectStore, pod: Json, now: str, *, loaded: bool) -> None:
+    spec = pod["spec"]
+    merge_label_keys(spec, pod["metadata"].get("labels", {}))
+    _service_account(store, pod, loaded=loaded)
+    _priority(store, pod, loaded=loaded)
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        _tolerate(spec, key)
+    status = pod.setdefault("status", {}) if loaded else {}
+    fill(status, phase="Pending", qosClass=qos_class(spec))
+    if spec.get("schedulingGates") and not status.get("conditions"):
+        gated = {"lastProbeTime": None, "lastTransitionTime": now, "reason": "SchedulingGated", "status": "False"}
+        gated |= {"message": "Scheduling is blocked due to non-empty scheduling gates", "type": "PodScheduled"}
+        status["conditions"] = [gated]
+    pod["status"] = status
+
+
+def _refused(pod: Json, why: str) -> StatusError:
+    """Refuse a pod: a generated name is not known yet when admission does."""
+    return forbidden("", "pods", pod["metadata"].get("generateName") or pod["metadata"]["name"], why)
+
+
+def _service_account(store: ObjectStore, pod: Json, *, loaded: bool) -> None:
+    spec = pod["spec"]
+    fill(spec, serviceAccountName="default")
+    fill(spec, serviceAccount=spec["serviceAccountName"])
+    account, namespace = spec["serviceAccountName"], pod["metadata"]["namespace"]
+    if not loaded and account != "default" and not store.get("serviceaccounts", namespace, account):
+        why = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
+        raise _refused(pod, why)
+
+
+def _priority(store: ObjectStore, pod: Json, *, loaded: bool) -> None:
+    spec = pod["spec"]
+    found = _priority_class(store, spec.get("priorityClassName", ""))
+    if found is None and spec.get("priorityClassName"):
+        if loaded:
+            fill(spec, priority=0, preemptionPolicy="PreemptLowerPriority")
+            return
+        why = f"no PriorityClass with name {spec['priorityClassName']} was found"
+        raise _refused(pod, why)
+    value = found["value"] if found else 0
+    if not loaded and spec.get("priority", value) != value:
+        why = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise _refused(pod, why)
+    if found:
+        fill(spec, priorityClassName=found["metadata"]["name"])
+    fill(spec, priority=value)
+    fill(spec, preemptionPolicy=(found or {}).get("preemptionPolicy", "PreemptLowerPriority"))
+
+
+def _priority_class(store: ObjectStore, name: str) -> Json | None:
+    if name:
+        entry = store.get(PRIORITY_CLASSES, "", name)
+        return entry.object if entry else None
+    defaults = [entry.object for entry in store.values(PRIORITY_CLASSES) if entry.object.get("globalDefault")]
+    return min(defaults, key=lambda found: int(found["value"]), default=None)
+
+
+def _tolerate(spec: Json, key: str) -> None:
+    tolerations = spec.setdefault("tolerations", [])
+    either = ((key, None, ""), ("NoExecute", None, ""))
+    if not any(each.get("key") in either[0] and each.get("effect") in either[1] for each in tolerations):
+        tolerations.append({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300})
+
+
+def qos_class(spec: Json) -> str:
+    """Name the quality-of-service class: the containers' requests and limits of cpu and memory decide."""
+    requests = limits = False
+    guaranteed = True
+    for container in all_containers(spec):
+        resources = container.get("resources") or {}
+        asked, bound = _counted(resources.get("requests")), _counted(resources.get("limits"))
+        requests, limits = requests or bool(asked), limits or bool(bound)
+        guaranteed = guaranteed and set(bound) == {"cpu", "memory"} and asked == bound
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _counted(resources: Json | None) -> Json:
+    found = {name: str(value) for name, value in (resources or {}).items() if name in ("cpu", "memory")}
+    return {name: value for name, value in found.items() if value.strip("0.") != ""}
+
+
+def _admit_claim(store: ObjectStore, claim: Json) -> None:
+    if "storageClassName" in claim["spec"]:
+        return
+    for entry in store.values(STORAGE_CLASSES):
+        annotations = entry.object["metadata"].get("annotations") or {}
+        if annotations.get("storageclass.kubernetes.io/is-default-class") == "true":
+            claim["spec"]["storageClassName"] = entry.key[1]
+            return
+
+
+def _admit_service(store: ObjectStore, service: Json) -> None:
+    spec = service["spec"]
+    if spec["type"] == "ExternalName" or spec.get("clusterIP"):
+        fill(spec, clusterIPs=[spec["clusterIP"]] if spec.get("clusterIP") else [])
+        return
+    used = {entry.object["spec"].get("clusterIP") for entry in store.values("services")}
+    free = (f"10.0.{index // 256}.{index % 256}" for index in range(1, 65_000))
+    address = next((each for each in free if each not in used), None)
+    if address is None:
+        raise StatusError(500, "Internal error occurred: failed to allocate a serviceIP: range is full")
+    spec["clusterIP"], spec["clusterIPs"] = address, [address]
 
 
 def update(
@@ -151,26 +279,23 @@ def update(
     complete(resource, obj)
     obj = inward(resource, obj)
     _guard(resource, old.object, obj)
-    obj = prepare_for_update(resource, old.object, obj, subresource)
+    obj = _prepared(resource, old.object, obj, subresource)
     shown = outward(resource)
-    validated(resource, shown(obj) if shown else obj, immutable(resource, old.object, obj))
-    if same(old.object, obj) or options.dry_run:
-        return old if same(old.object, obj) else Stored(obj, old.revision)
-    return store_update(backend, resource, obj)
+    validated(resource, shown(obj) if shown else obj, _immutable(resource, old.object, obj))
+    metadata = obj["metadata"] | {"resourceVersion": old.object["metadata"]["resourceVersion"]}
+    if obj | {"metadata": metadata} == old.object:
+        return old
+    return Stored(obj, old.revision) if options.dry_run else store_update(backend, resource, obj)
 
 
 def store_update(backend: Backend, resource: ApiResource, obj: Json) -> Stored:
     """Write a changed object, or take it out when it only waited for its last finalizer."""
     metadata = obj["metadata"]
-    if metadata.get("deletionTimestamp") and _may_go(resource, obj):
+    waiting = resource.key == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0
+    held = metadata.get("finalizers") or waiting or resource.key == "namespaces"
+    if metadata.get("deletionTimestamp") and not held:
         return backend.store.remove(resource.key, metadata.get("namespace", ""), metadata["name"], obj)
     return backend.store.write(resource.key, obj)
-
-
-def _may_go(resource: ApiResource, obj: Json) -> bool:
-    metadata = obj["metadata"]
-    waiting = resource.key == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0
-    return not metadata.get("finalizers") and not waiting and resource.key != "namespaces"
 
 
 def _guard(resource: ApiResource, old: Json, obj: Json) -> None:
@@ -191,74 +316,48 @@ def _guard(resource: ApiResource, old: Json, obj: Json) -> None:
         raise conflict(resource.group, resource.plural, name, STALE)
 
 
-def same(old: Json, new: Json) -> bool:
-    """Whether two versions are equal but for the resource version."""
-    before = old["metadata"] | {"resourceVersion": ""}
-    after = new["metadata"] | {"resourceVersion": ""}
-    return before == after and old | {"metadata": 0} == new | {"metadata": 0}
-
-
-def counts_generations(resource: ApiResource) -> bool:
-    """Whether the kind's metadata has a generation."""
+def _counts_generations(resource: ApiResource) -> bool:
     return resource.custom is not None or resource.key in _GENERATIONS
 
 
-def prepare_for_update(resource: ApiResource, old: Json, new: Json, subresource: str) -> Json:
+def _prepared(resource: ApiResource, old: Json, new: Json, subresource: str) -> Json:
     """Put what this write may not change back: system metadata, and status or everything else; count the generation."""
+    before = old["metadata"]
+    metadata = {name: before[name] for name in _SYSTEM if name in before}
+    metadata |= {name: new["metadata"][name] for name in new["metadata"] if name not in (*_SYSTEM, "managedFields")}
     if subresource == "status":
-        return _prepare_status(resource, old, new)
-    new = new | {"metadata": _metadata(old, new["metadata"])}
-    if (resource.has_status and resource.key != "nodes") or resource.key == "nodes":
-        new = _with(new, "status", old.get("status"))
-    if counts_generations(resource) and _changed(resource, old, new):
-        new["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1
+        kept = (metadata if resource.custom is None else before) | {"ownerReferences": before.get("ownerReferences")}
+        kept = {name: value for name, value in kept.items() if value is not None}
+        return _with_status(old | {"metadata": kept}, new.get("status"))
+    new = new | {"metadata": metadata}
+    if resource.has_status:
+        new = _with_status(new, old.get("status"))
+    ignored = ("metadata", "status") if resource.custom is None or resource.has_status else ("metadata",)
+    blank = dict.fromkeys(ignored)
+    if _counts_generations(resource) and old | blank != new | blank:
+        metadata["generation"] = before.get("generation", 1) + 1
     return new
 
 
-def _prepare_status(resource: ApiResource, old: Json, new: Json) -> Json:
-    kept = _metadata(old, new["metadata"])
-    if resource.custom is not None:
-        kept = dict(old["metadata"])
-    kept["ownerReferences"] = old["metadata"].get("ownerReferences")
-    kept = {name: value for name, value in kept.items() if value is not None}
-    return _with(old | {"metadata": kept}, "status", new.get("status"))
+def _with_status(obj: Json, status: Any) -> Json:
+    rest = {name: value for name, value in obj.items() if name != "status"}
+    return rest if status is None else rest | {"status": status}
 
 
-def _with(obj: Json, name: str, value: Any) -> Json:
-    rest = {key: item for key, item in obj.items() if key != name}
-    return rest if value is None else rest | {name: value}
-
-
-def _metadata(old: Json, metadata: Json) -> Json:
-    before = old["metadata"]
-    kept = {name: value for name, value in metadata.items() if name not in _SYSTEM and name != "managedFields"}
-    return {name: before[name] for name in _SYSTEM if name in before} | kept
-
-
-def _changed(resource: ApiResource, old: Json, new: Json) -> bool:
-    ignored = {"metadata", "status"} if resource.custom is None or resource.has_status else {"metadata"}
-    before = {name: value for name, value in old.items() if name not in ignored}
-    return before != {name: value for name, value in new.items() if name not in ignored}
-
-
-def immutable(resource: ApiResource, old: Json, new: Json) -> list[Cause]:
+def _immutable(resource: ApiResource, old: Json, new: Json) -> list[Cause]:
     """Return a cause for each immutable field that the update changes."""
     if resource.key == "pods":
         return _pod(old["spec"], new["spec"])
-    path = _FIXED.get(resource.key)
-    return _fixed(old, new, path) if path else []
-
-
-def _fixed(old: Json, new: Json, path: tuple[str, ...]) -> list[Cause]:
+    path = _FIXED.get(resource.key, ())
     before: Any = old
     after: Any = new
     for step in path:
         before, after = (before or {}).get(step), (after or {}).get(step)
-    if before == after:
+    if not path or before == after:
         return []
     if path == ("value",):
         return [Cause("value", "FieldValueForbidden", "Forbidden: may not be changed in an update.")]
-    return [wrong(".".join(path), after, _IMMUTABLE)]
+    return [wrong(".".join(path), after, "field is immutable")]
 
 
 def _pod(old: Json, new: Json) -> list[Cause]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -206,3 +207,33 @@ def test_validate_names_the_fault(schema: dict[str, Any], value: Any, text: str)
 def test_validate_takes_null_where_the_schema_does() -> None:
     assert not list(validate(None, {"type": "string", "nullable": True}, "f"))
     assert not list(validate("80%", {"x-kubernetes-int-or-string": True}, "f"))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^(a+)+$", "^(a|a)*$", "^(a?){64}$", "(a*)*b", "a*a*a*a*a*b", "^" + "a?" * 40 + "a" * 40 + "$", "^(?x)(a+) +$",
+        "^(a+)(?#b)+$", "[[]" * 4 + "(a+)+[^]]", "(a|b|ab)*c", "^(?:a|aa)+$", "^((a{0,40}){0,40}){0,40}$", "(a",
+    ],
+)  # fmt: skip
+def test_a_pattern_never_takes_long(pattern: str) -> None:
+    begun = time.process_time()
+    for text in ("a" * 26 + "!", "a" * 300 + "!", "a" * 5000 + "!"):
+        list(validate({"name": text}, {"properties": {"name": {"type": "string", "pattern": pattern}}}))
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "good", "bad"),
+    [
+        (r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "web-1", "web_1"),
+        (r"^\d{4}-\d{2}-\d{2}$", "2026-01-31", "31.1.2026"),
+        (r"^(cpu|memory)\(?\)?[*+]$", "cpu()*", "cpu"),
+        (r"^[^\]()*]+$", "abc", "a]"),
+        (r"^(?:ssd|hdd)$", "ssd", "ssds"),
+        ("b{2,3}$", "abb", "ab"),
+    ],
+)
+def test_patterns_without_repeated_groups_are_checked(pattern: str, good: str, bad: str) -> None:
+    schema = {"type": "string", "pattern": pattern}
+    assert [len(list(validate(text, schema, "name"))) for text in (good, bad)] == [0, 1]

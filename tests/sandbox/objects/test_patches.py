@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from policysched.sandbox.objects.errors import StatusError
-from policysched.sandbox.objects.fields import struct
 from policysched.sandbox.objects.patches import json_patch, merge_patch, strategic_patch
+from policysched.sandbox.objects.resources import struct
 
 POD = struct("core.Pod") or {}
 NODE = struct("core.Node") or {}

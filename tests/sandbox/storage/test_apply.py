@@ -59,6 +59,24 @@ async def test_apply_stores_nothing_in_a_dry_run(quiet_api: Api) -> None:
     assert (await apply(quiet_api, f"{PODS}/none/status", {}))[0] == 404
 
 
+async def test_what_was_applied_is_forgotten_with_its_object(quiet_api: Api, quiet: Sandbox) -> None:
+    held = quiet._backend.applied
+    for name in ("d", "e"):
+        made = deployment(name, 1)
+        await apply(quiet_api, DEPLOYMENT[:-1] + name, made)
+        await apply(quiet_api, DEPLOYMENT[:-1] + name, made, manager="other")
+    assert [sorted(managers) for managers in held.values()] == [["m", "other"]] * 2
+    await quiet_api.delete(DEPLOYMENT)
+    assert len(held) == 1
+    made["metadata"]["finalizers"] = ["example.com/wait"]
+    await apply(quiet_api, DEPLOYMENT[:-1] + "e", made)
+    await quiet_api.delete(DEPLOYMENT[:-1] + "e")
+    made["metadata"]["finalizers"] = []
+    assert (await apply(quiet_api, DEPLOYMENT[:-1] + "e", made))[0] == 200
+    assert (await quiet_api.get(DEPLOYMENT[:-1] + "e"))[0] == 404
+    assert held == {}
+
+
 @pytest.mark.kubectl
 async def test_kubectl_applies_on_the_server(cli: Kubectl) -> None:
     text = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}'

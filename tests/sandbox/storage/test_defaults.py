@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policysched.sandbox import Sandbox, sandbox_nodes
-from policysched.sandbox.storage.admission import qos_class
+from policysched.sandbox.storage.writes import qos_class
 from tests.sandbox.bodies import PODS, pod
 
 if TYPE_CHECKING:

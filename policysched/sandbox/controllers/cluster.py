@@ -1,0 +1,264 @@
+"""Kubelets, node taints, the garbage collector and namespaces: what happens to objects without a workload's doing.
+
+Images and commands mean nothing: every container starts at once and runs for ever. A node without conditions is taken
+for one that a kubelet has just joined, and becomes Ready. Dependents are found by an index of owner references kept
+from the changes, so that a deletion does not search all objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from policysched.sandbox.controllers import Controller, Name
+from policysched.sandbox.objects import Json
+from policysched.sandbox.objects.resources import builtin
+from policysched.sandbox.storage.actions import DeleteOptions, delete, with_condition
+from policysched.sandbox.storage.store import Backend, Stored, StoreEvent, is_true
+from policysched.sandbox.storage.writes import WriteOptions, create, store_update
+
+Place = tuple[str, Name]
+_FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
+_POD_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+_PREFIX = "node.kubernetes.io/"
+# condition, the status that taints, the taint's key
+_TAINTS = (
+    ("Ready", "False", "not-ready"),
+    ("Ready", "Unknown", "unreachable"),
+    ("MemoryPressure", "True", "memory-pressure"),
+    ("DiskPressure", "True", "disk-pressure"),
+    ("PIDPressure", "True", "pid-pressure"),
+    ("NetworkUnavailable", "True", "network-unavailable"),
+)
+_OWN = frozenset(_PREFIX + name for *_, name in (*_TAINTS, ("", "", "unschedulable")))
+
+
+class Kubelets(Controller):
+    """Runs and ends the pods of every node."""
+
+    def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
+        super().__init__(backend, wake)
+        self._without_node: dict[str, set[Name]] = {}
+        self._addresses = 0
+
+    def hear(self, event: StoreEvent) -> None:
+        """Queue pods that have a node and are new there or on their way out."""
+        if event.key == "nodes" and event.type == "ADDED":
+            for name in self._without_node.pop(event.entry.key[1], ()):
+                self.enqueue(name)
+        elif event.key == "pods" and event.type != "DELETED":
+            pod = event.entry.object
+            ends, pending = pod["metadata"].get("deletionTimestamp"), pod["status"].get("phase") == "Pending"
+            if pod["spec"].get("nodeName") and (ends or pending):
+                self.enqueue(event.entry.key)
+
+    def reconcile(self, name: Name) -> None:
+        """Start or end a pod."""
+        entry = self._backend.store.get("pods", *name)
+        if entry is None:
+            return
+        pod = entry.object
+        node = pod["spec"].get("nodeName", "")
+        if pod["metadata"].get("deletionTimestamp"):
+            self._end(pod)
+        elif self._backend.store.get("nodes", "", node):
+            self._backend.store.write("pods", pod | {"status": self._running(pod)})
+        else:
+            self._without_node.setdefault(node, set()).add(name)
+
+    def _end(self, pod: Json) -> None:
+        metadata = pod["metadata"]
+        if not metadata.get("finalizers"):
+            self._backend.store.remove("pods", metadata["namespace"], metadata["name"])
+        elif metadata.get("deletionGracePeriodSeconds"):
+            ended = metadata | {"deletionGracePeriodSeconds": 0}
+            self._backend.store.write("pods", pod | {"metadata": ended})
+
+    def _running(self, pod: Json) -> Json:
+        now, address = self._backend.timestamp(), self._next_address()
+        conditions = pod["status"].get("conditions") or []
+        for kind in _POD_CONDITIONS:
+            if not is_true(pod, kind):
+                conditions = with_condition(conditions, kind, now)
+        started = {
+            "phase": "Running",
+            "conditions": conditions,
+            "podIP": address,
+            "podIPs": [{"ip": address}],
+            "startTime": now,
+            "containerStatuses": [_container(each, now) for each in pod["spec"].get("containers") or ()],
+        }
+        return {**pod["status"], **started}
+
+    def _next_address(self) -> str:
+        self._addresses = self._addresses % 0xFFFFFE + 1
+        return ".".join(str(part) for part in (10, *self._addresses.to_bytes(3, "big")))
+
+
+def _container(container: Json, now: str) -> Json:
+    return {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "",
+        "containerID": f"sandbox://{container['name']}",
+        "ready": True,
+        "started": True,
+        "restartCount": 0,
+        "lastState": {},
+        "state": {"running": {"startedAt": now}},
+    }
+
+
+class NodeLifecycleController(Controller):
+    """Keeps the NoSchedule taints of nodes in step with their conditions and cordons."""
+
+    def hear(self, event: StoreEvent) -> None:
+        """Queue new and changed nodes."""
+        if event.key == "nodes" and event.type != "DELETED":
+            self.enqueue(event.entry.key)
+
+    def reconcile(self, name: Name) -> None:
+        """Give a node its conditions and taints."""
+        entry = self._backend.store.get("nodes", *name)
+        if entry is None:
+            return
+        node, now = entry.object, self._backend.timestamp()
+        if not node["status"].get("conditions"):
+            ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}
+            ready |= {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
+            node = node | {"status": node["status"] | {"conditions": [ready]}}
+        taints = _taints(node, now)
+        spec = {key: value for key, value in node["spec"].items() if key != "taints"}
+        node = node | {"spec": spec | ({"taints": taints} if taints else {})}
+        if node != entry.object:
+            self._backend.store.write("nodes", node)
+
+
+def _taints(node: Json, now: str) -> list[Json]:
+    """Return the taints a node should have; those of others stay as they are."""
+    found = {each["type"]: each["status"] for each in node["status"]["conditions"]}
+    wanted = {_PREFIX + key for kind, status, key in _TAINTS if found.get(kind) == status}
+    if node["spec"].get("unschedulable"):
+        wanted.add(_PREFIX + "unschedulable")
+    kept = [each for each in node["spec"].get("taints") or [] if not _is_own(each) or each["key"] in wanted]
+    have = {each["key"] for each in kept if _is_own(each)}
+    return kept + [{"key": key, "effect": "NoSchedule", "timeAdded": now} for key in sorted(wanted - have)]
+
+
+def _is_own(taint: Json) -> bool:
+    return taint["key"] in _OWN and taint["effect"] == "NoSchedule"
+
+
+class GarbageCollector(Controller):
+    """Deletes dependents after, or with their finalizer before, their owner, or orphans them; its names are UIDs."""
+
+    def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
+        super().__init__(backend, wake)
+        self._dependents: dict[str, set[Place]] = {}
+        self._owners: dict[str, Place] = {}
+
+    def hear(self, event: StoreEvent) -> None:
+        """Index the object's owners, and queue owners that went or wait."""
+        metadata, place = event.entry.object["metadata"], (event.key, event.entry.key)
+        owners = [reference["uid"] for reference in metadata.get("ownerReferences") or ()]
+        for uid in owners:
+            if event.type == "DELETED":
+                self._dependents.get(uid, set()).discard(place)
+            else:
+                self._dependents.setdefault(uid, set()).add(place)
+        if event.type == "DELETED":
+            if metadata["uid"] in self._dependents:
+                self.enqueue(("", metadata["uid"]))
+            for uid in owners:
+                if uid in self._owners:
+                    self.enqueue(("", uid))
+        elif metadata.get("deletionTimestamp") and {_FOREGROUND, _ORPHAN} & set(metadata.get("finalizers") or ()):
+            self._owners[metadata["uid"]] = place
+            self.enqueue(("", metadata["uid"]))
+
+    def reconcile(self, name: Name) -> None:
+        """Delete or orphan an owner's dependents, and let the owner go when that is done."""
+        uid = name[1]
+        owner = self._owner(uid)
+        dependents = sorted(self._dependents.get(uid, ()))
+        if owner is not None and _ORPHAN in (owner.object["metadata"].get("finalizers") or ()):
+            for place in dependents:
+                self._disown(place, uid)
+            self._release(uid, owner, _ORPHAN)
+            self._dependents.pop(uid, None)
+            return
+        for place in dependents:
+            self._delete(place, uid)
+        if owner is not None and not self._dependents.get(uid):
+            self._release(uid, owner, _FOREGROUND)
+
+    def _owner(self, uid: str) -> Stored | None:
+        place = self._owners.get(uid)
+        entry = self._backend.store.get(place[0], *place[1]) if place else None
+        return entry if entry and entry.object["metadata"]["uid"] == uid else None
+
+    def _delete(self, place: Place, uid: str) -> None:
+        entry = self._backend.store.get(place[0], *place[1])
+        resource = self._backend.registry.stored_as(place[0])
+        if entry is None or resource is None or not _owned(entry, uid):
+            self._dependents.get(uid, set()).discard(place)
+        elif not entry.object["metadata"].get("deletionTimestamp"):
+            delete(self._backend, resource, entry, DeleteOptions(propagation="Background"))
+
+    def _disown(self, place: Place, uid: str) -> None:
+        entry = self._backend.store.get(place[0], *place[1])
+        if entry is not None and _owned(entry, uid):
+            metadata = entry.object["metadata"]
+            kept = [each for each in metadata["ownerReferences"] if each["uid"] != uid]
+            self._backend.store.write(place[0], entry.object | {"metadata": metadata | {"ownerReferences": kept}})
+
+    def _release(self, uid: str, owner: Stored, finalizer: str) -> None:
+        resource = self._backend.registry.stored_as(self._owners.pop(uid)[0])
+        metadata = dict(owner.object["metadata"])
+        metadata["finalizers"] = [each for each in metadata["finalizers"] if each != finalizer]
+        if resource is not None:
+            store_update(self._backend, resource, owner.object | {"metadata": metadata})
+
+
+def _owned(entry: Stored, uid: str) -> bool:
+    return any(each["uid"] == uid for each in entry.object["metadata"].get("ownerReferences") or ())
+
+
+class NamespaceController(Controller):
+    """Gives new namespaces their default service account and empties those that are deleted."""
+
+    def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
+        super().__init__(backend, wake)
+        self._ending: set[str] = set()
+
+    def hear(self, event: StoreEvent) -> None:
+        """Queue new and ending namespaces, and those that something leaves while they end."""
+        if event.key == "namespaces":
+            if event.type != "DELETED":
+                self.enqueue(event.entry.key)
+        elif event.type == "DELETED" and event.entry.key[0] in self._ending:
+            self.enqueue(("", event.entry.key[0]))
+
+    def reconcile(self, name: Name) -> None:
+        """Furnish or empty a namespace."""
+        entry, namespace = self._backend.store.get("namespaces", *name), name[1]
+        if entry is None:
+            self._ending.discard(namespace)
+        elif entry.object["metadata"].get("deletionTimestamp"):
+            self._empty(namespace)
+        elif self._backend.store.get("serviceaccounts", namespace, "default") is None:
+            account: Json = {"metadata": {"name": "default"}}
+            create(self._backend, builtin("serviceaccounts"), namespace, account, WriteOptions(loaded=True))
+
+    def _empty(self, namespace: str) -> None:
+        self._ending.add(namespace)
+        left = False
+        for key in self._backend.store.resources():
+            resource = self._backend.registry.stored_as(key)
+            if resource is None or not resource.namespaced:
+                continue
+            for entry in self._backend.store.entries(key, namespace):
+                _, gone = delete(self._backend, resource, entry, DeleteOptions())
+                left = left or not gone
+        if not left:
+            self._ending.discard(namespace)
+            self._backend.store.remove("namespaces", "", namespace)
