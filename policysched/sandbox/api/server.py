@@ -36,7 +36,7 @@ class Fault:
     """What to do with the next `times` requests that match."""
 
     method: str
-    path: re.Pattern[str]
+    path: str
     times: int | None
     action: str
     status: int = 200
@@ -47,7 +47,7 @@ class Fault:
 
     def matches(self, method: str, path: str) -> bool:
         """Whether the fault is for this request and not used up."""
-        return self.times != 0 and self.method in ("*", method) and bool(self.path.search(path))
+        return self.times != 0 and self.method in ("*", method) and bool(re.search(self.path, path))
 
 
 class Faults:
@@ -78,21 +78,21 @@ class Faults:
         text = message or f"fault: {method} {path}"
         body = encode(failure(status, text, REASONS.get(status, "InternalError"), details))
         head = {"Content-Type": "application/json"} | (headers or {})
-        self._rules.append(Fault(method, re.compile(path), times, "answer", status, body, head))
+        self._rules.append(Fault(method, path, times, "answer", status, body, head))
 
     def html(self, method: str, path: str, status: int = 503, *, times: int | None = 1) -> None:
         """Answer with a web page, as a broken proxy does."""
         head = {"Content-Type": "text/html"}
-        self._rules.append(Fault(method, re.compile(path), times, "answer", status, _HTML, head))
+        self._rules.append(Fault(method, path, times, "answer", status, _HTML, head))
 
     def reset(self, method: str, path: str, *, times: int | None = 1, handled: bool = False) -> None:
         """Drop the connection: before the request is handled, or after, so that only the answer is lost."""
         action = "reset-after" if handled else "reset"
-        self._rules.append(Fault(method, re.compile(path), times, action))
+        self._rules.append(Fault(method, path, times, action))
 
     def delay(self, method: str, path: str, seconds: float, *, times: int | None = 1) -> None:
         """Handle the request only after a while."""
-        self._rules.append(Fault(method, re.compile(path), times, "delay", delay=seconds))
+        self._rules.append(Fault(method, path, times, "delay", delay=seconds))
 
     def deny(self, path: str, *, method: str = "*", times: int | None = None) -> None:
         """Answer 403, as without the RBAC rule."""
@@ -100,7 +100,7 @@ class Faults:
 
     def cut_watch(self, path: str, *, after: int = 0, times: int | None = 1) -> None:
         """Drop the connection of a watch in the middle of the line after `after` chunks."""
-        self._rules.append(Fault("GET", re.compile(path), times, "cut", after=after))
+        self._rules.append(Fault("GET", path, times, "cut", after=after))
 
     def close_watches(self) -> None:
         """End all watches now, in order, as a restarting API server does."""
