@@ -80,6 +80,11 @@ class ChangedRow:
         for port in placed.pod_resources.ports:
             self.ports[port] = self.ports.get(port, 0) + sign
 
+    @property
+    def more_pods(self) -> int:
+        """How many pods more there would be, below 0 for fewer."""
+        return self.pods_count - int(self.cluster.nodes.pods_count.data.item(self.row))
+
     def requested(self, resource: str) -> int:
         """Return what the pods would request of a resource. Units: as in the cluster's columns."""
         now = self.cluster.nodes.amounts.requested_on(self.row, resource)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -14,10 +15,16 @@ from policysched.model.objects import Pod
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.nodes.node_ports import NodePorts
 from policysched.plugins.nodes.node_unschedulable import NodeUnschedulable
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.dependencies.changed_rows import reads_pods
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.tracks import FilterTrack
+from policysched.schedule.cycle.trial import Trial
 from tests.build import cluster, node, pod
+from tests.rules.build import compiled, filtering
+from tests.rules.results.test_reference import CONDITIONS, METRIC_FIELDS
 from tests.schedule.life_pods import wanted
 from tests.schedule.neighbours import neighbourly
 from tests.schedule.parts import profile
@@ -25,11 +32,27 @@ from tests.schedule.world import World
 from tests.schedule.world_objects import some_pod
 
 SEED = 20261122
-ROUNDS = 60
+EXTREMES = (
+    'max(node.free.cpu) by node.labels["zone"] > 4',
+    "min(node.requested.cpu) < 500m",
+    "min(node.pods.count(peer.priority > 5)) == 0",
+    "sum(node.requested.cpu * 0.3) > 1",
+    "cluster.pods > 12 or node.requested.pods < 2",
+    'avg(node.pods.count(peer.priority > 5)) by node.labels["zone"] < 1',
+)
 
 
 def small_profile() -> Profile:
     return profile([NodeUnschedulable(), NodeResourcesFit(), NodePorts()])
+
+
+def policies() -> list[CompiledPolicy]:
+    """One policy for each condition that reads pods, and those of the random life."""
+    made = [
+        compiled(f"p{number}", filters=filtering(text), metrics=METRIC_FIELDS)
+        for number, text in enumerate((*CONDITIONS, *EXTREMES))
+    ]
+    return [one for one in made if any(reads_pods(rule.require.root) for rule in one.filters)]
 
 
 def engine_over(around: Cluster, plugins: Profile) -> Engine:
@@ -71,68 +94,91 @@ class Pages:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_trial_equals_what_really_happens(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(SEED + seed, 6)
-    chance, plugins = world.random, small_profile()
-    live = engine_over(world.cluster, plugins)
-    for _ in range(300):
-        world.step()
-    for number in range(ROUNDS):
-        for _ in range(5):
-            world.step()
-        waiting = chance.choice([*wanted(), *neighbourly(calm=False)])
-        evaluation = live.evaluate(waiting)
-        if not world.nodes or evaluation.rejection is not None:
-            continue
-        with monkeypatch.context() as patched:
-            patched.setattr(FilterTrack, "update", refuse)
-            _ask(world, live, waiting, f"new{number}")
+    told = Asking(World(SEED + seed, 6), [small_profile()]).run(100, monkeypatch)
+    assert told[True] > 10, told
+
+
+def test_a_trial_of_policies_equals_what_really_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Asking(World(SEED, 6), [PolicySet.of([one]).join(profile()) for one in policies()]).run(30, monkeypatch)
+    assert told[True] > 30, told
 
 
 def refuse(*_: object) -> None:
     raise AssertionError("asked again")
 
 
-def _ask(world: World, live: Engine, waiting: Pod, name: str) -> None:
-    """Ask about one node, step by step, and compare every verdict with the world in which it really happened."""
-    chance, around = world.random, world.cluster
-    evaluation = live.evaluate(waiting)
-    on = chance.choice(sorted(world.nodes))
-    row = around.nodes.row_of[on]
-    before = Pages(evaluation, around)
-    trial = evaluation.trial(row)
-    assert trial.verdict() == verdict(evaluation, row)
-    there = [placed.pod for placed in around.pods.on_row(row)]
-    gone = chance.sample(there, min(len(there), chance.randint(0, 4)))
-    come = [some_pod(chance, f"{name}{number}", "", calm=False) for number in range(chance.randint(0, 2))]
-    for one in gone:
-        trial.remove(one)
-    for one in come:
-        trial.add(one)
-    _compare(world, live.profile, waiting, (on, trial.verdict()), gone, come)
-    if gone:
-        trial.add(gone[0])
-        _compare(world, live.profile, waiting, (on, trial.verdict()), gone[1:], come)
-        trial.remove(gone[0])
-    if come:
-        trial.remove(come[0])
-        _compare(world, live.profile, waiting, (on, trial.verdict()), gone, come[1:])
-    again = live.evaluate(waiting)
-    assert again is evaluation
-    assert before.equal(Pages(again, around))
+def change(trials: Sequence[tuple[Profile, Trial]], gone: Sequence[Pod], come: Sequence[Pod]) -> None:
+    for _, trial in trials:
+        for one in gone:
+            trial.remove(one)
+        for one in come:
+            trial.add(one)
 
 
-def _compare(
-    world: World,
-    plugins: Profile,
-    waiting: Pod,
-    said: tuple[str, Status | None],
-    gone: Sequence[Pod],
-    come: Sequence[Pod],
-) -> None:
-    on, status = said
-    after = really(world, on, gone, come)
-    expected = engine_over(after, plugins).evaluate(waiting)
-    assert status == verdict(expected, after.nodes.row_of[on])
+class Asking:
+    """A world that changes, engines that live through it, and what was asked of them."""
+
+    def __init__(self, world: World, profiles: Sequence[Profile]) -> None:
+        self._world = world
+        self._engines = [engine_over(world.cluster, one) for one in profiles]
+        self._told: Counter[bool] = Counter()
+        for _ in range(300):
+            world.step()
+
+    def run(self, rounds: int, monkeypatch: pytest.MonkeyPatch) -> Counter[bool]:
+        """Ask now and then; return how often the verdict was another than before, and how often the same."""
+        for number in range(rounds):
+            for _ in range(5):
+                self._world.step()
+            if not self._world.nodes:
+                continue
+            chance, nodes = self._world.random, self._world.cluster.nodes
+            on = chance.choice(sorted(self._world.nodes))
+            row = nodes.row_of[on]
+            wants = int(nodes.allocatable("cpu")[row] - nodes.requested("cpu")[row]) + chance.choice((0, 100, 900))
+            hungry = pod("hungry", requests={"cpu": f"{max(wants, 0)}m"}, labels={"team": chance.choice("ab")})
+            waiting = chance.choice([hungry, chance.choice([*wanted(), *neighbourly(calm=False)])])
+            for engine in self._engines:
+                engine.evaluate(waiting)
+            with monkeypatch.context() as patched:
+                patched.setattr(FilterTrack, "update", refuse)
+                self._ask(waiting, on, f"new{number}")
+        return self._told
+
+    def _ask(self, waiting: Pod, on: str, name: str) -> None:
+        """Change a node's pods step by step, and compare every verdict with that of the world where it happened."""
+        chance, around = self._world.random, self._world.cluster
+        row = around.nodes.row_of[on]
+        there = [placed.pod for placed in around.pods.on_row(row)]
+        gone = chance.sample(there, chance.randint(0, len(there)))
+        come = [some_pod(chance, f"{name}{number}", "", calm=False) for number in range(chance.randint(0, 2))]
+        asked = [(one.profile, one.evaluate(waiting)) for one in self._engines]
+        asked = [(plugins, evaluation) for plugins, evaluation in asked if evaluation.rejection is None]
+        before = [Pages(evaluation, around) for _, evaluation in asked]
+        trials = [(plugins, evaluation.trial(row)) for plugins, evaluation in asked]
+        first = [trial.verdict() for _, trial in trials]
+        assert first == [verdict(evaluation, row) for _, evaluation in asked]
+        change(trials, gone, come)
+        self._compare(waiting, on, trials, (gone, come))
+        self._told.update(trial.verdict() != said for said, (_, trial) in zip(first, trials, strict=True))
+        change(trials, come[:1], gone[:1])
+        self._compare(waiting, on, trials, (gone[1:], come[1:]))
+        for pages, (_, evaluation) in zip(before, asked, strict=True):
+            evaluation.refresh()
+            assert pages.equal(Pages(evaluation, around))
+
+    def _compare(
+        self,
+        waiting: Pod,
+        on: str,
+        trials: Sequence[tuple[Profile, Trial]],
+        pods: tuple[Sequence[Pod], Sequence[Pod]],
+    ) -> None:
+        after = really(self._world, on, *pods)
+        for plugins, trial in trials:
+            expected = engine_over(after, plugins).evaluate(waiting)
+            if expected.rejection is None:
+                assert trial.verdict() == verdict(expected, after.nodes.row_of[on]), plugins
 
 
 def test_a_pod_that_is_not_there_cannot_be_taken_away() -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import NO_ROWS, Aspect, Cluster, RowNumbers, Rows
+from policysched.framework import ABOUT_PODS, NO_ROWS, Aspect, Cluster, RowNumbers, Rows
 from policysched.language.evaluation.columns import aggregate_over, evaluate_columns
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed
 from policysched.rules.compile.graphs import key_of, row_independent, to_hold
@@ -25,6 +25,7 @@ from policysched.rules.compile.metrics import MetricInput
 from policysched.rules.dependencies.changes import Version
 from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
 from policysched.rules.dependencies.counters import counter, generation, pod_aggregate_at
+from policysched.rules.inputs.nodes import aspects_read
 from policysched.rules.inputs.pods import PodInputs
 from policysched.state.memory import part_of
 from policysched.state.tables.interner import MISSING
@@ -50,6 +51,25 @@ def aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: 
     Shapes: (R,) where it has a domain.
     """
     return _aggregate(context, node, pod).at(rows)
+
+
+def changed_aggregate_at(
+    context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows, row: int, changed: RuleFrame
+) -> Floats | float:
+    """Return what an aggregate would be on rows if one row were another.
+
+    Args:
+        context: What it is evaluated in.
+        node: The aggregate.
+        pod: The pod that is decided about.
+        rows: The rows.
+        row: The row that would change.
+        changed: What would be seen on it.
+
+    Shapes: (R,) where it has a domain.
+    Cost: O(R) where each row counts by itself; else one operation over all nodes.
+    """
+    return _aggregate(context, node, pod).changed_at(rows, row, changed)
 
 
 def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> tuple[object, ...]:
@@ -148,8 +168,8 @@ class AggregateDomains:
 class Aggregate:
     """One aggregate, for the pods that agree in what it reads of them."""
 
-    __slots__ = ("__weakref__", "_adds", "_context", "_domains", "_found", "_held", "_ids", "_node", "_of", "_pod",
-                 "_sums", "_version")  # fmt: skip
+    __slots__ = ("__weakref__", "_adds", "_context", "_domains", "_found", "_held", "_ids", "_local_rows", "_node",
+                 "_of", "_pod", "_sums", "_version")  # fmt: skip
 
     def __init__(self, node: Typed, pod: PodInputs, context: EvaluationContext, held: Sequence[object]) -> None:
         self._node = node
@@ -159,7 +179,8 @@ class Aggregate:
         self._version = Version(node, pod, context)
         self._domains = domains_of(context, node.args[0], pod) if node.args else None
         self._of = _one_of_each(node, pod, context)
-        self._adds = _is_added(node)
+        self._local_rows = _counts_by_itself(node)
+        self._adds = node.op in _ADDED and self._local_rows
         self._ids: NDArray[np.int64] | None = None
         self._found: Floats = np.full(1, math.nan)
         self._sums: Sums | None = None
@@ -178,6 +199,41 @@ class Aggregate:
         """
         self._refresh()
         return float(self._found[0]) if self._domains is None else self._found[self._domains.ids[rows]]
+
+    def changed_at(self, rows: Rows, row: int, changed: RuleFrame) -> Floats | float:
+        """Return what it would be on rows if one row were another."""
+        self._refresh()
+        domain = 0 if self._domains is None else int(self._domains.ids[row])
+        value = self._changed_domain(domain, row, changed)
+        if value is None:
+            everything = self._context.everything()
+            found = aggregate_over(self._node, changed.over(everything))
+            if self._domains is None:
+                return found
+            by_row = np.full(self._context.cluster.nodes.columns.capacity, math.nan)
+            by_row[everything] = found
+            return by_row[rows]
+        if self._domains is None:
+            return value
+        values = self._found[self._domains.ids[rows]]
+        if not self._domains.none[domain]:
+            values[self._domains.ids[rows] == domain] = value
+        return values
+
+    def _changed_domain(self, domain: int, row: int, changed: RuleFrame) -> float | None:
+        """Return what it would be in the domain of a changed row, None where that takes all rows."""
+        if not self._local_rows or any(ABOUT_PODS & aspects_read(key.inputs) for key in self._node.args):
+            return None
+        if self._sums is not None:
+            return self._sums.changed(row, domain, changed)
+        if self._node.op not in _EXTREMES:
+            return None
+        [inner] = self._node.inner
+        unchanged = self._context.frame(self._pod, np.array([row]))
+        before, now = (float(np.max(evaluate_columns(inner, frame))) for frame in (unchanged, changed))
+        best, better = self._found.item(domain), np.fmin if self._node.op == Op.MIN_NODES else np.fmax
+        found = float(better(best, now))
+        return found if before != best or found == now else None
 
     def _refresh(self) -> None:
         if self._domains is not None:
@@ -272,6 +328,16 @@ class Sums:
             np.add.at(totals, self._ids[rows], added)
         return True
 
+    def changed(self, row: int, domain: int, frame: RuleFrame) -> float | None:
+        """Return the aggregate of a domain if one of its rows were another; None where it would not stay exact."""
+        now, before = self._adding(frame)[:, 0], self._added[:, row]
+        size = self._size + abs(now.item(0)) - abs(before.item(0))
+        if np.count_nonzero(now != np.rint(now)) or not size < EXACT:
+            return None
+        totals = self._totals[:, domain] + now - before
+        with np.errstate(all="ignore"):
+            return float(totals[0] / totals[1] if self._node.op is Op.AVG_NODES else totals[0])
+
     def results(self) -> Floats:
         """Give the aggregate of each domain; the array is the caller's.
 
@@ -295,10 +361,10 @@ class Sums:
         return np.concatenate((summed, there)) if self._node.op is Op.AVG_NODES else summed
 
 
-def _is_added(node: Typed) -> bool:
-    """Tell whether an aggregate is a sum of what each row decides by itself."""
+def _counts_by_itself(node: Typed) -> bool:
+    """Tell whether each row alone decides what it adds to an aggregate."""
     [inner] = node.inner
-    return node.op in _ADDED and inner.local and not any(_is_elsewhere(item) for item in inner.inputs)
+    return inner.local and not any(_is_elsewhere(item) for item in inner.inputs)
 
 
 def _is_elsewhere(item: Input) -> bool:

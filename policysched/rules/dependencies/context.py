@@ -134,18 +134,22 @@ class EvaluationContext:
 class RuleFrame:
     """What `language.Frame` asks for, over the cluster's columns."""
 
-    __slots__ = ("_context", "_pod", "_selected", "feasible", "memo", "rows", "strings")
+    __slots__ = ("_context", "_pod", "feasible", "memo", "rows", "selected", "strings")
 
     def __init__(
         self, context: EvaluationContext, pod: PodInputs, rows: Rows = NO_ROWS, feasible: Mask | None = None
     ) -> None:
         self._context = context
         self._pod = pod
-        self._selected = rows
+        self.selected = rows
         self.strings = FrameStrings(context.cluster.strings)
         self.rows: int = _count(context.cluster, rows)
         self.feasible = feasible
         self.memo: dict[Any, Any] = dict(pod.scalars)
+
+    def over(self, rows: Rows) -> RuleFrame:
+        """Return a frame of the same for other rows."""
+        return RuleFrame(self._context, self._pod, rows)
 
     def has_room(self, steps: int = 0) -> bool:
         """Tell whether what was worked out, and so many steps more, takes no more than may be kept.
@@ -170,7 +174,7 @@ class RuleFrame:
 
     def column(self, item: Input, /) -> NDArray[Any]:
         """Give a node's or a metric's values on the rows."""
-        return node_column(self._context.cluster, self._pod.given, item, self._selected)
+        return node_column(self._context.cluster, self._pod.given, item, self.selected)
 
     def scalar(self, item: Input, /) -> Scalar:
         """Give a pod or cluster input's value."""
@@ -178,11 +182,11 @@ class RuleFrame:
 
     def aggregate(self, node: Typed, /) -> Floats | float:
         """Give what was made of all nodes."""
-        return self._context.aggregate(self._context, node, self._pod, self._selected)
+        return self._context.aggregate(self._context, node, self._pod, self.selected)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
         """Give what was made of the rows' pods."""
-        return self._context.pod_aggregate(self._context, node, self._pod, self._selected)
+        return self._context.pod_aggregate(self._context, node, self._pod, self.selected)
 
 
 Given = TypeVar("Given", bound=NDArray[np.float64] | float)

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Aspect, Rows
+from policysched.framework import Aspect, ChangedRow, Rows
 from policysched.language.ir.graph import Input
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_images
+from policysched.model.quantity import wrap
 from policysched.rules.compile.metrics import MetricInput
 from policysched.state.cluster import Cluster
 from policysched.state.tables.nodes import NodeTable
@@ -102,6 +103,18 @@ def needed(pod: Pod | None) -> Pod:
 def _measured(cluster: Cluster, item: MetricInput, rows: Rows) -> NDArray[np.float64]:
     values = cluster.metrics.gauge(item.metric, item.max_age).data[rows]
     return values if item.scale == 1 else values * item.scale
+
+
+def changed_amount(changed: ChangedRow, item: Input) -> float:
+    """Return what an input of `node.requested` or `node.free` would be on a row whose pods were others."""
+    nodes, row = changed.cluster.nodes, changed.row
+    resource = item.key or RESOURCE_NAMES.get(item.path[1], item.path[1])
+    if resource == "pods":
+        allocatable, requested = nodes.pods_allowed.data.item(row), changed.pods_count
+    else:
+        allocatable, requested = nodes.allocatable(resource).item(row), changed.requested(resource)
+    value = float(requested if item.path[0] == "requested" else wrap(allocatable - requested))
+    return value / MILLIS if item.key == "cpu" else value
 
 
 def _amount(cluster: Cluster, side: str, resource: str, rows: Rows) -> NDArray[np.float64]:

@@ -19,6 +19,7 @@ from policysched.framework import (
     SKIP,
     Action,
     Change,
+    ChangedRow,
     Cluster,
     Codes,
     Hint,
@@ -116,6 +117,11 @@ class PolicyPlugin:
     def filter(self, state: PolicySlice[FilterRow], rows: Rows) -> Codes:
         """Reject rows where a rule's condition is not true; the first such rule gives the code."""
         return state.answers(rows)
+
+    def filter_changed(self, state: PolicySlice[FilterRow], changed: ChangedRow) -> Status | None:
+        """Name the first rule that would not hold on a row whose pods were others."""
+        code = state.changed_code(changed)
+        return self.reason(state, code) if code else None
 
     def reason(self, state: object, code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
         """Name the policy, the rule and what it says."""

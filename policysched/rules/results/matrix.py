@@ -17,10 +17,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Codes, Mask, Rows, Scores
+from policysched.framework import ChangedRow, Codes, Mask, Rows, Scores
 from policysched.language.evaluation.columns import Batch
 from policysched.language.ir.graph import Typed
 from policysched.rules.dependencies.aggregates import hold
+from policysched.rules.dependencies.changed_rows import ChangedFrame
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.dependencies.derived import AffectedRows, Dependency, dependencies_of
 from policysched.rules.inputs.pods import PodInputs
@@ -139,6 +140,14 @@ class PolicyMatrix(ABC, Generic[RowT]):
     @abstractmethod
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Array:
         """Make the answers, the pod's own rules having been evaluated unless that would be too much at once."""
+
+    def rules_of(self, policy: int) -> Sequence[RowT]:
+        """Return the rules of a policy that speak for the pod."""
+        return self._speaking[policy]
+
+    def changed_frame(self, changed: ChangedRow) -> ChangedFrame:
+        """Return the frame of a row whose pods were others."""
+        return ChangedFrame(self._context, self.pod, changed)
 
     def by_rule(self, policy: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
         """Give the result of each rule of a policy on rows, whatever the others say.
@@ -270,6 +279,12 @@ class PolicySlice(Generic[RowT]):
             matrix, place = self._alone, 0
         answers: Array = matrix.answers(rows)[place]
         return answers
+
+    def changed_code(self: PolicySlice[FilterRow], changed: ChangedRow) -> int:
+        """Return the policy's code for a row whose pods were others."""
+        frame = self._matrix.changed_frame(changed)
+        codes = (rule.result(frame).item() for rule in self._matrix.rules_of(self._place))
+        return next((code for code in codes if code != FINE), 0)
 
     def by_rule(self, rows: Rows) -> Iterator[tuple[RowT, Array]]:
         """Give the result of each of its rules on rows. Shapes: (R,) each."""
