@@ -11,7 +11,8 @@ import random
 from typing import Any
 
 from bench.workloads import CLASSES, HOST, ZONE, node, pod, run
-from policysched.model.decode import decode_namespace, decode_node
+from policysched.model.decode import decode_node
+from policysched.model.kinds import NAMESPACES
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 
@@ -47,8 +48,8 @@ class Workload:
         self.cluster = Cluster()
         for index in range(TEAMS):
             labels = {"team": "devops"}
-            self.cluster.set_namespace(decode_namespace({"metadata": {"name": f"init-ns-{index}", "labels": labels}}))
-        self.cluster.set_namespace(decode_namespace({"metadata": {"name": "measure-ns-0", "labels": labels}}))
+            self.cluster.take(NAMESPACES.decode({"metadata": {"name": f"init-ns-{index}", "labels": labels}}))
+        self.cluster.take(NAMESPACES.decode({"metadata": {"name": "measure-ns-0", "labels": labels}}))
         for index in range(nodes):
             self.cluster.set_node(decode_node(node(index, zones)))
         self._place(placed, nodes)

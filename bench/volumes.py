@@ -21,7 +21,8 @@ from rich.table import Table
 
 from bench import workloads
 from policysched.app.configuration.profiles import default_profile
-from policysched.model.decode import decode_node, decode_stored
+from policysched.model.decode import decode_node
+from policysched.model.kinds import KINDS
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
@@ -91,14 +92,14 @@ def cluster(template: str, nodes: int, pods: int) -> Cluster:
     for index in range(nodes):
         made.set_node(decode_node(node(index)))
         raw = {"metadata": {"name": f"node-{index}", "annotations": annotations}, "spec": {"drivers": drivers}}
-        made.set_stored(decode_stored("CSINode", raw))
+        made.set_stored(KINDS["CSINode"].decode(raw))
     waits = {"metadata": {"name": "waits"}, "provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"}
-    made.set_stored(decode_stored("StorageClass", waits))
+    made.set_stored(KINDS["StorageClass"].decode(waits))
     bound = template.endswith("volumes")
     for index in range(pods):
         if template != "volumes to be made":
-            made.set_stored(decode_stored("PersistentVolume", volume(index, template)))
-        made.set_stored(decode_stored("PersistentVolumeClaim", claim(index, bound=bound)))
+            made.set_stored(KINDS["PersistentVolume"].decode(volume(index, template)))
+        made.set_stored(KINDS["PersistentVolumeClaim"].decode(claim(index, bound=bound)))
     return made
 
 

@@ -35,9 +35,10 @@ from policysched.framework.plugin import (
     plugin_name,
 )
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
+from policysched.model.kinds import Resource
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 from policysched.state.changed_row import ChangedRow
-from policysched.state.changes import Action, Change, Resource
+from policysched.state.changes import Action, Change
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import NO_ROWS, RowNumbers, Rows
 from policysched.state.tables.journal import ABOUT_PODS, Aspect

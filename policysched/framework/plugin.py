@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from policysched.framework.client import BindingHandle
 from policysched.framework.status import Status
+from policysched.model.kinds import Resource
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
 from policysched.state.changed_row import ChangedRow
-from policysched.state.changes import Action, Change, Resource
+from policysched.state.changes import Action, Change
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers, Rows
 from policysched.state.tables.journal import Aspect

@@ -68,6 +68,19 @@ class Profile:
         """The filters in the order in which they are prepared."""
         return self.filters if self.pre_filters is None else self.pre_filters
 
+    @property
+    def plugin_names(self) -> frozenset[str]:
+        """The names of the plugins that are enabled at any point."""
+        plugins = (
+            *self.pre_enqueue,
+            *self.prepared,
+            *self.filters,
+            *self.pre_scores,
+            *self.post_filters,
+            *self.reserves,
+        )
+        return frozenset((self.queue_sort.name, *(one.name for one in plugins), *(one.name for one, _ in self.scores)))
+
     @cached_property
     def places(self) -> dict[str, int]:
         """The places of the filters in their order, by name."""

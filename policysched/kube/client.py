@@ -14,7 +14,6 @@ import msgspec
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event
 from policysched.kube.events.writer import EventWriter
-from policysched.kube.resources import POLICIES_PATH
 from policysched.kube.transport import (
     JSON,
     JSON_PATCH,
@@ -26,6 +25,7 @@ from policysched.kube.transport import (
     Transport,
     passes,
 )
+from policysched.model.kinds import POLICIES
 from policysched.model.lenient_json import identity, shallow
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
@@ -158,7 +158,7 @@ class KubeClient:
         """
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}
         body = _ENCODER.encode([version, {"op": "add", "path": "/status", "value": status}])
-        await self._patch(f"{POLICIES_PATH}/{policy}/status", body, JSON_PATCH)
+        await self._patch(f"{POLICIES.path}/{policy}/status", body, JSON_PATCH)
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
         """Write annotations of a policy as long as its spec is what it was, whatever others write besides.
@@ -171,7 +171,7 @@ class KubeClient:
         Raises:
             ApiError: the server refused; status 409 where the object is of another generation, or another object.
         """
-        path = f"{POLICIES_PATH}/{policy.key}"
+        path = f"{POLICIES.path}/{policy.key}"
         body = {"metadata": {"resourceVersion": policy.metadata.resource_version, "annotations": annotations}}
         try:
             return await self._patch_once(path, body)

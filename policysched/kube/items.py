@@ -16,8 +16,8 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 from prometheus_client import CollectorRegistry, Counter
 
-from policysched.kube.resources import Watched
 from policysched.model.decode import ObjectError
+from policysched.model.kinds import ApiKind
 from policysched.model.lenient_json import identity
 from policysched.model.objects.meta import Metadata
 
@@ -63,7 +63,7 @@ _PEEK = msgspec.json.Decoder(_Peek)
 class Items(Generic[T]):
     """Known objects by namespace and name."""
 
-    def __init__(self, watched: Watched[T], on_broken: OnBroken) -> None:
+    def __init__(self, watched: ApiKind[T], on_broken: OnBroken) -> None:
         self._watched = watched
         self._on_broken = on_broken
         self._known: dict[Key, T] = {}

@@ -26,9 +26,9 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.items import PORTION, HasMetadata, Items, OnBroken, identify
 from policysched.kube.listing import is_older, is_served, read_list
-from policysched.kube.resources import Watched
 from policysched.kube.transport import SILENT, Pacing, Retry, Status, Transport
 from policysched.model.decode import ObjectError
+from policysched.model.kinds import ApiKind
 from policysched.model.lenient_json import members
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class Reflector(Generic[T]):
     def __init__(
         self,
         transport: Transport,
-        watched: Watched[T],
+        watched: ApiKind[T],
         handler: Handler[T],
         pacing: Pacing,
         *,
@@ -120,7 +120,7 @@ class Reflector(Generic[T]):
             except (ApiError, ConnectionProblemError) as error:
                 await self._recover(error)
             except Exception:  # whoever ends here would end the process
-                log.exception("following %s failed: listing again", self.watched.name)
+                log.exception("following %s failed: listing again", self.watched.plural)
                 self._version = None
                 await self._retry.pause()
 
@@ -146,7 +146,7 @@ class Reflector(Generic[T]):
             raise ApiError(
                 0, "Older", f"the server's list of version {version} is older than {self._newest}, seen before"
             )
-        log.warning("%s: the server was restored: going on with its older state", self.watched.name)
+        log.warning("%s: the server was restored: going on with its older state", self.watched.plural)
         self._older = 0
         return True
 
@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(0)
             self._handler.replace(some_changed, some_gone)
         if not self.synced.is_set():
-            log.info("listed %s count=%d", self.watched.name, len(self._items))
+            log.info("listed %s count=%d", self.watched.plural, len(self._items))
             self.synced.set()
 
     async def _watch(self, version: str) -> None:
@@ -197,7 +197,7 @@ class Reflector(Generic[T]):
             event = _read_line(line)
         except UNREADABLE as error:
             self._version = None
-            text = f"the watch of {self.watched.name} sent a line that cannot be read: {error}"
+            text = f"the watch of {self.watched.plural} sent a line that cannot be read: {error}"
             raise ApiError(0, "Malformed", text) from error
         if event.type == "ERROR":
             raise _error(event.object)
@@ -220,7 +220,7 @@ class Reflector(Generic[T]):
         """Go on to the version of an event, if it says one; what is older than what was seen is not believed."""
         if is_older(version, self._newest):
             self._version = None
-            text = f"the watch of {self.watched.name} went back from version {self._newest} to {version}"
+            text = f"the watch of {self.watched.plural} went back from version {self._newest} to {version}"
             raise ApiError(0, "Older", text)
         if version:
             self._version = self._newest = version
@@ -234,15 +234,15 @@ class Reflector(Generic[T]):
             await self._do_without(error)
             return
         if reason == SILENT and not listing:
-            log.info("the watch of %s may be stuck: listing again: %s", self.watched.name, error)
+            log.info("the watch of %s may be stuck: listing again: %s", self.watched.plural, error)
             return
         retry = self._retry if listing or self._version is not None else self._relisting
         if status == GONE and retry.failures == 0:
             retry.failures = 1
-            log.info("the watch of %s is too old: listing again", self.watched.name)
+            log.info("the watch of %s is too old: listing again", self.watched.plural)
             return
         held = "; what was listed stays in force" if self.synced.is_set() else ""
-        self._trouble(f"{self.watched.name}: {error}{held}")
+        self._trouble(f"{self.watched.plural}: {error}{held}")
         await retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
 
     async def _never_was(self, status: int) -> bool:
@@ -255,12 +255,12 @@ class Reflector(Generic[T]):
         try:
             return status != HTTPStatus.NOT_FOUND or not await is_served(self._transport, self.watched.path)
         except (ApiError, ConnectionProblemError) as error:
-            log.info("whether there are %s is not known: %s", self.watched.name, error)
+            log.info("whether there are %s is not known: %s", self.watched.plural, error)
             return False
 
     async def _do_without(self, error: Exception) -> None:
         if not self.absent:
-            log.warning("going on without %s: %s", self.watched.name, error)
+            log.warning("going on without %s: %s", self.watched.plural, error)
             self.absent = True
             await self._replace(())
         self._well()
@@ -274,7 +274,7 @@ class Reflector(Generic[T]):
 
     def _well(self) -> None:
         if self.problem:
-            log.info("%s: up to date again", self.watched.name)
+            log.info("%s: up to date again", self.watched.plural)
         self.problem = ""
 
 

@@ -21,39 +21,22 @@ from policysched.model.lenient_json import identity, shallow
 from policysched.model.objects import (
     Container,
     ContainerStatus,
-    CSIDriver,
-    CSINode,
     CSIStorageCapacity,
-    DeviceClass,
-    Namespace,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
     ResourceList,
     ResourceRequirements,
-    Service,
-    StatefulSet,
-    StorageClass,
     Stored,
-    VolumeAttachment,
-    Workload,
 )
 from policysched.model.quantity import QuantityError, parse
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Stored)
 Lists = Iterator[tuple[str, ResourceList]]
 """Resource lists, each with the path of its field."""
 
-_WORKLOADS: Final[Mapping[str, tuple[str, type[Workload]]]] = {
-    "Service": ("v1", Service),
-    "ReplicationController": ("v1", ReplicationController),
-    "ReplicaSet": ("apps/v1", ReplicaSet),
-    "StatefulSet": ("apps/v1", StatefulSet),
-}
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -109,44 +92,22 @@ def decode_node(raw: bytes | Mapping[str, Any]) -> Node:
     return node
 
 
-def decode_namespace(raw: bytes | Mapping[str, Any]) -> Namespace:
-    """Decode a namespace.
+def decode_storage(shape: type[S], raw: bytes | Mapping[str, Any]) -> S:
+    """Decode a volume, a claim, a storage class or an object of CSI.
 
     Raises:
         ObjectError: it is malformed.
     """
-    return decode(Namespace, "Namespace", raw)
-
-
-def decode_device_class(raw: bytes | Mapping[str, Any]) -> DeviceClass:
-    """Decode a device class.
-
-    Raises:
-        ObjectError: it is malformed.
-    """
-    return decode(DeviceClass, "DeviceClass", raw)
-
-
-def decode_priority_class(raw: bytes | Mapping[str, Any]) -> PriorityClass:
-    """Decode a priority class.
-
-    Raises:
-        ObjectError: it is malformed.
-    """
-    return decode(PriorityClass, "PriorityClass", raw)
-
-
-def decode_workload(raw: Mapping[str, Any]) -> Workload | None:
-    """Decode a service or a controller of pods; anything else, such as another group's Service, gives None.
-
-    Raises:
-        ObjectError: it is malformed.
-    """
-    kind = raw.get("kind")
-    version, shape = _WORKLOADS.get(str(kind), ("", None))
-    if shape is None or (raw.get("apiVersion") or version) != version:
-        return None
-    return decode(shape, str(kind), raw)
+    kind = shape.__name__
+    made = decode(shape, kind, raw)
+    for field, amount in _amounts(made):
+        try:
+            parse(amount)
+        except QuantityError as error:
+            metadata = made.metadata
+            key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+            raise ObjectError(kind, key, str(error), field) from error
+    return made
 
 
 def without_nulls(value: Any) -> Any:
@@ -262,36 +223,6 @@ def _requirement_lists(path: str, resources: ResourceRequirements | None) -> Lis
     if resources is not None:
         yield f"{path}.requests", resources.requests
         yield f"{path}.limits", resources.limits
-
-
-Raw = bytes | Mapping[str, Any]
-SHAPES: Final[Mapping[str, type[Stored]]] = {
-    "PersistentVolume": PersistentVolume,
-    "PersistentVolumeClaim": PersistentVolumeClaim,
-    "StorageClass": StorageClass,
-    "CSINode": CSINode,
-    "CSIDriver": CSIDriver,
-    "CSIStorageCapacity": CSIStorageCapacity,
-    "VolumeAttachment": VolumeAttachment,
-}
-"""The kinds, as objects name them."""
-
-
-def decode_stored(kind: str, raw: Raw) -> Stored:
-    """Decode an object of one of the kinds.
-
-    Raises:
-        ObjectError: it is malformed.
-    """
-    made = decode(SHAPES[kind], kind, raw)
-    for field, amount in _amounts(made):
-        try:
-            parse(amount)
-        except QuantityError as error:
-            metadata = made.metadata
-            key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-            raise ObjectError(kind, key, str(error), field) from error
-    return made
 
 
 def _amounts(made: Stored) -> list[tuple[str, str | int | float]]:

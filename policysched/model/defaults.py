@@ -13,34 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from policysched.model.decode import ObjectError, decode_node, decode_pod, decode_priority_class, without_nulls
+from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, without_nulls
 from policysched.model.objects import PriorityClass
 from policysched.model.quantity import QuantityError, parse
 from policysched.model.requests import container_amounts
 from policysched.model.selection.names import is_huge_page_resource, is_pod_level_resource
 
 Object = dict[str, Any]
-
-CLUSTER_SCOPED: Final = frozenset(
-    {
-        "CSIDriver",
-        "CSINode",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "CustomResourceDefinition",
-        "DeviceClass",
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "PriorityClass",
-        "ResourceSlice",
-        "RuntimeClass",
-        "SchedulingPolicy",
-        "StorageClass",
-        "VolumeAttachment",
-    }
-)
-"""Kinds without a namespace; every other kind gets `default`."""
 
 SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Priority classes that every cluster has."""
@@ -65,29 +44,10 @@ def priority_classes(objects: Iterable[Mapping[str, Any]]) -> PriorityClasses:
     found = {name: PriorityClass(value=value) for name, value in SYSTEM_CLASSES.items()}
     for one in objects:
         if one.get("kind") == "PriorityClass":
-            decoded = decode_priority_class(one)
+            decoded = decode(PriorityClass, "PriorityClass", one)
             found[decoded.metadata.name] = decoded
     defaults = [one for one in found.values() if one.global_default]
     return PriorityClasses(found, min(defaults, key=lambda one: one.value, default=None))
-
-
-def fill(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
-    """Fill in an object of any kind.
-
-    Args:
-        raw: the object; it is not changed.
-        classes: the priority classes of the cluster.
-
-    Raises:
-        ObjectError: it is malformed, or a pod names a priority class that does not exist.
-    """
-    match raw.get("kind"):
-        case "Pod":
-            return fill_pod(raw, classes)
-        case "Node":
-            return fill_node(raw)
-        case kind:
-            return _fill_other(without_nulls(raw), str(kind))
 
 
 def fill_node(raw: Mapping[str, Any]) -> Object:
@@ -129,24 +89,26 @@ def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
     return pod
 
 
-def _fill_other(raw: Object, kind: str) -> Object:
-    metadata = raw.setdefault("metadata", {})
-    if not isinstance(metadata, dict):
-        raise ObjectError(kind, "", "expected an object", "metadata")
-    if kind not in CLUSTER_SCOPED:
-        metadata["namespace"] = metadata.get("namespace") or "default"
-    if kind == "Namespace":
-        metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata.get("name", "")
-    if kind in ("PersistentVolume", "PersistentVolumeClaim"):
-        raw.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-    if kind == "PersistentVolume":
-        raw.setdefault("status", {}).setdefault("phase", "Available")
-        _fill_disk(raw.get("spec"))
-    if kind == "StorageClass":
-        raw.setdefault("volumeBindingMode", "Immediate")
-    if kind == "ReplicationController":
-        _fill_selector(raw)
-    return raw
+def fill_namespace(raw: Object) -> None:
+    """Give a namespace the label that every one has."""
+    raw["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = raw["metadata"].get("name", "")
+
+
+def fill_volume_mode(raw: Object) -> None:
+    """Let a volume or a claim be for files, where it does not say."""
+    raw.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+
+def fill_volume(raw: Object) -> None:
+    """Fill in a volume: one that nobody reports on is free."""
+    fill_volume_mode(raw)
+    raw.setdefault("status", {}).setdefault("phase", "Available")
+    _fill_disk(raw.get("spec"))
+
+
+def fill_storage_class(raw: Object) -> None:
+    """Let the volumes of a class be bound at once, where it does not say."""
+    raw.setdefault("volumeBindingMode", "Immediate")
 
 
 def _fill_disk(source: Any) -> None:
@@ -156,7 +118,7 @@ def _fill_disk(source: Any) -> None:
         disk.setdefault("kind", "Shared")
 
 
-def _fill_selector(controller: Object) -> None:
+def fill_controller(controller: Object) -> None:
     """Let a replication controller without a selector select what its template makes."""
     labels = _inside(controller, "spec", "template", "metadata", "labels")
     spec = _inside(controller, "spec")

@@ -15,9 +15,10 @@ import random
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from policysched.framework import Action, Change, Client, Clock, Event, MetricAnswer, Reservation, Resource, Watching
+from policysched.framework import Change, Client, Clock, Event, MetricAnswer, Reservation, Watching
 from policysched.framework.profile import Profile
-from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
+from policysched.model.kinds import FINISHED
+from policysched.model.objects import Node, Pod
 from policysched.pausing import Pausing, finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.binding import Binder, is_told, undo
@@ -28,7 +29,7 @@ from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued import Place, QueuedPod
 from policysched.schedule.queue.waiter import Waiter
-from policysched.state.cluster import FINISHED, Cluster
+from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 from policysched.state.volumes.storage import has_volumes
 
@@ -120,32 +121,18 @@ class Scheduler:
         self.queue.delete(identity)
         self._changed(self.cluster.remove_pod(identity))
 
-    def set_namespace(self, namespace: Namespace) -> None:
-        """Take a namespace as it is now."""
-        if self.cluster.set_namespace(namespace):
-            self.queue.move(Change(Resource.NAMESPACE, Action.UPDATE_OTHER))
+    def take(self, obj: Any) -> None:
+        """Take an object of any kind of `policysched.model.kinds` as it is now."""
+        if isinstance(obj, Pod):
+            self.set_pod(obj)
+        else:
+            self._changed(self.cluster.take(obj))
 
-    def remove_namespace(self, name: str) -> None:
-        """Take note that a namespace is gone."""
-        self.cluster.remove_namespace(name)
-
-    def set_device_class(self, device_class: DeviceClass) -> None:
-        """Take a device class as it is now."""
-        self.cluster.set_device_class(device_class)
-        self.queue.move(Change(Resource.DEVICE_CLASS, Action.UPDATE_OTHER))
-
-    def remove_device_class(self, name: str) -> None:
-        """Take note that a device class is gone."""
-        self.cluster.remove_device_class(name)
-        self.queue.move(Change(Resource.DEVICE_CLASS, Action.DELETE))
-
-    def set_stored(self, obj: Stored) -> None:
-        """Take a volume, a claim, a storage class or a CSI object as it is now."""
-        self._changed(self.cluster.set_stored(obj))
-
-    def remove_stored(self, obj: Stored) -> None:
-        """Take note that one of these is gone."""
-        self._changed(self.cluster.remove_stored(obj))
+    def drop(self, obj: Any) -> None:
+        """Take note that an object of any of the kinds is gone."""
+        if isinstance(obj, Pod):
+            self.queue.delete(pod_id(obj))
+        self._changed(self.cluster.drop(obj))
 
     def set_metric(self, answer: MetricAnswer) -> None:
         """Take what a metrics source says of a metric."""

@@ -9,9 +9,10 @@ Source: k8s.io/kube-scheduler/framework/types.go (ActionType, EventResource).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, IntFlag
+from enum import IntFlag
+from typing import Any
 
-from policysched.model.objects import Node, Pod, Stored
+from policysched.model.kinds import Resource
 from policysched.model.policy import MetricKey
 
 
@@ -51,36 +52,14 @@ class Action(IntFlag):
     ALL = ADD | DELETE | UPDATE
 
 
-class Resource(Enum):
-    """The kind of object that changed."""
-
-    NODE = "Node"
-    ASSIGNED_POD = "AssignedPod"
-    PENDING_POD = "UnscheduledPod"
-    NAMESPACE = "Namespace"
-    DEVICE_CLASS = "DeviceClass"
-    POLICY = "SchedulingPolicy"
-    VOLUME = "PersistentVolume"
-    CLAIM = "PersistentVolumeClaim"
-    STORAGE_CLASS = "storage.k8s.io/StorageClass"
-    CSI_NODE = "storage.k8s.io/CSINode"
-    CSI_DRIVER = "storage.k8s.io/CSIDriver"
-    STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
-    ATTACHMENT = "storage.k8s.io/VolumeAttachment"
-    METRICS = "Metrics"
-    """Values from outside."""
-    TIME = "Time"
-    """Not an object: time passed, and a rule may say something else now."""
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change: `old` is absent for an addition, `new` for a removal."""
 
     resource: Resource
     action: Action
-    old: Node | Pod | Stored | None = None
-    new: Node | Pod | Stored | None = None
+    old: Any = None
+    new: Any = None
     row: int = -1
     """The node's row, or the row of the node that the pod is on; -1 where there is none."""
     metric: MetricKey | None = None
@@ -89,4 +68,11 @@ class Change:
     @property
     def nothing(self) -> bool:
         """True where nothing that anyone reads has changed."""
-        return self.action is Action.NONE
+        return self.action is Action.NONE or self.resource is Resource.OTHER
+
+
+def change_of(resource: Resource, old: Any, new: Any) -> Change:
+    """Name the change of an object of which nobody looks at parts; either may be None."""
+    if new is None:
+        return Change(resource, Action.NONE if old is None else Action.DELETE, old)
+    return Change(resource, Action.ADD if old is None else Action.NONE if old == new else Action.UPDATE_OTHER, old, new)

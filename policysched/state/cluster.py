@@ -9,14 +9,17 @@ Source: pkg/scheduler/backend/cache/cache.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, Final, get_args
 
 from msgspec.structs import replace
 
-from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored
-from policysched.state.changes import Action, Change, Resource
+from policysched.model.kinds import FINISHED, Resource
+from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored, Workload
+from policysched.state.changes import Action, Change, change_of
 from policysched.state.cluster_time import ClusterTime
 from policysched.state.differences import aspects_of, node_difference, pod_difference, weighs_differently
+from policysched.state.objects import ObjectTables
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodTable, pod_id
@@ -35,7 +38,7 @@ from policysched.state.volumes.attachments import Attachments
 from policysched.state.volumes.storage import Storage
 from policysched.state.workloads import Workloads
 
-FINISHED = frozenset(("Succeeded", "Failed"))
+_NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 
 
 class Cluster:
@@ -56,13 +59,14 @@ class Cluster:
         self.signatures = PodSignatures()
         self.existing_terms = ExistingTerms()
         self.counters = PodCounters(columns, self.pods, self.signatures, self.existing_terms)
-        self.storage = Storage()
+        self.objects = ObjectTables()
+        self.storage = Storage(self.objects)
         self.workloads = Workloads()
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.mapped_resources: dict[str, str] = {}
         """The device class that each mapped extended resource stands for."""
-        self._device_classes: dict[str, DeviceClass] = {}
+        self._device_classes = self.objects.of(DeviceClass)
         self.unknown_namespaces: set[str] = set()
         """Namespaces of placed pods that are not known themselves."""
         self.namespaces_generation = 0
@@ -159,21 +163,54 @@ class Cluster:
         placed = self.pods.by_id.get(pod_id(pod))
         return placed is not None and self.nodes.names[placed.row] != pod.spec.node_name
 
-    def set_namespace(self, namespace: Namespace) -> bool:
-        """Remember a namespace's labels; tell whether they changed."""
+    def set_namespace(self, namespace: Namespace) -> Change:
+        """Remember a namespace's labels."""
         name, labels = namespace.metadata.name, namespace.metadata.labels
         changed = self.namespaces.get(name) != labels
         self.namespaces[name] = labels
         self.unknown_namespaces.discard(name)
         self.namespaces_generation += changed
-        return changed
+        return Change(Resource.NAMESPACE, Action.UPDATE_OTHER if changed else Action.NONE)
 
-    def remove_namespace(self, name: str) -> None:
-        """Forget a namespace."""
+    def remove_namespace(self, name: str) -> Change:
+        """Forget a namespace, which helps no pod."""
         if self.namespaces.pop(name, None) is not None:
             self.namespaces_generation += 1
             if self.signatures.of_namespace(name):
                 self.unknown_namespaces.add(name)
+        return Change(Resource.NAMESPACE, Action.NONE)
+
+    def take(self, obj: Any) -> Change:
+        """Take an object of any kind of `policysched.model.kinds` as it is now."""
+        own = _OWN.get(type(obj))
+        return own[0](self, obj) if own is not None else self.objects.put(obj)
+
+    def drop(self, obj: Any) -> Change:
+        """Take note that an object of any of the kinds is gone."""
+        own = _OWN.get(type(obj))
+        return own[1](self, obj) if own is not None else self.objects.drop(obj)
+
+    def set_device_class(self, device_class: DeviceClass) -> Change:
+        """Remember which extended resources a device class stands for."""
+        change = self.objects.put(device_class)
+        self._map_resources()
+        return change
+
+    def remove_device_class(self, name: str) -> Change:
+        """Forget a device class."""
+        change = change_of(Resource.DEVICE_CLASS, self._device_classes.pop(name, None), None)
+        self._map_resources()
+        return change
+
+    def set_workload(self, workload: Workload) -> Change:
+        """Take a service or a controller as it is now; no pod waits for one."""
+        self.workloads.put(workload)
+        return _NOTHING
+
+    def remove_workload(self, workload: Workload) -> Change:
+        """Take note that a service or a controller is gone."""
+        self.workloads.drop(workload)
+        return _NOTHING
 
     def set_stored(self, obj: Stored) -> Change:
         """Take a volume, a claim, a storage class or a CSI object as it is now."""
@@ -186,16 +223,6 @@ class Cluster:
         change = self.storage.drop(obj)
         self.attachments.follow(change)
         return change
-
-    def set_device_class(self, device_class: DeviceClass) -> None:
-        """Remember which extended resources a device class stands for."""
-        self._device_classes[device_class.metadata.name] = device_class
-        self._map_resources()
-
-    def remove_device_class(self, name: str) -> None:
-        """Forget a device class."""
-        if self._device_classes.pop(name, None) is not None:
-            self._map_resources()
 
     def _map_resources(self) -> None:
         """Map each resource to its class; of several the newest counts, then the first by name."""
@@ -304,3 +331,14 @@ def _images(node: Node | None) -> dict[str, int]:
         for name in image.names:
             sizes.setdefault(name, image.size_bytes)
     return sizes
+
+
+_OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Cluster, Any], Change]]]] = {
+    Node: (Cluster.set_node, lambda cluster, node: cluster.remove_node(node.metadata.name)),
+    Pod: (Cluster.set_pod, lambda cluster, pod: cluster.remove_pod(pod_id(pod))),
+    Namespace: (Cluster.set_namespace, lambda cluster, one: cluster.remove_namespace(one.metadata.name)),
+    DeviceClass: (Cluster.set_device_class, lambda cluster, one: cluster.remove_device_class(one.metadata.name)),
+    **dict.fromkeys(get_args(Stored), (Cluster.set_stored, Cluster.remove_stored)),
+    **dict.fromkeys(get_args(Workload), (Cluster.set_workload, Cluster.remove_workload)),
+}
+"""How objects are taken in and out of the kinds that are more than names here; of all others tables are kept."""

@@ -16,7 +16,8 @@ from policysched.app.files.yaml_events import NotPlainError, read_events
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node, decode_pod
-from policysched.model.defaults import PriorityClasses, fill
+from policysched.model.defaults import PriorityClasses
+from policysched.model.kinds import fill
 from tests.laws.examples import examples
 
 Json = dict[str, Any]

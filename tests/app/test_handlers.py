@@ -11,13 +11,12 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
-from policysched.app.running import handlers
+from policysched.app.running.handlers import Handler
 from policysched.kube.items import LeftOut
 from policysched.model.objects import (
     Affinity,
     LabelSelector,
     Metadata,
-    Node,
     PersistentVolume,
     Pod,
     PodAffinity,
@@ -48,14 +47,11 @@ class Stand:
         left_out = LeftOut(lambda: 0.0, self.registry)
         clock = SystemClock()
         self.scheduler = Scheduler({"me": default_profile("me")}, FakeClient(), clock, random.Random(0))
-        self.nodes = handlers.node_handler(self.scheduler, left_out)
-        self.pods = handlers.pod_handler(self.scheduler, left_out)
-        self.stored = handlers.stored_handler(self.scheduler, left_out)
+        self.handler = Handler(self.scheduler, left_out)
 
     def take(self, *objects: Any) -> Stand:
         for one in objects:
-            kinds = {Node: self.nodes, Pod: self.pods, PersistentVolume: self.stored}
-            kinds[type(one)].upsert(one)
+            self.handler.upsert(one)
         return self
 
     def failed(self, kind: str) -> float | None:
@@ -165,7 +161,7 @@ def test_list_goes_on_behind_an_object_that_fails(monkeypatch: pytest.MonkeyPatc
     stand = Stand()
     breaking(monkeypatch, "cluster.pod_resources")
     bad = pod("bad", on="n1")
-    stand.pods.replace([pod("a", on="n1"), bad, pod("b", on="n1")], [bad])
+    stand.handler.replace([pod("a", on="n1"), bad, pod("b", on="n1")], [bad])
     assert sorted(one.pod.metadata.name for one in stand.scheduler.cluster.pods.by_id.values()) == ["a", "b"]
     assert stand.failed("Pod") == 1
 
@@ -173,7 +169,7 @@ def test_list_goes_on_behind_an_object_that_fails(monkeypatch: pytest.MonkeyPatc
 def test_object_that_cannot_be_taken_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     stand = Stand().take(*GOOD)
     monkeypatch.setattr(stand.scheduler, "_changed", _raise_with)
-    stand.nodes.delete(node("n1"))
+    stand.handler.delete(node("n1"))
     assert stand.failed("Node") == 1
     assert "n1" not in {one.metadata.name for one in stand.scheduler.cluster.nodes.nodes if one is not None}
 

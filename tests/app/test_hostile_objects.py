@@ -27,8 +27,9 @@ from policysched.app.running.run import Process, RunOptions
 from policysched.feeds.nothing import NoSource
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
-from policysched.kube.resources import Watched
+from policysched.kube.items import LeftOut
 from policysched.model.decode import decode_pod
+from policysched.model.kinds import KINDS, POLICIES
 from policysched.model.lenient_json import identity, shallow
 from policysched.model.objects import Pod
 from policysched.schedule.scheduler import Scheduler
@@ -42,12 +43,9 @@ SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 SLOTS = 12
 """How many objects of a kind there are at a time."""
 CHUNK = 40
-FOLLOWED: tuple[Watched[Any], ...] = (
-    *(run.NODES, run.PODS, run.NAMESPACES, run.POLICIES, run.DEVICE_CLASSES),
-    *(*run.WORKLOADS, *run.STORED),
-)
-PATHS = {one.name: one.path for one in FOLLOWED}
-KINDS = {one.path: one.kind for one in FOLLOWED}
+FOLLOWED = tuple(kind for kind in KINDS.values() if kind.read_by is None or kind.read_by)
+PATHS = {one.plural: one.path for one in FOLLOWED}
+KIND_AT = {one.path: one.kind for one in FOLLOWED}
 RESOURCES = {path: name for name, path in PATHS.items()}
 Slot = tuple[str, str]
 
@@ -67,7 +65,7 @@ class Server:
     async def request(self, method: str, path: str, body: bytes | None = None, **_: str) -> bytes:
         plain = path.partition("?")[0]
         if method == "GET" and plain in RESOURCES:
-            items, kind = b",".join(self.held[RESOURCES[plain]].values()), KINDS[plain].encode()
+            items, kind = b",".join(self.held[RESOURCES[plain]].values()), KIND_AT[plain].encode()
             return b'{"kind":"%sList","metadata":{"resourceVersion":"%d"},"items":[%s]}' % (kind, self.version, items)
         if plain.endswith("/binding"):
             _, namespace, _, name, _ = plain.rsplit("/", 4)
@@ -209,10 +207,9 @@ class Trial:
         live = self.process.scheduler
         made = Scheduler({"policysched": default_profile()}, FakeClient(), SystemClock(), random.Random(0))
         made.cluster.time.move(live.cluster.time.seconds)
-        own = {one.watched.name: one for one in other_process(made).reflectors}
+        handler = Handler(made, LeftOut(lambda: 0.0, CollectorRegistry()))
         for reflector in self.process.reflectors:
-            handler = own[reflector.watched.name]._handler
-            if isinstance(handler, Handler):
+            if reflector.watched is not POLICIES:
                 objects = list(reflector._items._known.values())
                 self.chance.shuffle(objects)
                 handler.replace(objects, [])
@@ -229,14 +226,6 @@ class Trial:
                 self.server.drop(resource, slot)
             self.server.end_watch(resource)
         await self.quiet()
-
-
-def other_process(scheduler: Scheduler) -> Process:
-    """Wire another scheduler up."""
-    made = Process(RunOptions(), Connection("http://nowhere", SystemClock()), NoSource(), CollectorRegistry())
-    made.scheduler = scheduler
-    made.reflectors = made._reflectors(made.left_out.malformed)  # type: ignore[arg-type]
-    return made
 
 
 def good_pod(name: str) -> hostile.Json:
@@ -356,7 +345,7 @@ async def test_hostile_objects_leave_the_state_of_the_usable_ones(
             if number % 10 == 0 or number == rounds - 1:
                 trial.equals_the_usable_objects_alone()
         await trial.withdraw()
-        known = {one.watched.name: len(one._items) for one in trial.process.reflectors}
+        known = {one.watched.plural: len(one._items) for one in trial.process.reflectors}
         goods = sum(slot.startswith("good") for slot in trial.server.held["pods"])
         assert known == dict.fromkeys(PATHS, 0) | {"nodes": 1, "schedulingpolicies": 1, "pods": goods}
         trial.equals_the_usable_objects_alone()

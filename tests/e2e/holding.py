@@ -21,8 +21,8 @@ from policysched.app.running.run import Process, RunOptions
 from policysched.feeds.problems import FeedCounters
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
-from policysched.kube.resources import PODS
 from policysched.model.decode import decode_node, decode_pod
+from policysched.model.kinds import PODS
 from policysched.state.tables.amounts import CPU, MEMORY
 from tests.e2e.objects import NAME
 from tests.e2e.schedulers import Lines

@@ -76,7 +76,7 @@ def namespace(name: str, **labels: str) -> Json:
 
 
 def paths(scheduler: Watched) -> dict[str, str]:
-    return {one.watched.path: one.watched.name for one in scheduler.reflectors}
+    return {one.watched.path: one.watched.plural for one in scheduler.reflectors}
 
 
 def versions(reflector: Reflector[Any]) -> dict[Any, str]:
@@ -85,7 +85,7 @@ def versions(reflector: Reflector[Any]) -> dict[Any, str]:
 
 def state(scheduler: Watched) -> dict[str, Any]:
     """What the scheduler knows: versions by kind, and what decisions read of them."""
-    found: dict[str, Any] = {one.watched.name: versions(one) for one in scheduler.reflectors}
+    found: dict[str, Any] = {one.watched.plural: versions(one) for one in scheduler.reflectors}
     return found | {"labels": dict(scheduler.cluster.namespaces), "in force": sorted(scheduler.policies())}
 
 
@@ -107,7 +107,7 @@ async def first_lists(proxy: Proxy, kubeconfig: Path, fault: Answer) -> dict[str
         await proxy.strike(fault, *paths(scheduler))
         await scheduler.begin()
         await struck(proxy, scheduler, fault)
-        found = {one.watched.name: "goes on without" if one.absent else "waits" for one in scheduler.reflectors}
+        found = {one.watched.plural: "goes on without" if one.absent else "waits" for one in scheduler.reflectors}
         assert all(one.synced.is_set() is one.absent for one in scheduler.reflectors)
         assert "INFO scheduling" not in scheduler.lines
         await proxy.heal()

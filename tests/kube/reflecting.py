@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from policysched.kube.reflector import Reflector
-from policysched.kube.resources import NODES, Watched
 from policysched.model.decode import ObjectError
+from policysched.model.kinds import NODES, ApiKind
 from policysched.model.lenient_json import identity
 from tests.kube.fake_server import Kube, eventually, status, stream
 
@@ -77,7 +77,7 @@ class Watching:
 
 
 @asynccontextmanager
-async def watching(kube: Kube, watched: Watched[Any] = NODES) -> AsyncIterator[Watching]:
+async def watching(kube: Kube, watched: ApiKind[Any] = NODES) -> AsyncIterator[Watching]:
     ledger, broken = Ledger(), []
 
     def on_broken(error: ObjectError, raw: bytes) -> None:
@@ -93,7 +93,7 @@ async def watching(kube: Kube, watched: Watched[Any] = NODES) -> AsyncIterator[W
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def heard(kube: Kube, *expected: str, watched: Watched[Any] = NODES) -> Watching:
+async def heard(kube: Kube, *expected: str, watched: ApiKind[Any] = NODES) -> Watching:
     """Run a reflector until its handler heard exactly this."""
     async with watching(kube, watched) as run:
         await eventually(lambda: len(run.ledger.heard) >= len(expected))

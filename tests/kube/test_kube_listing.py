@@ -9,7 +9,7 @@ import pytest
 from policysched.framework import ApiError
 from policysched.kube import reflector
 from policysched.kube.listing import is_older, read_list
-from policysched.kube.resources import POLICIES
+from policysched.model.kinds import POLICIES
 from tests.kube.fake_server import Kube, answer, eventually, hang, refuse, stream
 from tests.kube.reflecting import HANG, NODE_PATH, event, gone, heard, node, page, watching
 

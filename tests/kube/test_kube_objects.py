@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policysched.kube.resources import DEVICE_CLASSES, PODS, POLICIES, Watched
+from policysched.model.kinds import DEVICE_CLASSES, PODS, POLICIES, ApiKind
 from policysched.model.policy import KIND
 from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, stream
 from tests.kube.reflecting import (
@@ -87,7 +87,7 @@ async def test_finished_pods_are_not_there(kube: Kube) -> None:
     [(POLICIES, 404, True), (POLICIES, 403, False), (DEVICE_CLASSES, 404, True), (DEVICE_CLASSES, 403, True)],
 )
 async def test_resource_that_may_be_missing_counts_as_empty(
-    kube: Kube, watched: Watched[Any], code: int, tolerated: bool
+    kube: Kube, watched: ApiKind[Any], code: int, tolerated: bool
 ) -> None:
     kube.server.on("GET", "/apis", answer(groups()))
     kube.server.on("GET", watched.path, refuse(code, "No", "no such thing"))

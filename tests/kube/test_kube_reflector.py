@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from policysched.kube.resources import PODS
+from policysched.model.kinds import PODS
 from tests.kube.fake_server import Kube, answer, eventually, refuse, reset, stream
 from tests.kube.reflecting import (
     HANG,

@@ -19,9 +19,9 @@ from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.reflector import Reflector
-from policysched.kube.resources import DEVICE_CLASSES, NODES, PODS, POLICIES, Watched
 from policysched.kube.transport import Transport
 from policysched.model.decode import decode_pod
+from policysched.model.kinds import DEVICE_CLASSES, NODES, PODS, POLICIES, ApiKind
 from policysched.model.objects import Pod
 from policysched.sandbox import Sandbox
 from tests.kube.fake_server import Pauses, Ticking, eventually
@@ -102,11 +102,11 @@ def stored_versions(world: World, kind: str) -> dict[str, str]:
 async def mirrors(world: World) -> AsyncIterator[dict[str, tuple[Mirror, Reflector[Any]]]]:
     made: dict[str, tuple[Mirror, Reflector[Any]]] = {}
     tasks = []
-    watched: Watched[Any]
+    watched: ApiKind[Any]
     for watched in (NODES, PODS, POLICIES, DEVICE_CLASSES):
         mirror = Mirror()
         reflector = Reflector(world.transport, watched, mirror, world.pauses.pacing)
-        made[watched.name] = (mirror, reflector)
+        made[watched.plural] = (mirror, reflector)
         tasks.append(asyncio.create_task(reflector.run()))
     for _, reflector in made.values():
         await asyncio.wait_for(reflector.synced.wait(), 60)

@@ -18,7 +18,7 @@ from policysched.model.csi_translation import (
     translate_affinity,
     translate_inline,
 )
-from policysched.model.decode import decode_stored
+from policysched.model.kinds import KINDS
 from policysched.model.objects import PersistentVolume, Volume
 from policysched.model.objects.pods import (
     AWSDisk,
@@ -45,7 +45,7 @@ def volume(labels: dict[str, str] | None = None, terms: list[list[tuple[str, str
         ]
         affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": one} for one in expressions]}}
     raw = {"metadata": {"name": "v", "labels": labels or {}}, "spec": {**spec, "nodeAffinity": affinity}}
-    made = decode_stored("PersistentVolume", raw)
+    made = KINDS["PersistentVolume"].decode(raw)
     assert isinstance(made, PersistentVolume)
     return made
 

@@ -9,14 +9,11 @@ import pytest
 from policysched.errors import UsageError
 from policysched.model.decode import (
     ObjectError,
-    decode_device_class,
-    decode_namespace,
     decode_node,
     decode_pod,
-    decode_priority_class,
-    decode_workload,
     without_nulls,
 )
+from policysched.model.kinds import KINDS, kind_of
 from policysched.model.objects.meta import seconds_of
 
 POD: dict[str, Any] = {
@@ -101,9 +98,11 @@ def test_timestamps_of_yaml_become_texts() -> None:
 
 
 def test_small_kinds_decode() -> None:
-    assert decode_namespace({"metadata": {"name": "x", "labels": {"a": "b"}}}).metadata.labels == {"a": "b"}
-    assert decode_device_class({"spec": {"extendedResourceName": "a.b/c"}}).spec.extended_resource_name == "a.b/c"
-    priority = decode_priority_class(b'{"value": 7, "globalDefault": true}')
+    assert KINDS["Namespace"].decode({"metadata": {"name": "x", "labels": {"a": "b"}}}).metadata.labels == {"a": "b"}
+    assert (
+        KINDS["DeviceClass"].decode({"spec": {"extendedResourceName": "a.b/c"}}).spec.extended_resource_name == "a.b/c"
+    )
+    priority = KINDS["PriorityClass"].decode(b'{"value": 7, "globalDefault": true}')
     assert (priority.value, priority.global_default, priority.preemption_policy) == (7, True, "PreemptLowerPriority")
 
 
@@ -119,19 +118,22 @@ def test_small_kinds_decode() -> None:
 )
 def test_services_and_controllers_decode(kind: str, version: str, selector: Any) -> None:
     raw = {"kind": kind, "metadata": {"name": "x", "namespace": "n"}, "spec": {"selector": selector, "replicas": 3}}
-    decoded = decode_workload(raw)
-    assert decoded == decode_workload(raw | {"apiVersion": version})
+    found = kind_of(raw)
+    assert found is not None
+    assert found is kind_of(raw | {"apiVersion": version})
+    decoded = found.decode(raw)
     assert type(decoded).__name__ == kind
-    assert decoded is not None
     assert decoded.metadata.namespace == "n"
     assert (decoded.spec.selector is None) is (selector is None)
-    assert decode_workload(raw | {"apiVersion": "serving.knative.dev/v1"}) is None
-    assert decode_workload({"kind": "Deployment", "apiVersion": "apps/v1"}) is None
+    assert kind_of(raw | {"apiVersion": "serving.knative.dev/v1"}) is None
+    assert kind_of({"kind": "Deployment", "apiVersion": "apps/v1"}) is None
 
 
 def test_a_malformed_workload_is_refused() -> None:
     with pytest.raises(ObjectError, match=r'replica set "n/x": spec.selector: expected object \| null, got array'):
-        decode_workload({"kind": "ReplicaSet", "metadata": {"name": "x", "namespace": "n"}, "spec": {"selector": []}})
+        KINDS["ReplicaSet"].decode(
+            {"kind": "ReplicaSet", "metadata": {"name": "x", "namespace": "n"}, "spec": {"selector": []}}
+        )
 
 
 def broken(path: str, value: Any) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from policysched.model.decode import ObjectError, decode_node, decode_pod
-from policysched.model.defaults import PriorityClasses, fill, fill_node, fill_pod, priority_classes
+from policysched.model.defaults import PriorityClasses, fill_node, fill_pod, priority_classes
+from policysched.model.kinds import fill
 from policysched.model.requests import allocatable, incoming_requests
 
 NONE = PriorityClasses()

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import configured_profiles
-from policysched.model.decode import decode_namespace, decode_node, decode_pod, decode_workload
-from policysched.model.defaults import fill, priority_classes
+from policysched.model.decode import decode_pod
+from policysched.model.defaults import priority_classes
+from policysched.model.kinds import fill, kind_of
+from policysched.model.objects import Pod
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
@@ -21,9 +23,7 @@ from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from policysched.model.objects import Pod
+    from collections.abc import Iterable
 
 Thing: TypeAlias = dict[str, Any]
 Record: TypeAlias = dict[str, Any]
@@ -63,32 +63,24 @@ class Live:
 
     def set(self, thing: Thing) -> None:
         """Add or replace an object."""
-        filled = fill(thing, self._classes)
-        match thing["kind"]:
-            case "Pod":
-                self._set_pod(decode_pod(filled))
-            case "Node":
-                self._cluster.set_node(decode_node(filled))
-            case "Namespace":
-                self._cluster.set_namespace(decode_namespace(filled))
-            case _ if workload := decode_workload(filled):
-                self._cluster.workloads.put(workload)
+        kind = kind_of(thing)
+        if kind is None:
+            return
+        obj = kind.decode(fill(thing, self._classes))
+        if isinstance(obj, Pod):
+            self._set_pod(obj)
+        else:
+            self._cluster.take(obj)
 
     def remove(self, thing: Thing) -> None:
         """Take an object away."""
-        name = thing["metadata"]["name"]
-        removers: dict[str, Callable[[str], object]] = {
-            "Node": self._cluster.remove_node,
-            "Namespace": self._cluster.remove_namespace,
-        }
-        if thing["kind"] == "Pod":
-            identity = pod_id(decode_pod(fill(thing, self._classes)))
-            self._homes.pop(identity, None)
-            self._cluster.remove_pod(identity)
-        elif workload := decode_workload(fill(thing, self._classes)):
-            self._cluster.workloads.drop(workload)
-        elif remove := removers.get(thing["kind"]):
-            remove(name)
+        kind = kind_of(thing)
+        if kind is None:
+            return
+        obj = kind.decode(fill(thing, self._classes))
+        if isinstance(obj, Pod):
+            self._homes.pop(pod_id(obj), None)
+        self._cluster.drop(obj)
 
     def decide(self, thing: Thing) -> Record:
         """Decide about a pod and count it on its node from now on."""

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from policysched.framework import Cluster
-from policysched.model.decode import decode_stored
+from policysched.model.kinds import KINDS
 from policysched.model.objects import (
     ClaimSource,
     CSIDriver,
@@ -32,7 +32,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def _made(kind: str, name: str, metadata: Object | None = None, **fields: Any) -> Any:
-    return decode_stored(kind, {"metadata": {"name": name, "resourceVersion": "1", **(metadata or {})}, **fields})
+    return KINDS[kind].decode({"metadata": {"name": name, "resourceVersion": "1", **(metadata or {})}, **fields})
 
 
 def volume(

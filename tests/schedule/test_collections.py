@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.model.decode import decode_namespace, decode_node, decode_pod, decode_stored
+from policysched.model.decode import decode_node, decode_pod
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 from tests.schedule.every_list import FORMS, KINDS, Object, everything, made, shown
@@ -63,9 +63,9 @@ def take(cluster: Cluster, kind: str, raw: Object) -> None:
     if kind == "Node":
         cluster.set_node(decode_node(raw))
     elif kind == "Namespace":
-        cluster.set_namespace(decode_namespace(raw))
+        cluster.set_namespace(KINDS["Namespace"].decode(raw))
     else:
-        cluster.set_stored(decode_stored(kind, raw))
+        cluster.set_stored(KINDS[kind].decode(raw))
 
 
 def of_another(kind: str, raw: Object, changed: Object) -> Iterator[tuple[str, int]]:

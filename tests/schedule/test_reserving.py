@@ -145,15 +145,15 @@ async def test_a_pod_takes_its_volume_along() -> None:
             volume(of="static"),
             storage_class("static", provisioner="kubernetes.io/no-provisioner"),
         ):
-            stand.scheduler.set_stored(one)
+            stand.scheduler.take(one)
         await stand.settled(POD)
         assert (stand.client.written, stand.bound) == ([("v", "")], {})
         named = volume(
             of="static", metadata={"resourceVersion": "2"},
             claimRef={"namespace": "default", "name": "c", "uid": "u-c"},
         )  # fmt: skip
-        stand.scheduler.set_stored(named)
-        stand.scheduler.set_stored(
+        stand.scheduler.take(named)
+        stand.scheduler.take(
             claim(
                 to="v",
                 of="static",
@@ -168,11 +168,11 @@ async def test_a_claim_that_comes_later_wakes_its_pod() -> None:
     async with running(node("n1"), of=profile([VolumeBinding()])) as stand:
         await stand.settled(POD)
         assert stand.notes == ['0/1 nodes are available: persistentvolumeclaim "c" not found.']
-        stand.scheduler.set_stored(claim("other", to="v"))
+        stand.scheduler.take(claim("other", to="v"))
         await stand.settle()
         assert stand.waiting == 1
-        stand.scheduler.set_stored(volume())
-        stand.scheduler.set_stored(claim(to="v"))
+        stand.scheduler.take(volume())
+        stand.scheduler.take(claim(to="v"))
         stand.clock.at += 2
         await stand.settle()
         await asyncio.sleep(0.05)

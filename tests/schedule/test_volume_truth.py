@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
-from policysched.model.decode import SHAPES, decode_node, decode_pod, decode_stored
-from policysched.model.defaults import fill, priority_classes
+from policysched.model.decode import decode_node, decode_pod
+from policysched.model.defaults import priority_classes
+from policysched.model.kinds import KINDS, fill
+from policysched.model.objects import Stored
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record, make_record
 from policysched.state.placed.pods import pod_id
@@ -23,6 +25,7 @@ from tests.oracle.storage import storage
 
 SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260707)
 LIVES = int(os.environ.get("POLICYSCHED_LIVES") or 30)
+STORED = [one.__name__ for one in get_args(Stored)]
 NO_CLASSES = priority_classes([])
 Object = dict[str, Any]
 
@@ -33,8 +36,8 @@ def put(around: Cluster, raw: Object) -> None:
         around.set_node(decode_node(filled))
     elif raw["kind"] == "Pod":
         around.set_pod(decode_pod(filled))
-    elif raw["kind"] in SHAPES:
-        around.set_stored(decode_stored(raw["kind"], filled))
+    elif raw["kind"] in STORED:
+        around.set_stored(KINDS[raw["kind"]].decode(filled))
 
 
 def drop(around: Cluster, raw: Object) -> None:
@@ -42,8 +45,8 @@ def drop(around: Cluster, raw: Object) -> None:
         around.remove_node(raw["metadata"]["name"])
     elif raw["kind"] == "Pod":
         around.remove_pod(pod_id(decode_pod(fill(raw, NO_CLASSES))))
-    elif raw["kind"] in SHAPES:
-        around.remove_stored(decode_stored(raw["kind"], fill(raw, NO_CLASSES)))
+    elif raw["kind"] in STORED:
+        around.remove_stored(KINDS[raw["kind"]].decode(fill(raw, NO_CLASSES)))
 
 
 def loaded(objects: Iterable[Object]) -> Cluster:

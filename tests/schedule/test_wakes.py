@@ -69,7 +69,7 @@ async def test_a_change_that_helps_wakes_a_waiting_pod(of: Pod, before: list[Any
         lambda s: s.set_node(node("n2", allocatable={"cpu": 2})),
         lambda s: s.set_node(node("n1", allocatable={"cpu": 1}, labels={"a": "b"})),
         lambda s: s.set_pod(pod("other", on="n1")),
-        lambda s: s.set_namespace(Namespace(metadata=Metadata(name="other"))),
+        lambda s: s.take(Namespace(metadata=Metadata(name="other"))),
         lambda s: s.remove_node("n1"),
     ],
 )
@@ -85,10 +85,10 @@ async def test_a_change_that_cannot_help_wakes_nobody(change: Any) -> None:
 async def test_a_device_class_that_goes_wakes_the_pods_it_had_stopped() -> None:
     async with running(node("n1", allocatable={"x.io/y": 1})) as stand:
         spec = DeviceClassSpec(extended_resource_name="x.io/y")
-        stand.scheduler.set_device_class(DeviceClass(metadata=Metadata(name="c"), spec=spec))
+        stand.scheduler.take(DeviceClass(metadata=Metadata(name="c"), spec=spec))
         await stand.settled(pod(requests={"x.io/y": 1}))
         assert (stand.bound, stand.waiting) == ({}, 1)
-        stand.scheduler.remove_device_class("c")
+        stand.scheduler.drop(DeviceClass(metadata=Metadata(name="c")))
         await stand.settle()
         assert stand.bound == {"p": "n1"}
 
@@ -137,7 +137,7 @@ async def test_a_namespace_that_is_labelled_wakes_and_is_seen() -> None:
         stand.scheduler.use_policies(policy_set(p={"filters": gold}), frozenset())
         await stand.settled(pod())
         assert stand.waiting == 1
-        stand.scheduler.set_namespace(Namespace(metadata=Metadata(name="default", labels={"tier": "gold"})))
+        stand.scheduler.take(Namespace(metadata=Metadata(name="default", labels={"tier": "gold"})))
         await stand.settle()
         assert stand.bound == {"p": "n1"}
 
@@ -157,8 +157,8 @@ async def test_the_labels_of_a_namespace_that_is_gone_are_forgotten() -> None:
     async with running(node("n1")) as stand:
         gold = filtering('pod.namespace_labels["tier"] == "gold"')
         stand.scheduler.use_policies(policy_set(p={"filters": gold}), frozenset())
-        stand.scheduler.set_namespace(Namespace(metadata=Metadata(name="default", labels={"tier": "gold"})))
+        stand.scheduler.take(Namespace(metadata=Metadata(name="default", labels={"tier": "gold"})))
         await stand.settled(pod("a"))
-        stand.scheduler.remove_namespace("default")
+        stand.scheduler.drop(Namespace(metadata=Metadata(name="default")))
         await stand.settled(pod("b"))
         assert stand.bound == {"a": "n1"}

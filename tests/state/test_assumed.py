@@ -74,11 +74,11 @@ def test_an_assumed_pod_may_be_confirmed_after_its_node_went() -> None:
 def test_a_namespace_changes_when_its_labels_do() -> None:
     made = Cluster()
     plain = Namespace(metadata=Metadata(name="d"))
-    assert made.set_namespace(plain)
+    assert not made.set_namespace(plain).nothing
     generation = made.namespaces_generation
-    assert not made.set_namespace(plain)
+    assert made.set_namespace(plain).nothing
     assert made.namespaces_generation == generation
-    assert made.set_namespace(Namespace(metadata=Metadata(name="d", labels={"a": "b"})))
+    assert not made.set_namespace(Namespace(metadata=Metadata(name="d", labels={"a": "b"}))).nothing
     assert made.namespaces_generation > generation
     generation = made.namespaces_generation
     made.remove_namespace("d")

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from msgspec.structs import replace
 
 from policysched.framework import Action
-from policysched.model.decode import SHAPES, ObjectError, decode_stored
-from policysched.model.objects import ClaimSource, PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from policysched.model.decode import ObjectError
+from policysched.model.kinds import KINDS
+from policysched.model.objects import ClaimSource, PersistentVolume, PersistentVolumeClaim, Pod, Stored, Volume
 from policysched.model.objects.pods import AWSDisk, EphemeralSource
 from policysched.model.objects.storage import PersistentVolumeStatus, class_of, is_fully_bound
 from policysched.model.quantity import ZERO, parse
+from policysched.state.objects import ObjectTables
 from policysched.state.volumes.storage import OutOfStepError, Storage
 from tests.build import cluster, node, pod
 
+STORED = [one.__name__ for one in get_args(Stored)]
+
 
 def claim(name: str = "c", version: str = "1", **spec: Any) -> PersistentVolumeClaim:
-    made = decode_stored("PersistentVolumeClaim", {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    made = KINDS["PersistentVolumeClaim"].decode({"metadata": {"name": name, "namespace": "default"}, "spec": spec})
     assert isinstance(made, PersistentVolumeClaim)
     return replace(made, metadata=replace(made.metadata, resource_version=version))
 
 
 def volume(name: str = "v", version: str = "1", **spec: Any) -> PersistentVolume:
-    made = decode_stored(
-        "PersistentVolume", {"metadata": {"name": name}, "spec": spec, "status": {"phase": "Available"}}
+    made = KINDS["PersistentVolume"].decode(
+        {"metadata": {"name": name}, "spec": spec, "status": {"phase": "Available"}}
     )
     assert isinstance(made, PersistentVolume)
     return replace(made, metadata=replace(made.metadata, resource_version=version))
@@ -42,7 +46,7 @@ def using(name: str, *claims: str, on: str = "n1", **volumes: Any) -> Pod:
 
 
 def test_what_is_assumed_stands_before_what_is_stored_until_a_newer_version_comes() -> None:
-    claims = Storage().claims
+    claims = Storage(ObjectTables()).claims
     claims.put(claim())
     assumed = claim(volumeName="v")
     claims.assume(assumed)
@@ -54,7 +58,7 @@ def test_what_is_assumed_stands_before_what_is_stored_until_a_newer_version_come
 
 
 def test_an_assumption_is_taken_back_only_while_it_is_about_the_stored_version() -> None:
-    claims = Storage().claims
+    claims = Storage(ObjectTables()).claims
     claims.put(claim())
     assumed = claim(volumeName="v")
     claims.assume(assumed)
@@ -70,7 +74,7 @@ def test_an_assumption_is_taken_back_only_while_it_is_about_the_stored_version()
     [([], '"default/c" not found'), ([claim(version="2")], '"default/c" is out of sync (stored: 2, assume: 1)')],
 )
 def test_only_the_newest_version_can_be_assumed(stored: list[PersistentVolumeClaim], message: str) -> None:
-    claims = Storage().claims
+    claims = Storage(ObjectTables()).claims
     for one in stored:
         claims.put(one)
     with pytest.raises(OutOfStepError) as error:
@@ -79,7 +83,7 @@ def test_only_the_newest_version_can_be_assumed(stored: list[PersistentVolumeCla
 
 
 def test_what_is_gone_is_not_assumed_any_more() -> None:
-    claims = Storage().claims
+    claims = Storage(ObjectTables()).claims
     claims.put(claim())
     claims.assume(claim(volumeName="v"))
     claims.drop("default/c")
@@ -95,7 +99,7 @@ def free(storage: Storage, of_class: str, at_least: str = "0") -> list[str]:
 
 
 def test_free_volumes_come_smallest_first() -> None:
-    storage = Storage()
+    storage = Storage(ObjectTables())
     for name, size in (("b", "10Gi"), ("a", "10Gi"), ("d", "1"), ("c", "9.5Gi"), ("e", "1Ti")):
         storage.put(volume(name, capacity={"storage": size}))
     assert free(storage, "") == ["d", "c", "a", "b", "e"]
@@ -105,7 +109,7 @@ def test_free_volumes_come_smallest_first() -> None:
 
 
 def test_volumes_that_are_taken_or_not_available_are_not_free() -> None:
-    storage = Storage()
+    storage = Storage(ObjectTables())
     bound = volume("v", claimRef={"namespace": "n", "name": "c"})
     storage.put(volume("v"))
     storage.volumes.assume(bound)
@@ -123,7 +127,7 @@ def test_volumes_that_are_taken_or_not_available_are_not_free() -> None:
 
 
 def test_volumes_are_found_by_their_class_as_they_are_assumed() -> None:
-    storage = Storage()
+    storage = Storage(ObjectTables())
     for name in "ba":
         storage.put(volume(name, storageClassName="fast"))
     storage.put(volume("c"))
@@ -134,7 +138,7 @@ def test_volumes_are_found_by_their_class_as_they_are_assumed() -> None:
 
 
 def test_a_volume_that_changes_its_class_or_goes_is_found_there_no_more() -> None:
-    storage = Storage()
+    storage = Storage(ObjectTables())
     storage.put(volume("a", storageClassName="fast"))
     storage.put(volume("a", version="2", storageClassName="slow"))
     assert (free(storage, "fast"), free(storage, "slow")) == ([], ["a"])
@@ -196,12 +200,12 @@ def test_pods_with_disks_of_their_own_are_known_and_others_are_not() -> None:
 # Changes
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("kind", STORED)
 def test_each_kind_says_what_happened_to_its_objects(kind: str) -> None:
-    storage = Storage()
-    first = decode_stored(kind, {"metadata": {"name": "x", "namespace": "n", "resourceVersion": "1"}})
-    second = decode_stored(kind, {"metadata": {"name": "x", "namespace": "n", "resourceVersion": "2"}})
-    other = decode_stored(kind, {"metadata": {"name": "y", "namespace": "n"}})
+    storage = Storage(ObjectTables())
+    first = KINDS[kind].decode({"metadata": {"name": "x", "namespace": "n", "resourceVersion": "1"}})
+    second = KINDS[kind].decode({"metadata": {"name": "x", "namespace": "n", "resourceVersion": "2"}})
+    other = KINDS[kind].decode({"metadata": {"name": "y", "namespace": "n"}})
     changes = [storage.put(one) for one in (first, first, other, second)]
     changes += [storage.drop(first), storage.drop(first)]
     assert [(one.action, one.old, one.new) for one in changes] == [
@@ -233,10 +237,10 @@ def test_each_kind_says_what_happened_to_its_objects(kind: str) -> None:
 )
 def test_a_malformed_object_is_refused_with_its_field(kind: str, raw: dict[str, Any], message: str) -> None:
     with pytest.raises(ObjectError, match="x") as error:
-        decode_stored(kind, {"metadata": {"name": "x"}} | raw)
+        KINDS[kind].decode({"metadata": {"name": "x"}} | raw)
     assert error.value.field == message
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("kind", STORED)
 def test_empty_objects_of_every_kind_are_decoded(kind: str) -> None:
-    assert decode_stored(kind, {"kind": kind, "metadata": {"name": "x"}, "spec": None}).metadata.name == "x"
+    assert KINDS[kind].decode({"kind": kind, "metadata": {"name": "x"}, "spec": None}).metadata.name == "x"

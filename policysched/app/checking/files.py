@@ -133,6 +133,7 @@ def _set_node(cluster: Cluster, node: Mapping[str, Any]) -> None:
 
 
 async def _live(kubeconfig: Path | None, context: str | None) -> list[Object]:
-    from policysched.app.dry_run.live import NODES, read_cluster  # noqa: PLC0415 - files need no client of Kubernetes
+    from policysched.app.dry_run.live import read_cluster  # noqa: PLC0415 - files need no client of Kubernetes
+    from policysched.model.kinds import NODES  # noqa: PLC0415 - as above
 
-    return await read_cluster(kubeconfig, context, kinds=NODES)
+    return await read_cluster(kubeconfig, context, kinds=(NODES,))

@@ -16,13 +16,12 @@ from policysched.app.configuration.profiles import DEFAULT_NAME
 from policysched.app.demo.api import Api
 from policysched.app.demo.sandbox import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.dry_run import dry_run
-from policysched.app.dry_run.in_force import in_force
 from policysched.app.running.feed import NO_METRICS, MetricOptions
 from policysched.app.running.run import RunOptions, run_scheduler
 from policysched.errors import PolicyschedError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
-from policysched.model.decode import SHAPES
+from policysched.model.kinds import KINDS
 from policysched.model.policy import KIND
 from policysched.sandbox import Sandbox
 
@@ -30,10 +29,6 @@ Object = dict[str, Any]
 T = TypeVar("T")
 POLL: Final = 0.02
 """Units: seconds."""
-_READ: Final = (
-    "Node", "Pod", "Namespace", "PriorityClass", "Service", "ReplicationController", "ReplicaSet", "StatefulSet",
-    *SHAPES,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +79,8 @@ class Stage:
 
     def explain(self, pod: Object) -> Object:
         """Say what the scheduler will decide for a pod that is not there yet."""
-        objects = [one for kind in _READ for one in self.sandbox.objects(kind)]
-        policies = [in_force(one) for one in self.sandbox.objects(KIND)]
-        return dry_run(objects, pod, policies).to_dict()
+        objects = [one for kind in KINDS for one in self.sandbox.objects(kind)]
+        return dry_run(objects, pod).to_dict()
 
     def _policy(self, name: str) -> Object:
         return next(one for one in self.sandbox.objects(KIND) if one["metadata"]["name"] == name)

@@ -23,16 +23,9 @@ from policysched.app.dry_run.templates import as_new
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.model.decode import (
-    SHAPES,
-    decode_device_class,
-    decode_namespace,
-    decode_node,
-    decode_pod,
-    decode_stored,
-    decode_workload,
-)
-from policysched.model.defaults import PriorityClasses, fill, fill_pod, priority_classes
+from policysched.model.decode import decode_pod
+from policysched.model.defaults import PriorityClasses, fill_pod, priority_classes
+from policysched.model.kinds import POLICIES, fill, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, Policy, PolicyKey, decode_policy
 from policysched.pausing import finished
@@ -195,11 +188,14 @@ def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -
     cluster = Cluster()
     pods: dict[str, Pod] = {}
     for raw in objects:
-        if raw["kind"] == "Pod":
-            pod = decode_pod(fill(raw, classes))
-            pods[pod.key] = pod
+        kind = kind_of(raw)
+        if kind is None or kind is POLICIES:
+            continue
+        obj = kind.decode(fill(raw, classes))
+        if isinstance(obj, Pod):
+            pods[obj.key] = obj
         else:
-            _put(cluster, raw, classes)
+            cluster.take(obj)
     for name in dict.fromkeys(one.metadata.namespace for one in (wanted, *pods.values())):
         if name not in cluster.namespaces:
             # Whoever names a namespace says that it is there; without an object nothing is known of its labels.
@@ -208,22 +204,6 @@ def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -
         if pod.spec.node_name and pod.key != wanted.key:
             cluster.set_pod(pod)
     return cluster
-
-
-def _put(cluster: Cluster, raw: Object, classes: PriorityClasses) -> None:
-    match raw["kind"]:
-        case "Node":
-            cluster.set_node(decode_node(fill(raw, classes)))
-        case "Namespace":
-            cluster.set_namespace(decode_namespace(fill(raw, classes)))
-        case "DeviceClass":
-            cluster.set_device_class(decode_device_class(raw))
-        case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
-            workload = decode_workload(fill(raw, classes))
-            if workload is not None:
-                cluster.workloads.put(workload)
-        case kind if kind in SHAPES:
-            cluster.set_stored(decode_stored(kind, fill(raw, classes)))
 
 
 def _policies(objects: Iterable[Object], tried: Iterable[Object]) -> dict[PolicyKey, Policy]:

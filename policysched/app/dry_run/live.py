@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -20,44 +20,20 @@ from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.listing import is_served, read_list
 from policysched.kube.transport import Transport
-from policysched.model.policy import API_VERSION, KIND, PLURAL
+from policysched.model.kinds import KINDS, ApiKind
 
 Object = dict[str, Any]
-STORAGE: Final = "storage.k8s.io/v1"
-_STORAGE_KINDS: Final = (
-    ("StorageClass", "storageclasses"),
-    ("CSINode", "csinodes"),
-    ("CSIDriver", "csidrivers"),
-    ("CSIStorageCapacity", "csistoragecapacities"),
-    ("VolumeAttachment", "volumeattachments"),
-)
-NODES: Final = (("Node", "v1", "/api/v1/nodes"),)
-KINDS: Final = (
-    *NODES,
-    ("Pod", "v1", "/api/v1/pods"),
-    ("Namespace", "v1", "/api/v1/namespaces"),
-    ("PriorityClass", "scheduling.k8s.io/v1", "/apis/scheduling.k8s.io/v1/priorityclasses"),
-    ("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
-    ("Service", "v1", "/api/v1/services"),
-    ("ReplicationController", "v1", "/api/v1/replicationcontrollers"),
-    ("ReplicaSet", "apps/v1", "/apis/apps/v1/replicasets"),
-    ("StatefulSet", "apps/v1", "/apis/apps/v1/statefulsets"),
-    ("PersistentVolume", "v1", "/api/v1/persistentvolumes"),
-    ("PersistentVolumeClaim", "v1", "/api/v1/persistentvolumeclaims"),
-    *((kind, STORAGE, f"/apis/{STORAGE}/{plural}") for kind, plural in _STORAGE_KINDS),
-    (KIND, API_VERSION, f"/apis/{API_VERSION}/{PLURAL}"),
-)
 
 
 async def read_cluster(
-    kubeconfig: Path | None = None, context: str | None = None, kinds: Iterable[tuple[str, str, str]] = KINDS
+    kubeconfig: Path | None = None, context: str | None = None, kinds: Iterable[ApiKind[Any]] | None = None
 ) -> list[Object]:
     """List every object that a decision reads.
 
     Args:
         kubeconfig: The file to use; absent, what kubectl would use.
         context: The context in it; absent, its current one.
-        kinds: Which kinds: each with its version and path.
+        kinds: Which kinds; absent, all that scheduling reads.
 
     Raises:
         ConnectionProblemError: the API server cannot be reached, or refuses the credentials or a list.
@@ -68,9 +44,9 @@ async def read_cluster(
     try:
         transport = Transport(connection)
         return [
-            {"apiVersion": api_version, "kind": kind, **item}
-            for kind, api_version, path in kinds
-            for item in await _items(transport, kind, path)
+            {"apiVersion": kind.api_version, "kind": kind.kind, **item}
+            for kind in (KINDS.values() if kinds is None else kinds)
+            for item in await _items(transport, kind)
         ]
     except ApiError as error:
         raise ConnectionProblemError(_refusal(connection.url, error)) from error
@@ -87,11 +63,11 @@ def _refusal(url: str, error: ApiError) -> str:
     return f"{url} refuses a list: {error}"
 
 
-async def _items(transport: Transport, kind: str, path: str) -> list[Object]:
+async def _items(transport: Transport, kind: ApiKind[Any]) -> list[Object]:
     try:
-        _, raws = await read_list(transport, path, kind)
+        _, raws = await read_list(transport, kind.path, kind.kind)
     except ApiError as error:
-        if error.status != HTTPStatus.NOT_FOUND or not path.startswith("/apis/") or await is_served(transport, path):
+        if error.status != HTTPStatus.NOT_FOUND or not kind.group or await is_served(transport, kind.path):
             raise
         return []
     return [msgspec.json.decode(raw) for raw in raws]

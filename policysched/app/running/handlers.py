@@ -1,10 +1,9 @@
-"""From what the reflectors hear to what the scheduler is told, one small handler a kind."""
+"""From what the reflectors hear to what the scheduler is told, and policies to the reloader."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import msgspec
 
@@ -13,77 +12,43 @@ from policysched.kube.client import KubeClient
 from policysched.kube.items import HasMetadata, LeftOut
 from policysched.model.decode import ObjectError
 from policysched.model.lenient_json import shallow
-from policysched.model.objects import DeviceClass, Metadata, Namespace, Node, Pod, PodSpec, Stored, Workload
+from policysched.model.objects import Metadata, Pod, PodSpec
 from policysched.model.policy import Policy, PolicyKey
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
-from policysched.state.placed.pods import pod_id
-
-T = TypeVar("T", bound=HasMetadata)
 
 
 @dataclass(frozen=True, slots=True)
-class Handler(Generic[T]):
-    """Passes each object on; a list is a series of changes.
+class Handler:
+    """Passes objects of any kind on to the scheduler; a list is a series of changes.
 
     An object that cannot be taken in is taken out again, with what was known of it: the state is that of the others.
     """
 
-    take_in: Callable[[T], object]
-    take_out: Callable[[T], object]
+    scheduler: Scheduler
     left_out: LeftOut
 
-    def replace(self, changed: Sequence[T], gone: Sequence[T]) -> None:
+    def replace(self, changed: Sequence[HasMetadata], gone: Sequence[HasMetadata]) -> None:
         """Take what a list says: first what is gone, so that names may be used again."""
         for obj in gone:
             self.delete(obj)
         for obj in changed:
             self.upsert(obj)
 
-    def upsert(self, obj: T) -> None:
+    def upsert(self, obj: HasMetadata) -> None:
         """Take an object as it is now."""
         try:
-            self.take_in(obj)
+            self.scheduler.take(obj)
         except Exception as error:
             self.left_out.failed(type(obj).__name__, obj, error)
             self.delete(obj)
 
-    def delete(self, obj: T) -> None:
+    def delete(self, obj: HasMetadata) -> None:
         """Take note that an object is gone."""
         try:
-            self.take_out(obj)
+            self.scheduler.drop(obj)
         except Exception as error:
             self.left_out.failed(type(obj).__name__, obj, error)
-
-
-def node_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Node]:
-    """Pass nodes on."""
-    return Handler(scheduler.set_node, lambda node: scheduler.remove_node(node.metadata.name), left_out)
-
-
-def pod_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Pod]:
-    """Pass pods on."""
-    return Handler(scheduler.set_pod, lambda pod: scheduler.remove_pod(pod_id(pod)), left_out)
-
-
-def namespace_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Namespace]:
-    """Pass namespaces on."""
-    return Handler(scheduler.set_namespace, lambda one: scheduler.remove_namespace(one.metadata.name), left_out)
-
-
-def device_class_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[DeviceClass]:
-    """Pass device classes on."""
-    return Handler(scheduler.set_device_class, lambda one: scheduler.remove_device_class(one.metadata.name), left_out)
-
-
-def workload_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Workload]:
-    """Pass services and controllers on; no pod waits for one."""
-    return Handler(scheduler.cluster.workloads.put, scheduler.cluster.workloads.drop, left_out)
-
-
-def stored_handler(scheduler: Scheduler, left_out: LeftOut) -> Handler[Stored]:
-    """Pass volumes, claims, storage classes and CSI objects on."""
-    return Handler(scheduler.set_stored, scheduler.remove_stored, left_out)
 
 
 class PolicyHandler:

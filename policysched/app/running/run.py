@@ -22,27 +22,18 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, default_profile
 from policysched.app.running.feed import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.garbage import short_looks
-from policysched.app.running.handlers import (
-    MalformedPods,
-    PolicyHandler,
-    device_class_handler,
-    namespace_handler,
-    node_handler,
-    pod_handler,
-    stored_handler,
-    workload_handler,
-)
+from policysched.app.running.handlers import Handler, MalformedPods, PolicyHandler
 from policysched.errors import ConnectionProblemError
 from policysched.feeds.problems import FeedCounters
 from policysched.framework import MetricSource
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events.writer import EventWriter
-from policysched.kube.items import LeftOut, OnBroken
+from policysched.kube.items import LeftOut
 from policysched.kube.reflector import Reflector
-from policysched.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS, POLICIES, STORED, WORKLOADS, Watched
 from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
+from policysched.model.kinds import KINDS, PODS, POLICIES
 from policysched.model.policy import KIND
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
@@ -87,25 +78,19 @@ class Process:
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
         self.reloader.on_swap = self.feed.use
         self._policies = PolicyHandler(self.reloader)
+        handler = Handler(self.scheduler, self.left_out)
         malformed = MalformedPods(client, clock, frozenset(profiles), self.left_out)
-        self.reflectors: Sequence[Reflector[Any]] = self._reflectors(malformed)
-
-    def _reflectors(self, malformed: MalformedPods) -> list[Reflector[Any]]:
-        """Follow everything that decisions read."""
-        scheduler, left_out = self.scheduler, self.left_out
-        workloads, stored = workload_handler(scheduler, left_out), stored_handler(scheduler, left_out)
-
-        def follow(watched: Watched[Any], handler: Any, on_broken: OnBroken = left_out.malformed) -> Reflector[Any]:
-            return Reflector(self._transport, watched, handler, self._pacing, on_broken=on_broken)
-
-        return [
-            follow(NODES, node_handler(scheduler, left_out)),
-            follow(NAMESPACES, namespace_handler(scheduler, left_out)),
-            follow(DEVICE_CLASSES, device_class_handler(scheduler, left_out)),
-            follow(POLICIES, self._policies),
-            *(follow(watched, workloads) for watched in WORKLOADS),
-            *(follow(watched, stored) for watched in STORED),
-            follow(PODS, pod_handler(scheduler, left_out), malformed),
+        plugins = frozenset().union(*(profile.plugin_names for profile in profiles.values()))
+        self.reflectors: Sequence[Reflector[Any]] = [
+            Reflector(
+                transport,
+                kind,
+                self._policies if kind is POLICIES else handler,
+                pacing,
+                on_broken=malformed if kind is PODS else self.left_out.malformed,
+            )
+            for kind in KINDS.values()
+            if kind.is_read(plugins)
         ]
 
     async def run(self) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
+from policysched.model.kinds import KINDS, POLICIES
 from policysched.sandbox.objects import Json, decode
 
 GO_TYPE = "x-go-type"
@@ -24,6 +25,7 @@ STRUCT = "x-struct"
 """Under which the schema of a struct has its qualified name, `core.Pod`."""
 DEFAULTS = "x-defaults"
 """Under which the schema of a struct has the defaults of its fields."""
+_ANY: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _FIELD = re.compile(
@@ -178,7 +180,7 @@ class ApiResource:
     def schema(self) -> Json:
         """The schema of the objects, with the metadata that a definition leaves out."""
         if self.custom is None:
-            return struct(struct_name(self.group, self.kind)) or {"type": "object"}
+            return struct(struct_name(self.group, self.kind)) or _ANY
         declared: Json = (self.custom.get("schema") or {}).get("openAPIV3Schema") or {}
         root = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": struct("meta.ObjectMeta")}
         return declared | {"properties": (declared.get("properties") or {}) | root}
@@ -207,6 +209,15 @@ def _builtin(line: str) -> ApiResource:
 BUILTIN = tuple(_builtin(" ".join(line)) for line in _lines("resources"))
 
 
+def _declared() -> Iterator[ApiResource]:
+    """Give rows of the kinds that the scheduler reads and the file does not have."""
+    served = {row.kind for row in BUILTIN}
+    for kind in KINDS.values():
+        if kind.kind not in served and kind is not POLICIES:
+            scope = "n" if kind.namespaced else "c"
+            yield _builtin(f"{kind.api_version} {kind.kind} {kind.plural} {scope} - status -")
+
+
 def builtin(key: str) -> ApiResource:
     """Return a built-in resource by its storage key."""
     return next(row for row in BUILTIN if row.key == key)
@@ -219,7 +230,7 @@ class Registry:
     """The served resources by group, version and plural; those of definitions come and go."""
 
     def __init__(self) -> None:
-        self._rows = {(row.group, row.version, row.plural): row for row in BUILTIN}
+        self._rows = {(row.group, row.version, row.plural): row for row in (*BUILTIN, *_declared())}
 
     def __iter__(self) -> Iterator[ApiResource]:
         return iter(self._rows.values())

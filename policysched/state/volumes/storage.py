@@ -10,9 +10,10 @@ Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go; p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
+from policysched.model.kinds import Resource
 from policysched.model.objects import (
     CSIDriver,
     CSINode,
@@ -25,22 +26,12 @@ from policysched.model.objects import (
     VolumeAttachment,
 )
 from policysched.model.objects.storage import claim_name
-from policysched.state.changes import Action, Change, Resource
+from policysched.state.changes import Change, change_of
+from policysched.state.objects import ObjectTables
 from policysched.state.placed.pods import PlacedPod, pod_id
 from policysched.state.volumes.volume_pool import VolumePool
 
 S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
-
-
-RESOURCES: Final[Mapping[type[Stored], Resource]] = {
-    PersistentVolume: Resource.VOLUME,
-    PersistentVolumeClaim: Resource.CLAIM,
-    StorageClass: Resource.STORAGE_CLASS,
-    CSINode: Resource.CSI_NODE,
-    CSIDriver: Resource.CSI_DRIVER,
-    CSIStorageCapacity: Resource.STORAGE_CAPACITY,
-    VolumeAttachment: Resource.ATTACHMENT,
-}
 
 
 class OutOfStepError(Exception):
@@ -125,18 +116,19 @@ class Assumable(Generic[S]):
 class Storage:
     """Everything about storage that decisions read."""
 
-    def __init__(self) -> None:
+    def __init__(self, objects: ObjectTables) -> None:
+        self._objects = objects
         self.pool = VolumePool()
         self.volumes: Assumable[PersistentVolume] = Assumable(lambda volume: volume.metadata.name, self.pool.follow)
         self.claims: Assumable[PersistentVolumeClaim] = Assumable(lambda claim: claim.key)
-        self.classes: dict[str, StorageClass] = {}
-        self.csi_nodes: dict[str, CSINode] = {}
-        self.csi_drivers: dict[str, CSIDriver] = {}
-        self.capacities: dict[str, CSIStorageCapacity] = {}
+        self.classes = objects.of(StorageClass)
+        self.csi_nodes = objects.of(CSINode)
+        self.csi_drivers = objects.of(CSIDriver)
+        self.capacities = objects.of(CSIStorageCapacity)
         """By `namespace/name`."""
         self.capacities_version = 0
         """How often a capacity came, went or changed."""
-        self.attachments: dict[str, VolumeAttachment] = {}
+        self.attachments = objects.of(VolumeAttachment)
         self.pods: dict[str, PlacedPod] = {}
         """Placed pods with volumes that scheduling looks at, by identity."""
         self._users: dict[str, set[str]] = {}
@@ -157,35 +149,25 @@ class Storage:
 
     def put(self, obj: Stored) -> Change:
         """Take an object as it is now."""
-        old = self._put(obj)
-        self._index(old, obj)
-        action = Action.ADD if old is None else Action.NONE if old == obj else Action.UPDATE_OTHER
-        return Change(RESOURCES[type(obj)], action, old, obj)
+        if isinstance(obj, PersistentVolume):
+            change = change_of(Resource.VOLUME, self.volumes.put(obj), obj)
+        elif isinstance(obj, PersistentVolumeClaim):
+            change = change_of(Resource.CLAIM, self.claims.put(obj), obj)
+        else:
+            change = self._objects.put(obj)
+        self._index(change.old, obj)
+        return change
 
     def drop(self, obj: Stored) -> Change:
         """Take note that an object is gone."""
-        old = self._drop(obj)
-        self._index(old, None)
-        return Change(RESOURCES[type(obj)], Action.NONE if old is None else Action.DELETE, old)
-
-    def _put(self, obj: Stored) -> Stored | None:
         if isinstance(obj, PersistentVolume):
-            return self.volumes.put(obj)
-        if isinstance(obj, PersistentVolumeClaim):
-            return self.claims.put(obj)
-        objects, key = self._plain(obj)
-        old: Stored | None = objects.get(key)
-        objects[key] = obj
-        return old
-
-    def _drop(self, obj: Stored) -> Stored | None:
-        if isinstance(obj, PersistentVolume):
-            return self.volumes.drop(obj.metadata.name)
-        if isinstance(obj, PersistentVolumeClaim):
-            return self.claims.drop(obj.key)
-        objects, key = self._plain(obj)
-        gone: Stored | None = objects.pop(key, None)
-        return gone
+            change = change_of(Resource.VOLUME, self.volumes.drop(obj.metadata.name), None)
+        elif isinstance(obj, PersistentVolumeClaim):
+            change = change_of(Resource.CLAIM, self.claims.drop(obj.key), None)
+        else:
+            change = self._objects.drop(obj)
+        self._index(change.old, None)
+        return change
 
     def _index(self, old: Stored | None, new: Stored | None) -> None:
         """Note which claims name a volume, what is attached to a node, and that capacities changed."""
@@ -204,18 +186,6 @@ class Storage:
                     attached[obj.metadata.name] = obj
                 if not attached:
                     del self._attached[obj.spec.node_name]
-
-    def _plain(self, obj: Stored) -> tuple[dict[str, Any], str]:
-        """Give where an object that is never assumed is kept, and its key."""
-        name, namespace = obj.metadata.name, obj.metadata.namespace
-        kept: Mapping[type, dict[str, Any]] = {
-            StorageClass: self.classes,
-            CSINode: self.csi_nodes,
-            CSIDriver: self.csi_drivers,
-            CSIStorageCapacity: self.capacities,
-            VolumeAttachment: self.attachments,
-        }
-        return kept[type(obj)], f"{namespace}/{name}" if isinstance(obj, CSIStorageCapacity) else name
 
     def place(self, placed: PlacedPod) -> bool:
         """Take note of a pod that came to a node; tell whether it has volumes that matter."""

@@ -1,0 +1,261 @@
+"""The kinds of objects that scheduling reads, each declared once.
+
+Whoever lists and watches a cluster, reads one from files, serves one or holds one in columns goes by this table: where
+objects of a kind are, how they are decoded and completed, what queueing hints call them, who needs them. It knows no
+network and no columns. What the cluster makes of an object is `policysched.state.cluster`'s: a kind that is not named
+there is kept by name, and its changes reach the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, decode_storage, without_nulls
+from policysched.model.defaults import (
+    Object,
+    PriorityClasses,
+    fill_controller,
+    fill_namespace,
+    fill_node,
+    fill_pod,
+    fill_storage_class,
+    fill_volume,
+    fill_volume_mode,
+)
+from policysched.model.objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    DeviceClass,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    StorageClass,
+    Stored,
+    VolumeAttachment,
+)
+from policysched.model.policy import API_VERSION, KIND, PLURAL, Policy, decode_watched_policy
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Stored)
+FINISHED: Final = frozenset(("Succeeded", "Failed"))
+"""The phases of pods that hold nothing any more."""
+
+
+class Resource(Enum):
+    """What queueing hints call what changed.
+
+    Source: k8s.io/kube-scheduler/framework/types.go (EventResource).
+    """
+
+    NODE = "Node"
+    ASSIGNED_POD = "AssignedPod"
+    PENDING_POD = "UnscheduledPod"
+    NAMESPACE = "Namespace"
+    DEVICE_CLASS = "DeviceClass"
+    POLICY = "SchedulingPolicy"
+    VOLUME = "PersistentVolume"
+    CLAIM = "PersistentVolumeClaim"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    OTHER = "Other"
+    """An object of a kind that no pod waits for."""
+    METRICS = "Metrics"
+    """Values from outside."""
+    TIME = "Time"
+    """Not an object: time passed, and a rule may say something else now."""
+
+
+def _everything(_: object) -> bool:
+    return True
+
+
+def _nothing(_: Object) -> None:
+    """Leave an object as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKind(Generic[T]):
+    """A kind of objects: where they are, how they are read, who reads them."""
+
+    api_version: str
+    kind: str
+    """As objects say it; the struct has the same name."""
+    plural: str
+    decode: Callable[[Any], T]
+    """Makes a struct of JSON or a dict; raises ObjectError for a malformed object."""
+    resource: Resource = Resource.OTHER
+    namespaced: bool = True
+    fill: Callable[[Object], None] = _nothing
+    """Writes into an object from a file what the API server would have filled in."""
+    read_by: frozenset[str] | None = None
+    """The plugins that read objects of the kind: without any of them it is not watched. None: it always is."""
+    keep: Callable[[T], bool] = _everything
+    """Says which objects matter; one that stops to matter counts as deleted."""
+    malformed_is_gone: bool = True
+    """Whether a malformed version takes the earlier one away; else that stays as the last good one."""
+    known_by_uid: bool = False
+    """Whether the state tells objects apart by their UIDs: then no two may have the same."""
+    tolerated: frozenset[int] = frozenset()
+    """Statuses of the first list that count as an empty one, because the kind need not be served."""
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for the core."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def path(self) -> str:
+        """Where objects of all namespaces are listed."""
+        return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
+
+    def is_read(self, plugins: frozenset[str]) -> bool:
+        """Tell whether a scheduler with these plugins reads objects of the kind."""
+        return self.read_by is None or not self.read_by.isdisjoint(plugins)
+
+    def key(self, obj: Any) -> str:
+        """Give `namespace/name`, or the name alone where the kind has no namespaces."""
+        metadata = obj.metadata
+        return f"{metadata.namespace}/{metadata.name}" if self.namespaced else str(metadata.name)
+
+
+_STORAGE: Final = "storage.k8s.io/v1"
+_VOLUMES: Final = frozenset(("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"))
+_SPREADING: Final = frozenset(("PodTopologySpread",))
+_NOT_SERVED: Final = frozenset((404,))
+NODES: Final[ApiKind[Node]] = ApiKind("v1", "Node", "nodes", decode_node, Resource.NODE, namespaced=False)
+NAMESPACES: Final[ApiKind[Namespace]] = ApiKind(
+    "v1",
+    "Namespace",
+    "namespaces",
+    partial(decode, Namespace, "Namespace"),
+    Resource.NAMESPACE,
+    namespaced=False,
+    fill=fill_namespace,
+)
+DEVICE_CLASSES: Final[ApiKind[DeviceClass]] = ApiKind(
+    "resource.k8s.io/v1",
+    "DeviceClass",
+    "deviceclasses",
+    partial(decode, DeviceClass, "DeviceClass"),
+    Resource.DEVICE_CLASS,
+    namespaced=False,
+    read_by=frozenset(("DynamicResources", "NodeResourcesFit")),
+    tolerated=frozenset((403, 404)),
+)
+POLICIES: Final[ApiKind[Policy]] = ApiKind(
+    API_VERSION,
+    KIND,
+    PLURAL,
+    decode_watched_policy,
+    Resource.POLICY,
+    namespaced=False,
+    malformed_is_gone=False,
+    tolerated=_NOT_SERVED,
+)
+"""Where the kind is not installed there are no policies; where it is forbidden there may be."""
+PODS: Final[ApiKind[Pod]] = ApiKind(
+    "v1",
+    "Pod",
+    "pods",
+    decode_pod,
+    Resource.ASSIGNED_POD,
+    keep=lambda pod: pod.status.phase not in FINISHED,
+    known_by_uid=True,
+)
+"""Finished pods hold nothing, so they are not even remembered."""
+
+
+def _workload(api_version: str, plural: str, shape: type[T], **more: Any) -> ApiKind[T]:
+    """Declare a kind that says which pods belong together, for those that are spread by default."""
+    kind = shape.__name__
+    return ApiKind(api_version, kind, plural, partial(decode, shape, kind), read_by=_SPREADING, **more)
+
+
+def _stored(api_version: str, plural: str, shape: type[S], resource: Resource, **more: Any) -> ApiKind[S]:
+    """Declare a kind that pods' volumes depend on."""
+    read = partial(decode_storage, shape)
+    return ApiKind(api_version, shape.__name__, plural, read, resource, read_by=_VOLUMES, **more)
+
+
+KINDS: Final[dict[str, ApiKind[Any]]] = {
+    one.kind: one
+    for one in (
+        NODES,
+        NAMESPACES,
+        POLICIES,
+        DEVICE_CLASSES,
+        _workload("v1", "services", Service),
+        _workload("v1", "replicationcontrollers", ReplicationController, fill=fill_controller),
+        _workload("apps/v1", "replicasets", ReplicaSet),
+        _workload("apps/v1", "statefulsets", StatefulSet),
+        _stored("v1", "persistentvolumes", PersistentVolume, Resource.VOLUME, namespaced=False, fill=fill_volume),
+        _stored("v1", "persistentvolumeclaims", PersistentVolumeClaim, Resource.CLAIM, fill=fill_volume_mode),
+        _stored(
+            _STORAGE, "storageclasses", StorageClass, Resource.STORAGE_CLASS, namespaced=False, fill=fill_storage_class
+        ),
+        _stored(_STORAGE, "csinodes", CSINode, Resource.CSI_NODE, namespaced=False),
+        _stored(_STORAGE, "csidrivers", CSIDriver, Resource.CSI_DRIVER, namespaced=False),
+        _stored(_STORAGE, "csistoragecapacities", CSIStorageCapacity, Resource.STORAGE_CAPACITY),
+        _stored(_STORAGE, "volumeattachments", VolumeAttachment, Resource.ATTACHMENT, namespaced=False),
+        ApiKind(
+            "scheduling.k8s.io/v1",
+            "PriorityClass",
+            "priorityclasses",
+            partial(decode, PriorityClass, "PriorityClass"),
+            namespaced=False,
+            read_by=frozenset(),  # a running scheduler finds the priority in the pod
+        ),
+        PODS,
+    )
+}
+"""All of them by the kind that objects say; pods come last, because they refer to the others."""
+
+
+def kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:
+    """Find the kind of an object from a file; None for one that scheduling does not read, such as another group's."""
+    found = KINDS.get(str(raw.get("kind")))
+    version = raw.get("apiVersion")
+    if found is None or (isinstance(version, str) and version and version.rpartition("/")[0] != found.group):
+        return None
+    return found
+
+
+def fill(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
+    """Fill in what the API server would have, in an object of a kind that scheduling reads.
+
+    Args:
+        raw: the object; it is not changed.
+        classes: the priority classes of the cluster.
+
+    Raises:
+        ObjectError: it is malformed, or a pod names a priority class that does not exist.
+    """
+    found = kind_of(raw)
+    if found is PODS:
+        return fill_pod(raw, classes)
+    if found is NODES:
+        return fill_node(raw)
+    made: Object = without_nulls(raw)
+    if found is not None:
+        metadata = made.setdefault("metadata", {})
+        if not isinstance(metadata, dict):
+            raise ObjectError(found.kind, "", "expected an object", "metadata")
+        if found.namespaced:
+            metadata["namespace"] = metadata.get("namespace") or "default"
+        found.fill(made)
+    return made
