@@ -24,6 +24,7 @@ from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodTable, pod_id
 from policysched.state.placed.signatures import PodSignatures, has_another_signature
+from policysched.state.sums import SharedSums
 from policysched.state.tables.ages import AgeTable
 from policysched.state.tables.amounts import PodResources, pod_resources
 from policysched.state.tables.columns import ColumnSet
@@ -59,6 +60,7 @@ class Cluster:
         self.signatures = PodSignatures()
         self.existing_terms = ExistingTerms()
         self.counters = PodCounters(columns, self.pods, self.signatures, self.existing_terms)
+        self.sums = SharedSums(self.journal)
         self.objects = ObjectTables()
         self.storage = Storage(self.objects)
         self.workloads = Workloads()

@@ -23,6 +23,7 @@ from policysched.framework import (
     SKIP,
     Action,
     Aspect,
+    ChangedRow,
     Cluster,
     Code,
     Codes,
@@ -46,9 +47,9 @@ from policysched.plugins.inter_pod_affinity.states import (
     NEAR,
     REPELLED,
     Concerning,
-    Demands,
+    PreferredState,
+    RequiredState,
     Surroundings,
-    Wishes,
 )
 from policysched.plugins.inter_pod_affinity.terms import Meant, Weighted
 
@@ -89,7 +90,7 @@ class InterPodAffinity(ScoresInRange):
         if not around.existing_terms.ever and not terms.affinity and not terms.anti_affinity:
             return SKIP
         near = self._meant(((1, term) for term in terms.affinity), cluster)
-        return Demands(
+        return RequiredState(
             near=near,
             away=self._meant(((1, term) for term in terms.anti_affinity), cluster),
             concerning=Concerning(pod, cluster, around, {Sort.REPELS: 1}),
@@ -97,17 +98,25 @@ class InterPodAffinity(ScoresInRange):
             may_be_first=bool(near) and all(one.said.matches(pod) for one in near),
         )
 
-    def filter_affected(self, state: Demands, rows: RowNumbers) -> Rows:
+    def filter_affected(self, state: RequiredState, rows: RowNumbers) -> Rows:
         """Name the rows that the changed ones may open or close."""
         return state.renew(rows)
 
-    def filter(self, state: Demands, rows: Rows) -> Codes:
+    def filter(self, state: RequiredState, rows: Rows) -> Codes:
         """Reject rows by the pods around them."""
         if isinstance(rows, slice):
             state.renew(NO_ROWS)
         return state.judge(rows)
 
-    def reason(self, state: Demands, code: int) -> Status:  # noqa: ARG002 - the code says it all
+    def filter_changed(self, state: RequiredState, changed: ChangedRow) -> Status | None:
+        """Judge a row by the sums that its domains would have.
+
+        As in kube-scheduler, a class that the filter skipped is not asked about pods that come.
+        """
+        code = state.on(changed)
+        return STATUSES[code] if code else None
+
+    def reason(self, state: RequiredState, code: int) -> Status:  # noqa: ARG002 - the code says it all
         """Translate a code."""
         return STATUSES[code]
 
@@ -123,19 +132,19 @@ class InterPodAffinity(ScoresInRange):
             return SKIP
         concerning = Concerning(pod, cluster, around, self._weights)
         weighted = (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
-        return Wishes(self._meant(weighted, cluster), concerning, around)
+        return PreferredState(self._meant(weighted, cluster), concerning, around)
 
-    def score_affected(self, state: Wishes, rows: RowNumbers) -> Rows:
+    def score_affected(self, state: PreferredState, rows: RowNumbers) -> Rows:
         """Name the rows near the changed ones."""
         return state.renew(rows)
 
-    def score(self, state: Wishes, rows: Rows) -> Scores:
+    def score(self, state: PreferredState, rows: Rows) -> Scores:
         """Add up what the pods around each row add."""
         if isinstance(rows, slice):
             state.renew(NO_ROWS)
         return state.score(rows)
 
-    def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores | None:
+    def normalize(self, state: PreferredState, scores: Scores, feasible: Mask) -> Scores | None:
         """Stretch the sums, which may be negative, to 0..100."""
         if (sums := state.shared_sums) is not None:
             by_domain = _normalized(sums.values, sums.values[sums.present(feasible)])
@@ -143,7 +152,7 @@ class InterPodAffinity(ScoresInRange):
         chosen = scores if np.count_nonzero(feasible) == feasible.size else levelled(scores, feasible)
         return _normalized(scores, chosen)
 
-    def leaves_out(self, state: Wishes) -> bool:
+    def leaves_out(self, state: PreferredState) -> bool:
         """Tell whether no placed pod has anything to do with the class."""
         return state.idle
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from policysched.framework import NO_ROWS, Codes, RowNumbers, Rows, Scores
+from policysched.framework import NO_ROWS, ChangedRow, Codes, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
-from policysched.model.selection.pod_affinity import ExistingTerm, Sort
+from policysched.model.selection.pod_affinity import ExistingTerm, Sort, existing_terms
 from policysched.plugins.helper.bases import row_count
-from policysched.plugins.inter_pod_affinity.sums import DomainSums, Part, SummedCounters, renewed
+from policysched.plugins.inter_pod_affinity.sums import Part, WeightedSums, renewed
 from policysched.plugins.inter_pod_affinity.terms import (
     FEW,
     Meant,
@@ -33,6 +33,7 @@ from policysched.state.cluster import Cluster
 from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import narrowest
+from policysched.state.tables.interner import MISSING
 
 KeyedPart = tuple[str, Part]
 """A topology key and what is summed up over its domains."""
@@ -47,23 +48,17 @@ class Surroundings:
     """What all states over one cluster share."""
 
     __slots__ = (
-        "_counters",
-        "_journal",
-        "_namespaces",
-        "_nodes",
-        "_seen",
-        "_summed",
-        "existing_terms",
-        "reads_namespaces",
+        *("_counters", "_domains", "_journal", "_namespaces", "_seen", "_sums"),
+        *("existing_terms", "nodes", "reads_namespaces"),
     )
 
     def __init__(self, cluster: Cluster) -> None:
         self.existing_terms = cluster.existing_terms
         self.reads_namespaces = False
         """Whether a term of a pod to place ever depended on the labels of namespaces."""
-        self._nodes = cluster.nodes
+        self.nodes = cluster.nodes
         self._journal = cluster.journal
-        self._summed = SummedCounters(cluster.domains, cluster.nodes, cluster.journal)
+        self._domains, self._sums = cluster.domains, cluster.sums
         self._counters = cluster.counters
         self._namespaces = Namespaces({})
         self._seen = 0
@@ -77,11 +72,11 @@ class Surroundings:
     @property
     def keys_generation(self) -> int:
         """What moves when a topology key comes that no node had, or goes with the last node that has it."""
-        return self._nodes.label_keys_generation
+        return self.nodes.label_keys_generation
 
     def has_domains(self, key: str) -> bool:
         """Tell whether any node has a topology key; nothing is near or far by one that none has."""
-        return self._nodes.has_label(key)
+        return self.nodes.has_label(key)
 
     @property
     def position(self) -> int:
@@ -91,11 +86,11 @@ class Surroundings:
     @property
     def all_rows(self) -> slice:
         """All rows in use."""
-        return slice(0, self._nodes.size)
+        return slice(0, self.nodes.size)
 
     def count(self, rows: Rows) -> int:
         """Count the rows selected."""
-        return row_count(self._nodes, rows)
+        return row_count(self.nodes, rows)
 
     def matching(self, meant: Iterable[Meant]) -> PodCounter:
         """Count by row the pods that all of these mean."""
@@ -149,12 +144,12 @@ class Surroundings:
                 parts.append((key, Part(many(sizes(alike)), sign)))
         return parts
 
-    def sums(self, parts: Iterable[KeyedPart]) -> list[DomainSums]:
+    def sums(self, parts: Iterable[KeyedPart]) -> list[WeightedSums]:
         """Sum up parts by topology key."""
         by_key: dict[str, list[Part]] = {}
         for key, part in parts:
             by_key.setdefault(key, []).append(part)
-        return [DomainSums(key, parts, self._summed) for key, parts in by_key.items()]
+        return [WeightedSums(self._domains.of(key), parts, self._sums) for key, parts in by_key.items()]
 
 
 class Concerning:
@@ -193,12 +188,23 @@ class Concerning:
     def _counts(self, existing: ExistingTerm) -> bool:
         return existing.sort in self._weights and self._shared.has_domains(existing.term.topology_key)
 
+    def repels_on(self, changed: ChangedRow) -> bool:
+        """Tell whether pods that come to a row, and are like none that is placed, keep the class away from it."""
+        row, nodes = changed.row, self._shared.nodes
+        stated = (one for placed in changed.new_pods() for one in existing_terms(placed.pod))
+        return any(
+            one.sort is Sort.REPELS
+            and one.term.peers.matches(self._pod, self._labels)
+            and nodes.labels(one.term.topology_key)[row] != MISSING
+            for one in stated
+        )
+
     def parts(self) -> list[KeyedPart]:
         """Give what the existing terms add, by topology key; a preference adds its own weight besides."""
         return self._shared.parts_of_existing_terms(self._stated)
 
 
-class Demands:
+class RequiredState:
     """Where a pod may go.
 
     Args:
@@ -226,13 +232,13 @@ class Demands:
         self._shared = shared
         self._near_terms, self._away_terms = near, away
         self._own_nbytes = terms_nbytes((*near, *away))
-        self._near: list[DomainSums] = []
-        self._away: list[DomainSums] = []
+        self._near: list[WeightedSums] = []
+        self._away: list[WeightedSums] = []
         self._nowhere = False
         """Whether it needs to be near by a topology key that no node has."""
         self._generation = -1
         self._concerning = concerning
-        self._repelling: list[DomainSums] = []
+        self._repelling: list[WeightedSums] = []
         self._may_be_first = may_be_first
         self._first = False
         self._judged = slice(0, 0)
@@ -284,8 +290,22 @@ class Demands:
             codes[~sums.labelled(rows) if self._first else sums.of(rows) <= 0] = NEAR
         return codes
 
+    def on(self, changed: ChangedRow) -> int:
+        """Give the reason code of a row if other pods were on it, 0 where the pod could go there."""
+        if self._nowhere:
+            return NEAR
+        if self._near:
+            first = self._may_be_first and not any(sums.counts_any_on(changed) for sums in self._near)
+            row = slice(changed.row, changed.row + 1)
+            if any(not sums.labelled(row)[0] if first else sums.on(changed) <= 0 for sums in self._near):
+                return NEAR
+        if any(sums.on(changed) > 0 for sums in self._away):
+            return AWAY
+        repelled = any(sums.on(changed) > 0 for sums in self._repelling)
+        return REPELLED if repelled or self._concerning.repels_on(changed) else 0
 
-class Wishes:
+
+class PreferredState:
     """Where a pod, and the pods that are placed, would like it to go.
 
     Args:
@@ -312,9 +332,9 @@ class Wishes:
         self._own_nbytes = terms_nbytes(terms)
         self._own: list[KeyedPart] = []
         self._concerning = concerning
-        self._sums: list[DomainSums] = []
+        self._sums: list[WeightedSums] = []
         self._position = self._generation = -1
-        self.shared_sums: DomainSums | None = None
+        self.shared_sums: WeightedSums | None = None
         """All that matters, where that is one label whose values rows share: scores are known by domain then."""
 
     def renew(self, changed: RowNumbers) -> Rows:
@@ -357,5 +377,5 @@ class Wishes:
         return not any(sums.counts_any() for sums in self._sums)
 
 
-def _nbytes(*all_sums: DomainSums) -> int:
+def _nbytes(*all_sums: WeightedSums) -> int:
     return sum(sums.nbytes for sums in all_sums)

@@ -58,13 +58,12 @@ class Wanted:
 
     def capacity(self, rows: Rows) -> Amounts:
         """Give what rows have, 0 where they do not know a resource."""
-        places = self.tables.places(self.resources)
-        return at(self.tables.allocatable, places, rows)
+        return at(self.tables.allocatable, self.tables.places(self.resources), rows)
 
     def taken(self, rows: Rows) -> Amounts:
         """Give what is taken on rows without the pod."""
-        places = self.tables.places(self.resources)
-        return at(self.tables.counted if self.nonzero else self.tables.requested, places, rows)
+        table = self.tables.counted if self.nonzero else self.tables.requested
+        return at(table, self.tables.places(self.resources), rows)
 
     def on_row(self, row: int) -> tuple[list[int], list[int]]:
         """Give what one row has and what is taken there, one number a resource."""

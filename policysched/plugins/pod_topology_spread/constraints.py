@@ -57,10 +57,10 @@ class Constraint:
         """Tell whether a pod of these labels would count."""
         return self.selector.matches(labels)
 
-    def counter(self, namespace: str, cluster: Cluster) -> PodCounter | None:
-        """Give the count of placed pods by row; None where a selector counts none, as an empty one does."""
+    def counter(self, namespace: str, cluster: Cluster) -> PodCounter:
+        """Give the count of placed pods by row; a selector that is empty or selects nothing counts none."""
         if self.selector.selects_nothing or self.selector.selects_everything:
-            return None
+            return cluster.counters.of((Constraint, None), lambda _: 0, among=())
         selector = self.selector
 
         def weigh(placed: PlacedPod) -> int:

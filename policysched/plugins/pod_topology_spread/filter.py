@@ -14,11 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from policysched.framework import Codes, Mask, RowNumbers, Rows, Status, unresolvable, unschedulable
+from policysched.framework import ChangedRow, Codes, Mask, RowNumbers, Rows, unresolvable, unschedulable
 from policysched.plugins.helper.bases import row_count
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
-from policysched.plugins.pod_topology_spread.rows import DomainSums
+from policysched.plugins.pod_topology_spread.rows import CountedRows
 from policysched.state.memory import part_of
+from policysched.state.sums import CounterSums
 from policysched.state.tables.domains import NO_DOMAIN
 from policysched.state.tables.nodes import NodeTable
 
@@ -29,13 +30,13 @@ NOTHING_COUNTED: Final = 2**31 - 1
 """The least of the sums where there are none."""
 
 
-class Verdicts:
+class DomainVerdicts:
     """One constraint's reason code for each domain, that of rows without the label included."""
 
-    __slots__ = ("_constraint", "_own", "_seen", "_sums", "changed", "codes", "renumbered", "rows")
+    __slots__ = ("_constraint", "_lowest", "_own", "_seen", "_sums", "changed", "codes", "renumbered", "rows")
 
-    def __init__(self, constraint: Constraint, sums: DomainSums, *, counts_itself: bool) -> None:
-        self.rows = sums.rows
+    def __init__(self, constraint: Constraint, rows: CountedRows, sums: CounterSums, *, counts_itself: bool) -> None:
+        self.rows = rows
         self.codes: Codes = np.zeros(0, np.int32)
         """Shapes: (domains,)."""
         self.changed: Mask | None = None
@@ -49,6 +50,7 @@ class Verdicts:
         self._sums = sums
         self._own = int(counts_itself)
         self._seen = (0, 0)
+        self._lowest: tuple[int, int, int] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -66,7 +68,7 @@ class Verdicts:
             self.changed, self.renumbered = None, True
         else:
             self._compare(codes)
-        self.codes, self._seen = codes, now
+        self.codes, self._seen, self._lowest = codes, now, None
 
     def settle(self) -> None:
         """Take note that every row is asked."""
@@ -76,6 +78,28 @@ class Verdicts:
         """Give the codes of rows."""
         codes: Codes = self.codes[self.rows.domains[rows]]
         return codes
+
+    def on(self, changed: ChangedRow) -> int:
+        """Give the code of a row if other pods were on it.
+
+        Source: plugins/podtopologyspread/filtering.go (updateWithPod, criticalPaths).
+        """
+        domain, counter = int(self.rows.domains[changed.row]), self._sums.counter
+        more = int(changed.count(counter) - counter.counts[changed.row])
+        if not more or self.rows.of_row[changed.row] == NO_DOMAIN:
+            return int(self.codes[domain])
+        if self._lowest is None:
+            populated = self.rows.populated
+            sums = self._sums.values[populated]
+            least = int(sums.argmin())
+            others = np.delete(sums, least)
+            self._lowest = int(populated[least]), int(sums[least]), int(others.min(initial=NOTHING_COUNTED))
+        where, lowest, second = self._lowest
+        own = int(self._sums.values[domain]) + more
+        least = min(own, second if where == domain else lowest)
+        if self.rows.populated.size < self._constraint.min_domains:
+            least = 0
+        return TOO_FULL if own + self._own - least > self._constraint.max_skew else 0
 
     def _judge(self) -> Codes:
         sums = self._sums.values
@@ -111,12 +135,12 @@ class HardState:
     __slots__ = ("_constraints", "_generation", "_judge", "_verdicts", "nodes")
 
     def __init__(
-        self, nodes: NodeTable, constraints: Sequence[Constraint], judge: Callable[[Constraint], Verdicts]
+        self, nodes: NodeTable, constraints: Sequence[Constraint], judge: Callable[[Constraint], DomainVerdicts]
     ) -> None:
         self.nodes = nodes
         self._constraints = constraints
         self._judge = judge
-        self._verdicts: list[Verdicts] = []
+        self._verdicts: list[DomainVerdicts] = []
         self._generation = -1
 
     @property
@@ -149,11 +173,17 @@ class HardState:
         self._verdicts = self._verdicts[: len(asked)] + [self._judge(one) for one in asked[before:]]
         return len(asked) != before
 
-    def reach(self, rows: RowNumbers) -> Rows:
+    def on(self, changed: ChangedRow) -> int:
+        """Give the code of the first constraint that would be broken on a row if other pods were on it."""
+        codes = (one.on(changed) for one in self._verdicts)
+        all_asked = len(self._verdicts) == len(self._constraints)
+        return next(filter(None, codes), 0 if all_asked else UNLABELLED)
+
+    def affected(self, rows: RowNumbers) -> Rows:
         """Name these rows and those of domains whose verdict became another."""
         if self._renew():
             return slice(0, self.nodes.size)
-        reached = [rows]
+        affected = [rows]
         for one in self._verdicts:
             one.refresh()
             if one.renumbered:
@@ -162,11 +192,6 @@ class HardState:
                 found = one.rows.of_label.rows_in(one.changed)
                 if isinstance(found, slice):
                     return found
-                reached.append(found)
+                affected.append(found)
             one.settle()
-        return rows if len(reached) == 1 else np.concatenate(reached)
-
-
-def reason(code: int) -> Status:
-    """Translate a code."""
-    return REASONS[code]
+        return rows if len(affected) == 1 else np.concatenate(affected)

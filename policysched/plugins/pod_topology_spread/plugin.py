@@ -14,12 +14,24 @@ from typing import Any, Final
 
 import numpy as np
 
-from policysched.framework import SKIP, Aspect, Cluster, Code, Codes, Hint, Mask, RowNumbers, Rows, Scores, Status
+from policysched.framework import (
+    SKIP,
+    Aspect,
+    ChangedRow,
+    Cluster,
+    Code,
+    Codes,
+    Hint,
+    Mask,
+    RowNumbers,
+    Rows,
+    Scores,
+    Status,
+)
 from policysched.model.objects import Pod, TopologySpreadConstraint
 from policysched.model.selection.names import is_qualified_name
 from policysched.plugins.arguments import Arguments, PluginArguments, converted, refusal
 from policysched.plugins.helper.bases import row_count
-from policysched.plugins.pod_topology_spread import filter as hard_constraints
 from policysched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     HOSTNAME,
@@ -29,9 +41,9 @@ from policysched.plugins.pod_topology_spread.constraints import (
     ConstraintError,
     Defaults,
 )
-from policysched.plugins.pod_topology_spread.filter import HardState, Verdicts
+from policysched.plugins.pod_topology_spread.filter import REASONS, DomainVerdicts, HardState
 from policysched.plugins.pod_topology_spread.hints import spread_hints
-from policysched.plugins.pod_topology_spread.rows import Inclusions, SharedSums
+from policysched.plugins.pod_topology_spread.rows import Inclusions, SharedRows
 from policysched.plugins.pod_topology_spread.score import DomainWish, NodeWish, SoftState, Wish
 
 
@@ -49,7 +61,7 @@ class PodTopologySpread:
 
     def __init__(self, defaults: Defaults = SYSTEM_DEFAULTS) -> None:
         self._defaults = defaults
-        self._sums = SharedSums()
+        self._rows = SharedRows()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Compile the hard constraints; a pod without any is skipped."""
@@ -63,9 +75,10 @@ class PodTopologySpread:
         included = Inclusions(pod, labels)
         namespace, own = pod.metadata.namespace, pod.metadata.labels
 
-        def judge(one: Constraint) -> Verdicts:
-            sums = self._sums.of(included.of(one), one.counter(namespace, cluster), cluster)
-            return Verdicts(one, sums, counts_itself=one.counts(own))
+        def judge(one: Constraint) -> DomainVerdicts:
+            rows = self._rows.of(included.of(one), cluster)
+            sums = cluster.sums.of(one.counter(namespace, cluster), rows)
+            return DomainVerdicts(one, rows, sums, counts_itself=one.counts(own))
 
         return HardState(cluster.nodes, constraints, judge)
 
@@ -75,11 +88,16 @@ class PodTopologySpread:
 
     def filter_affected(self, state: HardState, rows: RowNumbers) -> Rows:
         """Name the rows of the domains whose verdict became another, too."""
-        return state.reach(rows)
+        return state.affected(rows)
+
+    def filter_changed(self, state: HardState, changed: ChangedRow) -> Status | None:
+        """Judge a row by the sums that its domains would have."""
+        code = state.on(changed)
+        return REASONS[code] if code else None
 
     def reason(self, state: HardState, code: int) -> Status:  # noqa: ARG002 - the code says it all
         """Translate a code."""
-        return hard_constraints.reason(code)
+        return REASONS[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Compile the soft constraints; a pod without any is skipped."""
@@ -98,7 +116,8 @@ class PodTopologySpread:
             counter = one.counter(namespace, cluster)
             if one.topology_key == HOSTNAME:
                 return NodeWish(one, counter, cluster)
-            return DomainWish(one, self._sums.of(included.of(one), counter, cluster))
+            rows = self._rows.of(included.of(one), cluster)
+            return DomainWish(one, rows, cluster.sums.of(counter, rows))
 
         return SoftState(constraints, wish, labels, cluster)
 

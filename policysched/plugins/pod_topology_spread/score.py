@@ -22,9 +22,10 @@ from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
 from policysched.plugins.helper.bases import levelled
 from policysched.plugins.helper.present import Present
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
-from policysched.plugins.pod_topology_spread.rows import DomainSums, Labelled
+from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
 from policysched.state.memory import part_of
 from policysched.state.placed.counters import PodCounter
+from policysched.state.sums import CounterSums
 from policysched.state.tables.domains import NO_DOMAIN
 from policysched.state.tables.int64_arrays import quotients
 
@@ -100,7 +101,7 @@ class NodeWish:
 
     __slots__ = ("_count", "_counter", "_labelled", "_offset", "_places")
 
-    def __init__(self, constraint: Constraint, counter: PodCounter | None, cluster: Cluster) -> None:
+    def __init__(self, constraint: Constraint, counter: PodCounter, cluster: Cluster) -> None:
         self._offset = constraint.max_skew - 1
         self._counter = counter
         self._labelled = Labelled((constraint.topology_key,), cluster)
@@ -115,7 +116,7 @@ class NodeWish:
     def weighted(self, scored: Scored) -> Floats:
         """Weight each number of pods up to the highest."""
         size = scored.mask.size
-        self._places = np.zeros(size, np.intp) if self._counter is None else self._counter.counts[:size]
+        self._places = self._counter.counts[:size]
         last = int(self._places[self._places.argmax()]) + 1
         weighted: Floats = np.arange(last + 1, dtype=np.float64)
         weighted *= natural_log(scored.count + 2)
@@ -141,10 +142,10 @@ class DomainWish:
 
     __slots__ = ("_domains", "_offset", "_present", "_rows", "_sums")
 
-    def __init__(self, constraint: Constraint, sums: DomainSums) -> None:
+    def __init__(self, constraint: Constraint, rows: CountedRows, sums: CounterSums) -> None:
         self._offset = constraint.max_skew - 1
         self._sums = sums
-        self._rows = sums.rows
+        self._rows = rows
         self._domains = Present()
         self._present = Present()
 
@@ -157,7 +158,8 @@ class DomainWish:
         """Weight the pods of each domain."""
         self._sums.refresh()
         domains = self._domains.among(self._rows.domains, self._rows.version, scored.mask)
-        weighted: Floats = self._sums.values * natural_log(domains.size + 2)
+        weighted: Floats = self._sums.values.astype(np.float64)
+        weighted *= natural_log(domains.size + 2)
         weighted += self._offset
         weighted[NO_DOMAIN] = 0
         return weighted

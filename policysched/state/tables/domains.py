@@ -25,42 +25,96 @@ MANY, GOOD_PART = 256, 4
 """How many rows, and one in how many of all, take longer to pick than to look at all, one behind the other."""
 SPARE = 64
 """How many numbers of values that are gone may be left before all are given out anew, at the least."""
-
-
 BYTES_PER_NUMBER = 128
 """What the number of a value takes. Units: bytes."""
 
 
-class Domains:
-    """The domains of one label.
-
-    Call `refresh` before reading.
-    """
+class Grouping:
+    """Rows in domains that are numbered densely, and the rows of each domain. Call `refresh` before reading."""
 
     __slots__ = (
-        *("__weakref__", "_alone", "_alone_at", "_journal", "_nodes", "_numbers", "_ordered", "_ordered_at"),
-        *("_seen", "_starts"),
-        *("generation", "key", "of_row", "version"),
+        "__weakref__",
+        "_alone",
+        "_alone_at",
+        "_nodes",
+        "_ordered",
+        "_ordered_at",
+        "_starts",
+        "of_row",
+        "version",
     )
 
-    def __init__(self, key: str, nodes: NodeTable, journal: Journal) -> None:
-        self.key = key
-        self.generation = 0
-        """Moves when numbers may mean other values than before."""
+    def __init__(self, nodes: NodeTable) -> None:
         self.version = 0
         """Moves when any row may be in another domain than before, or when there are more numbers."""
         self.of_row: NDArray[np.intp] = np.zeros(0, np.intp)
-        """The domain of each row.
-
-        Shapes: (capacity,).
-        """
+        """The domain of each row. Shapes: (capacity,)."""
         self._nodes = nodes
-        self._journal = journal
-        self._numbers: dict[int, int] = {}
-        self._seen = 0
         self._alone, self._alone_at = True, -1
         self._ordered = self._starts = NO_ROWS
         self._ordered_at = (-1, 0)
+
+    def refresh(self) -> None:
+        """Bring the domains of rows up to date."""
+        raise NotImplementedError
+
+    @property
+    def count(self) -> int:
+        """How many numbers are given out."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """How many rows are in use."""
+        return self._nodes.size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take. Units: bytes."""
+        return self.of_row.nbytes + self._ordered.nbytes + self._starts.nbytes
+
+    @property
+    def alone(self) -> bool:
+        """Whether no two rows are in one domain, as with host names; those of NO_DOMAIN do not matter."""
+        if self._alone_at != self.version:
+            self._alone = int(np.bincount(self.of_row)[NO_DOMAIN + 1 :].max(initial=0)) <= 1
+            self._alone_at = self.version
+        return self._alone
+
+    def rows_in(self, chosen: NDArray[np.bool_]) -> Rows:
+        """Give the rows in use of some domains, in no order; all rows where these would be a good part of them.
+
+        Shapes: (D,) -> (R,), D at most `count`.
+        Cost: O(R + D) for a few domains, else O(rows).
+        """
+        [numbers] = chosen.nonzero()
+        size = self._nodes.size
+        if numbers.size > FEW:
+            return chosen[self.of_row[:size]].nonzero()[0]
+        if (self.version, size) != self._ordered_at:
+            of_row = self.of_row[:size]
+            self._ordered, self._ordered_at = np.argsort(of_row, kind="stable"), (self.version, size)
+            self._starts = np.concatenate(([0], np.cumsum(np.bincount(of_row, minlength=self.count))))
+        starts = self._starts
+        found = [self._ordered[starts[number] : starts[number + 1]] for number in numbers.tolist()]
+        if sum(map(len, found)) > max(MANY, size // GOOD_PART):
+            return slice(0, size)
+        return np.concatenate(found) if found else NO_ROWS
+
+
+class Domains(Grouping):
+    """The domains of one label."""
+
+    __slots__ = ("_journal", "_numbers", "_seen", "generation", "key")
+
+    def __init__(self, key: str, nodes: NodeTable, journal: Journal) -> None:
+        super().__init__(nodes)
+        self.key = key
+        self.generation = 0
+        """Moves when numbers may mean other values than before."""
+        self._journal = journal
+        self._numbers: dict[int, int] = {}
+        self._seen = 0
         nodes.strings.hold(self)
         self._number_all()
 
@@ -77,15 +131,7 @@ class Domains:
     @property
     def nbytes(self) -> int:
         """The memory that they take. Units: bytes."""
-        return self.of_row.nbytes + self._ordered.nbytes + self._starts.nbytes + BYTES_PER_NUMBER * len(self._numbers)
-
-    @property
-    def alone(self) -> bool:
-        """Whether no two rows are in one domain, as with host names."""
-        if self._alone_at != self.version:
-            self._alone = int(np.bincount(self.of_row)[NO_DOMAIN + 1 :].max(initial=0)) <= 1
-            self._alone_at = self.version
-        return self._alone
+        return super().nbytes + BYTES_PER_NUMBER * len(self._numbers)
 
     def number(self, value: str) -> int:
         """Give the number of a value, whether or not a node has it."""
@@ -93,31 +139,6 @@ class Domains:
         number = self._number(self._nodes.strings.code(value))
         self.version += len(self._numbers) > known
         return number
-
-    def rows_in(self, chosen: NDArray[np.bool_]) -> Rows:
-        """Give the rows in use of some domains, in no order; all rows where these would be a good part of them.
-
-        Shapes: (D,) -> (R,), D at most `count`.
-        Cost: O(R + D) for a few domains, else O(rows).
-        """
-        [numbers] = chosen.nonzero()
-        size = self._nodes.size
-        if numbers.size > FEW:
-            return chosen[self.of_row[:size]].nonzero()[0]
-        self._order()
-        starts = self._starts
-        found = [self._ordered[starts[number] : starts[number + 1]] for number in numbers.tolist()]
-        if sum(map(len, found)) > max(MANY, size // GOOD_PART):
-            return slice(0, size)
-        return np.concatenate(found) if found else NO_ROWS
-
-    def _order(self) -> None:
-        """Put the rows of each domain side by side."""
-        at = (self.version, self._nodes.size)
-        if at != self._ordered_at:
-            of_row = self.of_row[: self._nodes.size]
-            self._ordered, self._ordered_at = np.argsort(of_row, kind="stable"), at
-            self._starts = np.concatenate(([0], np.cumsum(np.bincount(of_row, minlength=self.count))))
 
     def refresh(self) -> None:
         """Look at the rows again whose labels changed.

@@ -90,8 +90,7 @@ class NodeTable:
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
         """Give what rows have of a resource, 0 where they do not know it."""
-        place = self.amounts.place(resource)
-        data: NDArray[np.int64] = self.amounts.allocatable[place]
+        data: NDArray[np.int64] = self.amounts.allocatable[self.amounts.place(resource)]
         return data
 
     def requested(self, resource: str, rows: Rows = EVERY) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from policysched.framework import Cluster, unresolvable, unschedulable
 from policysched.model.objects import (
     Affinity,
     LabelSelector,
-    NodeAffinity,
+    NodeAffinitySpec,
     NodeSelector,
     NodeSelectorTerm,
     Pod,
@@ -109,7 +109,7 @@ def test_nodes_that_the_pods_affinity_leaves_out_count_for_nothing(
 ) -> None:
     chosen = Requirement(key="node", operator=operator, values=values)
     terms = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[chosen])])
-    affinity = Affinity(node_affinity=NodeAffinity(required=terms))
+    affinity = Affinity(node_affinity=NodeAffinitySpec(required=terms))
     assert fitting(incoming(hard(key), affinity=affinity), *around(), *pods) == fits
 
 

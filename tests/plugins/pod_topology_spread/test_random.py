@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from policysched.framework import SKIP, Code, Status
 from policysched.model.objects import Pod
-from policysched.plugins.pod_topology_spread import rows as pod_topology_spread_sums
 from policysched.plugins.pod_topology_spread.constraints import Defaults
 from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
+from policysched.state import sums
 from policysched.state.cluster import Cluster
 from policysched.state.tables import domains, journal
 from tests.plugins.pod_topology_spread import reference
@@ -113,7 +113,7 @@ def compare(asked: Engine, of: Pod, names: set[str], around: Around) -> None:
 def test_a_life_of_events_leaves_the_answers_right(
     monkeypatch: pytest.MonkeyPatch, ring: int, spare: int, few: int, most_nodes: int, system: bool
 ) -> None:
-    monkeypatch.setattr(pod_topology_spread_sums, "FEW", few)
+    monkeypatch.setattr(sums, "GOOD_PART", few)
     monkeypatch.setattr(journal, "RING", ring)
     monkeypatch.setattr(domains, "SPARE", spare)
     life = Life(SEED + ring + system, most_nodes)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from policysched.model.objects import (
     Affinity,
     LabelSelector,
-    NodeAffinity,
+    NodeAffinitySpec,
     NodeSelector,
     NodeSelectorTerm,
     Requirement,
@@ -82,7 +82,7 @@ SELECTED = NodeSelector(
     node_selector_terms=[NodeSelectorTerm(match_expressions=[Requirement(key="foo", operator="In", values=("",))])]
 )
 BY_SELECTOR = {"node_selector": {"foo": ""}}
-BY_AFFINITY = {"affinity": Affinity(node_affinity=NodeAffinity(required=SELECTED))}
+BY_AFFINITY = {"affinity": Affinity(node_affinity=NodeAffinitySpec(required=SELECTED))}
 COUNTED, PASSED_OVER = {"a": 66, "b": 100, "x": 100}, {"a": 0, "b": 33, "x": 100}
 
 

@@ -1,0 +1,97 @@
+"""What a plugin that looks at other pods says of a row with other pods equals what it says after they went and came."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from policysched.framework import ChangedRow, Cluster, Status
+from policysched.model.objects import Affinity, LabelSelector, Node, Pod, TopologySpreadConstraint
+from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
+from tests.build import cluster, node, pod
+from tests.plugins.inter_pod_affinity.build import away, near, term
+
+KEYS = ("zone", "host", "disk")
+WORLDS = 120
+
+
+def selecting(chance: Random) -> LabelSelector:
+    return LabelSelector(match_labels={"app": chance.choice("ab")})
+
+
+def some_affinity(chance: Random) -> Affinity | None:
+    terms = [term(selecting(chance), chance.choice(KEYS)) for _ in range(chance.choice((1, 1, 2)))]
+    return chance.choice((None, None, away(*terms), near(*terms)))
+
+
+def some_constraint(chance: Random) -> TopologySpreadConstraint:
+    return TopologySpreadConstraint(
+        topology_key=chance.choice(KEYS),
+        when_unsatisfiable="DoNotSchedule",
+        max_skew=chance.choice((1, 1, 2)),
+        min_domains=chance.choice((None, None, 3)),
+        label_selector=selecting(chance),
+        node_taints_policy=chance.choice((None, "Honor")),
+    )
+
+
+def some_pod(chance: Random, name: str, on: str = "") -> Pod:
+    made = pod(name, on=on, labels={"app": chance.choice("ab")}, affinity=some_affinity(chance))
+    constraints = [some_constraint(chance) for _ in range(chance.choice((1, 2)))]
+    return replace(made, spec=replace(made.spec, topology_spread_constraints=constraints))
+
+
+def some_nodes(chance: Random) -> list[Node]:
+    zones = {f"n{index}": chance.choice(("x", "y", "")) for index in range(4)}
+    return [
+        node(name, labels={"host": name, **({"zone": zone} if zone else {}), **({"disk": "d"} if name > "n1" else {})})
+        for name, zone in zones.items()
+    ]
+
+
+def said(plugin: Any, state: Any, around: Cluster, row: int) -> Status | None:
+    if isinstance(state, Status) or not hasattr(state, "on"):
+        return None
+    code = int(plugin.filter(state, slice(0, around.nodes.size))[row])
+    return plugin.reason(state, code) if code else None
+
+
+def after(nodes: Sequence[Node], placed: Sequence[Pod], gone: Sequence[Pod], come: Sequence[Pod], on: str) -> Cluster:
+    arrived = [replace(one, spec=replace(one.spec, node_name=on)) for one in come]
+    return cluster(*nodes, *(one for one in placed if one not in gone), *arrived)
+
+
+@pytest.mark.parametrize("plugin", [InterPodAffinity(), PodTopologySpread()], ids=lambda one: one.name)
+def test_what_is_said_of_changed_rows_is_what_is_said_after_the_change(plugin: Any) -> None:
+    chance, told = Random(20261122), Counter[bool]()
+    for number in range(WORLDS):
+        nodes = some_nodes(chance)
+        placed = [some_pod(chance, f"p{index}", f"n{chance.randrange(4)}") for index in range(chance.randint(2, 7))]
+        placed.append(pod("stating", on="n0", labels={"app": "c"}, affinity=away(term(selecting(chance), "absent"))))
+        around, waiting = cluster(*nodes, *placed), some_pod(chance, f"waiting{number}")
+        state = plugin.prepare_filter(waiting, around)
+        for on in ("n0", "n1", "n2", "n3"):
+            row = around.nodes.row_of[on]
+            before = said(plugin, state, around, row)
+            there = [one for one in placed if one.spec.node_name == on]
+            gone = chance.sample(there, chance.randint(0, len(there)))
+            come = [some_pod(chance, f"new{index}") for index in range(chance.randint(0, 2))]
+            changed = ChangedRow(around, row)
+            assert plugin.filter_changed(state, changed) == before
+            for take, put in ((gone, come), (come[:1], gone[:1])):
+                for one in take:
+                    changed.remove(one)
+                for one in put:
+                    changed.add(one)
+            really = after(nodes, placed, gone[1:], come[1:], on)
+            expected = said(plugin, plugin.prepare_filter(waiting, really), really, really.nodes.row_of[on])
+            assert plugin.filter_changed(state, changed) == expected, (number, on)
+            told[before != expected] += 1
+            assert said(plugin, state, around, row) == before
+    assert told[True] > 15, told
