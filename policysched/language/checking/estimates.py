@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from policysched.language.ir.graph import AGGREGATES, MAX_TEXT, POD_AGGREGATES, Input, Op, Typed
+from policysched.language.ir.graph import AGGREGATES, MAX_TEXT, POD_AGGREGATES, Input, Op, Typed, steps
 from policysched.language.ir.types import Kind, Shape
 
 MAX_NODE_OPERATIONS: Final = 256
@@ -125,15 +125,10 @@ def _counted(roots: Iterable[Typed]) -> Iterator[tuple[Typed, Shape]]:
         if (node, place) in seen:
             continue
         seen.add((node, place))
-        yield node, _shape(node, place)
-        waiting.extend((part, place) for part in (*node.args, *node.inner))
-
-
-def _shape(node: Typed, place: int) -> Shape:
-    """Return over what a node's operation runs."""
-    shape = max((part.type.shape for part in (*node.args, *node.inner)), default=node.type.shape)
-    shape = max(shape, node.type.shape)
-    return Shape.PODS if place == _PODS and shape is not Shape.SCALAR else min(shape, Shape.NODES)
+        parts = (*node.args, *node.inner)
+        shape = max(node.type.shape, *(part.type.shape for part in parts)) if parts else node.type.shape
+        yield node, Shape.PODS if place == _PODS and shape is not Shape.SCALAR else min(shape, Shape.NODES)
+        waiting.extend((part, place) for part in parts)
 
 
 Range: TypeAlias = tuple[float, float]
@@ -158,13 +153,8 @@ def ranges(root: Typed, *, usual: bool = False) -> Range:
         usual: Whether to leave out what is rare: nodes with more requested than they have.
     """
     known: dict[Typed, Range] = {}
-    waiting = [root]
-    while waiting:
-        node = waiting[-1]
-        parts = [part for part in (*node.args, *node.inner) if part not in known]
-        waiting += parts
-        if not parts:
-            known[waiting.pop()] = USUAL_SHARE if usual and _is_share(node, _SHARES) else _range(node, known)
+    for node in steps(root, inner=True):
+        known[node] = USUAL_SHARE if usual and _is_share(node, _SHARES) else _range(node, known)
     return known[root]
 
 
@@ -177,19 +167,12 @@ def _range(node: Typed, known: Mapping[Typed, Range]) -> Range:
     if node.op in {Op.AND, Op.OR}:
         low, high = _joined(node, known)
     elif node.op in _RANGES:
-        low, high = _ordered(*_RANGES[node.op](node, [known[part] for part in (*node.args, *node.inner)]))
+        low, high = _RANGES[node.op](node, [known[part] for part in (*node.args, *node.inner)])
+        # What came to no number tells nothing.
+        low, high = ANY if math.isnan(low) or math.isnan(high) else (low, high)
     else:
         low, high = NO_YES if node.type.kind is Kind.BOOL else ANY
     return (0.0 if node.type.kind is Kind.BOOL and node.type.optional else low), high
-
-
-def _ordered(low: float, high: float) -> Range:
-    """Return bounds; what came to no number tells nothing."""
-    return ANY if math.isnan(low) or math.isnan(high) else (low, high)
-
-
-def _constant(node: Typed, _: Sequence[Range]) -> Range:
-    return (float(node.data), float(node.data)) if isinstance(node.data, bool | float) else ANY
 
 
 def _input(node: Typed, _: Sequence[Range]) -> Range:
@@ -197,14 +180,6 @@ def _input(node: Typed, _: Sequence[Range]) -> Range:
         return NO_YES
     signed = not isinstance(node.data, Input) or node.data.root == "metrics" or node.data.path[0] in _SIGNED
     return ANY if signed else POSITIVE
-
-
-def _sum(_: Typed, parts: Sequence[Range]) -> Range:
-    return parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]
-
-
-def _difference(_: Typed, parts: Sequence[Range]) -> Range:
-    return parts[0][0] - parts[1][1], parts[0][1] - parts[1][0]
 
 
 def _product(_: Typed, parts: Sequence[Range]) -> Range:
@@ -244,11 +219,8 @@ def _either(_: Typed, parts: Sequence[Range]) -> Range:
 def _chosen(node: Typed, parts: Sequence[Range]) -> Range:
     if parts[0] == NEVER:
         return parts[2]
-    return _either(node, [one for one, arm in zip(parts[1:], node.args[1:], strict=True) if not _is_nothing(arm)])
-
-
-def _is_nothing(node: Typed) -> bool:
-    return node.op == Op.CONSTANT and node.data is None
+    arms = zip(parts[1:], node.args[1:], strict=True)
+    return _either(node, [one for one, arm in arms if arm.op != Op.CONSTANT or arm.data is not None])
 
 
 def _magnitude(_: Typed, parts: Sequence[Range]) -> Range:
@@ -256,22 +228,11 @@ def _magnitude(_: Typed, parts: Sequence[Range]) -> Range:
     return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
-def _normalized(_: Typed, parts: Sequence[Range]) -> Range:
-    return (0.0 if parts[0][0] >= 0 else -math.inf), 100.0
-
-
-def _less(_: Typed, parts: Sequence[Range]) -> Range:
-    (low, high), (least, most) = parts
-    return float(high < least), float(low < most)
-
-
-def _less_or_equal(_: Typed, parts: Sequence[Range]) -> Range:
-    (low, high), (least, most) = parts
+def _order(node: Typed, parts: Sequence[Range]) -> Range:
+    (low, high), (least, most) = parts if node.op in {Op.LT, Op.LE} else parts[::-1]
+    if node.op in {Op.LT, Op.GT}:
+        return float(high < least), float(low < most)
     return float(high <= least), float(low <= most)
-
-
-def _turned(compare: Callable[[Typed, Sequence[Range]], Range]) -> Callable[[Typed, Sequence[Range]], Range]:
-    return lambda node, parts: compare(node, parts[::-1])
 
 
 def _equal(node: Typed, parts: Sequence[Range]) -> Range:
@@ -281,9 +242,8 @@ def _equal(node: Typed, parts: Sequence[Range]) -> Range:
     return NEVER if high < least or most < low else NO_YES
 
 
-def _count_range(node: Typed, parts: Sequence[Range]) -> Range:
-    condition = parts[-1]
-    return NEVER if node.op in {Op.COUNT_PODS, Op.COUNT_NODES} and condition == NEVER else POSITIVE
+def _count(_: Typed, parts: Sequence[Range]) -> Range:
+    return NEVER if parts[-1] == NEVER else POSITIVE
 
 
 def _total(_: Typed, parts: Sequence[Range]) -> Range:
@@ -317,20 +277,16 @@ def _allowed(node: Typed) -> list[tuple[Typed, frozenset[str]]]:
 
 
 _RANGES: Final[Mapping[str, Callable[[Typed, Sequence[Range]], Range]]] = {
-    Op.CONSTANT: _constant,
-    Op.INPUT: _input,
-    Op.KEYED: _input,
+    Op.CONSTANT: lambda node, _: (float(node.data),) * 2 if isinstance(node.data, bool | float) else ANY,
+    **dict.fromkeys((Op.INPUT, Op.KEYED), _input),
     Op.NOT: lambda node, parts: (
         (0.0, 1.0 - parts[0][0]) if node.type.optional else (1.0 - parts[0][1], 1.0 - parts[0][0])
     ),
-    Op.LT: _less,
-    Op.LE: _less_or_equal,
-    Op.GT: _turned(_less),
-    Op.GE: _turned(_less_or_equal),
+    **dict.fromkeys((Op.LT, Op.LE, Op.GT, Op.GE), _order),
     Op.EQ: _equal,
     Op.DEFAULT: _either,
-    Op.ADD: _sum,
-    Op.SUBTRACT: _difference,
+    Op.ADD: lambda _, parts: (parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]),
+    Op.SUBTRACT: lambda _, parts: (parts[0][0] - parts[1][1], parts[0][1] - parts[1][0]),
     Op.MULTIPLY: _product,
     Op.DIVIDE: _quotient,
     Op.NEGATE: lambda _, parts: (-parts[0][1], -parts[0][0]),
@@ -340,15 +296,11 @@ _RANGES: Final[Mapping[str, Callable[[Typed, Sequence[Range]], Range]]] = {
     Op.ROUND: lambda _, parts: (parts[0][0] - 0.5, parts[0][1] + 0.5),
     Op.CLAMP: _clamped,
     Op.SCALE: lambda _node, _parts: (0.0, 100.0),
-    Op.NORMALIZE: _normalized,
+    Op.NORMALIZE: lambda _, parts: (0.0 if parts[0][0] >= 0 else -math.inf, 100.0),
     Op.LEAST: lambda _, parts: (min(low for low, _ in parts), min(high for _, high in parts)),
     Op.GREATEST: lambda _, parts: (max(low for low, _ in parts), max(high for _, high in parts)),
     Op.HOUR: lambda _node, _parts: (0.0, 23.0),
-    Op.COUNT_PODS: _count_range,
-    Op.COUNT_NODES: _count_range,
-    Op.SUM_PODS: _total,
-    Op.SUM_NODES: _total,
-    Op.AVG_NODES: lambda _, parts: parts[-1],
-    Op.MIN_NODES: lambda _, parts: parts[-1],
-    Op.MAX_NODES: lambda _, parts: parts[-1],
+    **dict.fromkeys((Op.COUNT_PODS, Op.COUNT_NODES), _count),
+    **dict.fromkeys((Op.SUM_PODS, Op.SUM_NODES), _total),
+    **dict.fromkeys((Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES), lambda _, parts: parts[-1]),
 }

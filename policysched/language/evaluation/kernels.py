@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeAlias, cast
@@ -66,18 +66,32 @@ class Run:
         code = self.strings.find(text)
         return _UNKNOWN_TEXT if code < 0 else code
 
+    def args(self, node: Typed) -> list[Any]:
+        """Return the values of a node's arguments."""
+        return [self.memo[arg] for arg in node.args]
+
     def codes(self, text: Text) -> Codes | int:
         """Return a string value as codes."""
         if isinstance(text, str):
             return self.strings.code(text)
         return -1 if text is None else text
 
+    def test(self, name: Hashable, compare: Callable[[str, str], float], left: Text, right: Text) -> Any:
+        """Return what a function makes of two strings, at least one of them a column, through a lookup table.
+
+        Shapes: (R,) int8; the mark of a missing test where a string is missing.
+        """
+        tables, strings = self.tables, self.strings
+        if isinstance(right, str):
+            table = tables.keep((name, "right", right), lambda: Lookup(TESTS, lambda text: compare(text, right)))
+            return table.take(left, strings)
+        if isinstance(left, str):
+            table = tables.keep((name, "left", left), lambda: Lookup(TESTS, lambda text: compare(left, text)))
+            return table.take(right, strings)
+        return tables.keep(name, lambda: PairLookup(TESTS, compare)).take(np.asarray(left), np.asarray(right), strings)
+
 
 Kernel: TypeAlias = Callable[[Run, Typed], Any]
-
-
-def _args(run: Run, node: Typed) -> list[Any]:
-    return [run.memo[arg] for arg in node.args]
 
 
 def missing(kind: Kind) -> Any:
@@ -110,10 +124,6 @@ def _read(run: Run, node: Typed, item: Input) -> Any:
     return value if isinstance(value, str) else float(value)
 
 
-def _input(run: Run, node: Typed) -> Any:
-    return _read(run, node, cast("Input", node.data))
-
-
 def _keyed(run: Run, node: Typed) -> Any:
     key, item = run.memo[node.args[0]], cast("Input", node.data)
     if key is None:
@@ -124,14 +134,6 @@ def _keyed(run: Run, node: Typed) -> Any:
     # A computed key gives plain numbers, and cpu is a number in cores.
     value = _read(run, node, Input(item.root, (*item.path, named)))
     return value / 1000.0 if named == "cpu" else value
-
-
-def _and(run: Run, node: Typed) -> Condition:
-    return _logic(_args(run, node), operator.and_)
-
-
-def _or(run: Run, node: Typed) -> Condition:
-    return _logic(_args(run, node), operator.or_)
 
 
 def _logic(values: list[Condition], combine: Callable[[Any, Any], Any]) -> Condition:
@@ -186,7 +188,7 @@ def _compared(run: Run, text: Codes | str) -> Codes | int:
 
 
 def _in(run: Run, node: Typed) -> Condition:
-    value, items = _args(run, node)
+    value, items = run.args(node)
     if items is None or value is None:
         return False, False
     if not isinstance(value, np.ndarray):
@@ -212,13 +214,8 @@ def _among_strings(run: Run, items: Typed, value: Codes, texts: tuple[str, ...])
     return _among(value, tuple(run.known(text) for text in texts))
 
 
-def _not_in(run: Run, node: Typed) -> Condition:
-    true, _ = _in(run, node)
-    return true ^ True, False
-
-
 def _default(run: Run, node: Typed) -> Any:
-    value, fallback = _args(run, node)
+    value, fallback = run.args(node)
     if not node.args[0].type.optional:
         return value
     kind = node.type.kind
@@ -241,15 +238,11 @@ def _has(run: Run, node: Typed) -> Condition:
     return (value >= 0 if isinstance(value, np.ndarray) else value is not None), False
 
 
-def _is_array(condition: Condition) -> bool:
-    return isinstance(condition[0], np.ndarray) or isinstance(condition[1], np.ndarray)
-
-
 def _if(run: Run, node: Typed) -> Any:
-    condition, left, right = _args(run, node)
+    condition, left, right = run.args(node)
     true, unknown = condition
     kind = node.type.kind
-    if not _is_array(condition):
+    if not isinstance(true, np.ndarray) and not isinstance(unknown, np.ndarray):
         return missing(kind) if unknown else (left if true else right)
     if kind is Kind.BOOL:
         false = (true | unknown) ^ True
@@ -266,7 +259,7 @@ def _where(true: Bools, left: Any, right: Any, unknown: Bools, absent: float) ->
 
 
 def _only(run: Run, node: Typed) -> Any:
-    condition, value = _args(run, node)
+    condition, value = run.args(node)
     true = condition[0]
     kind = node.type.kind
     if kind is Kind.BOOL:
@@ -297,23 +290,9 @@ def _versions(run: Run, holds: Callable[[Any, Any], Any], left: Text, right: Tex
         return False, True
     if isinstance(left, str) and isinstance(right, str):
         return holds(compare(left, right), 0), False
-    order = _order(run, left, right)
+    order = run.test(Op.LT, compare, left, right)
     unknown = order == TESTS.missing
     return holds(order, 0) & ~unknown, unknown
-
-
-def _order(run: Run, left: Text, right: Text) -> Any:
-    """Return -1, 0 or 1 a row, the mark of a missing test where a version is missing. Shapes: (R,) int8."""
-    if isinstance(right, str):
-        table = run.tables.keep(
-            (Op.LT, "right", right), lambda: Lookup(TESTS, lambda text: float(compare(text, right)))
-        )
-        return table.take(left, run.strings)
-    if isinstance(left, str):
-        table = run.tables.keep((Op.LT, "left", left), lambda: Lookup(TESTS, lambda text: float(compare(left, text))))
-        return table.take(right, run.strings)
-    table = run.tables.keep(Op.LT, lambda: PairLookup(TESTS, lambda one, other: float(compare(one, other))))
-    return table.take(np.asarray(left), np.asarray(right), run.strings)
 
 
 def _local(run: Run, node: Typed) -> datetime:
@@ -325,33 +304,17 @@ def _clock(run: Run, node: Typed) -> Condition:
     return in_span(_local(run, node), minutes(start), minutes(end)), False
 
 
-def _hour(run: Run, node: Typed) -> float:
-    return float(_local(run, node).hour)
-
-
-def _weekday(run: Run, node: Typed) -> str:
-    return DAYS[_local(run, node).weekday()]
-
-
-def _aggregate(run: Run, node: Typed) -> Number:
-    return run.frame.aggregate(node)
-
-
-def _pod_aggregate(run: Run, node: Typed) -> Floats:
-    return run.frame.pod_aggregate(node)
-
-
 VALUES: Final[Mapping[str, Kernel]] = {
     Op.CONSTANT: _constant,
-    Op.INPUT: _input,
+    Op.INPUT: lambda run, node: _read(run, node, cast("Input", node.data)),
     Op.KEYED: _keyed,
-    Op.AND: _and,
-    Op.OR: _or,
+    Op.AND: lambda run, node: _logic(run.args(node), operator.and_),
+    Op.OR: lambda run, node: _logic(run.args(node), operator.or_),
     Op.NOT: _not,
     Op.EQ: _equal,
     Op.NE: _unequal,
     Op.IN: _in,
-    Op.NOT_IN: _not_in,
+    Op.NOT_IN: lambda run, node: (_in(run, node)[0] ^ True, False),
     Op.DEFAULT: _default,
     Op.HAS: _has,
     Op.IF: _if,
@@ -361,10 +324,10 @@ VALUES: Final[Mapping[str, Kernel]] = {
     Op.GT: _ordering(operator.gt),
     Op.GE: _ordering(operator.ge),
     Op.CLOCK: _clock,
-    Op.HOUR: _hour,
-    Op.WEEKDAY: _weekday,
-    **dict.fromkeys(AGGREGATES, _aggregate),
-    **dict.fromkeys(POD_AGGREGATES, _pod_aggregate),
+    Op.HOUR: lambda run, node: float(_local(run, node).hour),
+    Op.WEEKDAY: lambda run, node: DAYS[_local(run, node).weekday()],
+    **dict.fromkeys(AGGREGATES, lambda run, node: run.frame.aggregate(node)),
+    **dict.fromkeys(POD_AGGREGATES, lambda run, node: run.frame.pod_aggregate(node)),
 }
 
 
@@ -376,10 +339,11 @@ def bounded(node: Typed, value: Number) -> Number:
 
 
 def _binary(combine: Callable[[Any, Any], Any]) -> Kernel:
-    def kernel(run: Run, node: Typed) -> Number:
-        return bounded(node, combine(run.memo[node.args[0]], run.memo[node.args[1]]))
+    return lambda run, node: bounded(node, combine(run.memo[node.args[0]], run.memo[node.args[1]]))
 
-    return kernel
+
+def _combined(combine: Callable[[Any, Any], Any]) -> Kernel:
+    return lambda run, node: functools.reduce(combine, run.args(node))
 
 
 def _divide(run: Run, node: Typed) -> Number:
@@ -391,57 +355,35 @@ def _divide(run: Run, node: Typed) -> Number:
     return bounded(node, left / right)
 
 
-def _negate(run: Run, node: Typed) -> Number:
-    value: Number = -run.memo[node.args[0]]
-    return value
-
-
-def _abs(run: Run, node: Typed) -> Number:
-    value: Number = abs(run.memo[node.args[0]])
-    return value
-
-
-def _round(run: Run, node: Typed) -> Number:
+def _round(run: Run, node: Typed) -> Any:
     value = run.memo[node.args[0]]
     whole = np.floor(value)
-    rounded: Number = whole + (value - whole >= 0.5)
-    return rounded
+    return whole + (value - whole >= 0.5)
 
 
-def _clamp(run: Run, node: Typed) -> Number:
-    value, low, high = (run.memo[arg] for arg in node.args)
-    held: Number = np.minimum(np.maximum(value, low), high)
-    return held
+def _clamp(run: Run, node: Typed) -> Any:
+    value, low, high = run.args(node)
+    return np.minimum(np.maximum(value, low), high)
 
 
-def _scale(run: Run, node: Typed) -> Number:
-    value, low, high = (run.memo[arg] for arg in node.args)
+def _scale(run: Run, node: Typed) -> Any:
+    value, low, high = run.args(node)
     width = high - low
     if isinstance(width, np.ndarray):
         width = np.where(width == 0, math.nan, width)
     elif width == 0:
         return math.nan
-    share: Number = np.minimum(np.maximum(100.0 * (value - low) / width, 0.0), 100.0)
-    return share
+    return np.minimum(np.maximum(100.0 * (value - low) / width, 0.0), 100.0)
 
 
-def _normalize(run: Run, node: Typed) -> Number:
+def _normalize(run: Run, node: Typed) -> Any:
     value = np.broadcast_to(run.memo[node.args[0]], (run.frame.rows,))
     feasible = run.frame.feasible
     compared = value if feasible is None else value[feasible]
     largest = np.fmax.reduce(compared, initial=-math.inf)
     if largest > 0:
-        share: Number = 100.0 * value / largest
-        return share
+        return 100.0 * value / largest
     return np.where(np.isnan(value), math.nan, 0.0)
-
-
-def _extreme(combine: Callable[[Any, Any], Any]) -> Kernel:
-    def kernel(run: Run, node: Typed) -> Number:
-        value: Number = functools.reduce(combine, [run.memo[arg] for arg in node.args])
-        return value
-
-    return kernel
 
 
 ARITHMETIC: Final[Mapping[str, Kernel]] = {
@@ -449,12 +391,12 @@ ARITHMETIC: Final[Mapping[str, Kernel]] = {
     Op.SUBTRACT: _binary(operator.sub),
     Op.MULTIPLY: _binary(operator.mul),
     Op.DIVIDE: _divide,
-    Op.NEGATE: _negate,
-    Op.ABS: _abs,
+    Op.NEGATE: lambda run, node: -run.memo[node.args[0]],
+    Op.ABS: lambda run, node: abs(run.memo[node.args[0]]),
     Op.ROUND: _round,
     Op.CLAMP: _clamp,
     Op.SCALE: _scale,
     Op.NORMALIZE: _normalize,
-    Op.LEAST: _extreme(np.minimum),
-    Op.GREATEST: _extreme(np.maximum),
+    Op.LEAST: _combined(np.minimum),
+    Op.GREATEST: _combined(np.maximum),
 }

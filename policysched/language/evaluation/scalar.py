@@ -94,14 +94,8 @@ def constant_value(node: Typed) -> Constant:
     """Return the value of a graph that reads nothing; no part of it is evaluated twice, however many texts share it."""
     if node.inputs or not node.local:
         return None
-    waiting = [node]
-    while waiting:
-        one = waiting[-1]
-        parts = [part for part in one.args if part not in _CONSTANTS]
-        waiting += parts
-        if not parts:
-            waiting.pop()
-            _CONSTANTS[one] = _operate(one, [_CONSTANTS[part] for part in one.args], _NO_FRAME, {})
+    for one in steps(node, known=_CONSTANTS):
+        _CONSTANTS[one] = _operate(one, [_CONSTANTS[part] for part in one.args], _NO_FRAME, {})
     return cast("Constant", _CONSTANTS[node])
 
 
@@ -128,19 +122,16 @@ def _operate(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept) -
         return TIMED[node.op](frame.now, *cast("tuple[str, ...]", node.data))
     if node.op in TOTAL:
         return TOTAL[node.op](*args)
-    return None if None in args or _too_long(node, args) else _bounded(_strict(node)(*args))
+    return None if None in args else _strictly(node, args)
 
 
-def _too_long(node: Typed, args: list[Scalar]) -> bool:
-    """Whether strings are longer than a function takes; where the type says that it cannot be, it is not asked."""
-    return node.op in TAKEN and node.type.optional and not TAKEN[node.op](*args)
-
-
-def _strict(node: Typed) -> Any:
-    operation = STRICT[node.op]
+def _strictly(node: Typed, args: list[Any]) -> Scalar:
+    """Return an operation of values that are there; where the type says that no string is too long, it is not asked."""
+    if node.op in TAKEN and node.type.optional and not TAKEN[node.op](*args):
+        return None
     if node.op in _ORDERINGS and node.args[0].type.kind is Kind.VERSION:
-        return lambda left, right: operation(newer(left, right), 0)
-    return operation
+        args = [newer(*args), 0]
+    return _bounded(STRICT[node.op](*args))
 
 
 _OVER_ROWS: Final = AGGREGATES | POD_AGGREGATES | {Op.NORMALIZE}
@@ -210,15 +201,11 @@ _ALPHANUMERIC: Final = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ
 
 
 def _and(*values: Scalar) -> Scalar:
-    if any(value is False for value in values):
-        return False
-    return None if None in values else True
+    return False if any(value is False for value in values) else None if None in values else True
 
 
 def _or(*values: Scalar) -> Scalar:
-    if any(value is True for value in values):
-        return True
-    return None if None in values else False
+    return True if any(value is True for value in values) else None if None in values else False
 
 
 def _equal(left: Scalar, right: Scalar) -> Scalar:
@@ -231,12 +218,6 @@ def _in(value: Scalar, items: Scalar) -> Scalar:
     return any(value == item for item in cast("Sequence[Scalar]", items))
 
 
-def _if(condition: Scalar, left: Scalar, right: Scalar) -> Scalar:
-    if condition is None:
-        return None
-    return left if condition else right
-
-
 TOTAL: Final[Mapping[str, Callable[..., Scalar]]] = {
     Op.AND: _and,
     Op.OR: _or,
@@ -246,13 +227,9 @@ TOTAL: Final[Mapping[str, Callable[..., Scalar]]] = {
     Op.NOT_IN: lambda value, items: not _in(value, items),
     Op.DEFAULT: lambda value, fallback: fallback if value is None else value,
     Op.HAS: lambda value: value is not None,
-    Op.IF: _if,
+    Op.IF: lambda condition, left, right: None if condition is None else left if condition else right,
     Op.ONLY: lambda condition, value: value if condition is True else None,
 }
-
-
-def _divide(left: float, right: float) -> Scalar:
-    return left / right if right else None
 
 
 def _number(text: str) -> Scalar:
@@ -276,16 +253,12 @@ def _version(text: str) -> Scalar:
         return None
     while numbers[1:] and set(numbers[-1]) == {"0"}:
         del numbers[-1]
-    written = [".".join(map(_without_zeros, numbers))]
-    if words:
-        written.append(".".join(_without_zeros(word) if _is_number(word) else word for word in words))
+    written = [".".join(map(_without_zeros, part)) for part in (numbers, words) if part]
     return "-".join(written)
 
 
-def _without_zeros(digits: str) -> str:
-    while len(digits) > 1 and digits[0] == "0":
-        digits = digits[1:]
-    return digits
+def _without_zeros(part: str) -> str:
+    return part.lstrip("0") or "0" if _is_number(part) else part
 
 
 def newer(left: str, right: str) -> int:
@@ -333,9 +306,7 @@ def _round(value: float) -> float:
 
 
 def _scale(value: float, low: float, high: float) -> Scalar:
-    if low == high:
-        return None
-    return max(0.0, min(100.0, 100.0 * (value - low) / (high - low)))
+    return None if low == high else max(0.0, min(100.0, 100.0 * (value - low) / (high - low)))
 
 
 def _shown(now: float, zone: str) -> datetime:
@@ -356,16 +327,10 @@ TIMED: Final[Mapping[str, Callable[..., Scalar]]] = {
 }
 
 
-def _mean(values: Sequence[float]) -> Scalar:
-    return math.fsum(values) / len(values) if values else None
-
-
 REDUCED: Final[Mapping[str, Callable[[Sequence[float]], Scalar]]] = {
-    Op.COUNT_NODES: lambda values: float(len(values)),
-    Op.COUNT_PODS: lambda values: float(len(values)),
-    Op.SUM_NODES: math.fsum,
-    Op.SUM_PODS: math.fsum,
-    Op.AVG_NODES: _mean,
+    **dict.fromkeys((Op.COUNT_NODES, Op.COUNT_PODS), lambda values: float(len(values))),
+    **dict.fromkeys((Op.SUM_NODES, Op.SUM_PODS), math.fsum),
+    Op.AVG_NODES: lambda values: math.fsum(values) / len(values) if values else None,
     Op.MIN_NODES: lambda values: min(values, default=None),
     Op.MAX_NODES: lambda values: max(values, default=None),
 }
@@ -386,7 +351,7 @@ STRICT: Final[Mapping[str, Callable[..., Scalar]]] = {
     Op.ADD: lambda left, right: left + right,
     Op.SUBTRACT: lambda left, right: left - right,
     Op.MULTIPLY: lambda left, right: left * right,
-    Op.DIVIDE: _divide,
+    Op.DIVIDE: lambda left, right: left / right if right else None,
     Op.NEGATE: lambda value: -value,
     Op.NUMBER: _number,
     Op.VERSION: _version,

@@ -144,7 +144,8 @@ def _test(run: Run, node: Typed) -> Condition:
     if isinstance(text, str) and isinstance(part, str):
         held = _test_of(node)(text, part)
         return held == 1, held == TESTS.missing
-    found = _test_rows(run, node, text, part)
+    test = _test_of(node)
+    found = run.test(test, test, text, part)
     return found == 1, found == TESTS.missing if node.type.optional else False
 
 
@@ -153,20 +154,7 @@ def _test_of(node: Typed) -> Callable[[str, str], float]:
 
 
 def _glob_of_short(text: str, pattern: str) -> float:
-    """Return 1 or 0, or the mark of a missing test where either is too long."""
     return TESTS.missing if max(len(text), len(pattern)) > MAX_TEXT else matches(text, pattern)
-
-
-def _test_rows(run: Run, node: Typed, text: Codes | str, part: Codes | str) -> Any:
-    test = _test_of(node)
-    if isinstance(part, str):
-        table = run.tables.keep((test, "part", part), lambda: Lookup(TESTS, lambda row: test(row, part)))
-        return table.take(text, run.strings)
-    if isinstance(text, str):
-        table = run.tables.keep((test, "text", text), lambda: Lookup(TESTS, lambda row: test(text, row)))
-        return table.take(part, run.strings)
-    table = run.tables.keep(test, lambda: PairLookup(TESTS, test))
-    return table.take(text, part, run.strings)
 
 
 def _concat(run: Run, node: Typed) -> Text:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from policysched.language.evaluation.scalar import ScalarFrame, constant_value, evaluate
 from policysched.language.functions.times import DAY, MINUTE, in_span, local_time, minutes
-from policysched.language.ir.graph import TIME, Input, Op, Typed
+from policysched.language.ir.graph import TIME, Input, Op, Typed, steps
 
 AGE_STEP: Final = 10.0
 """Ages are read in whole steps of so many seconds."""
@@ -28,15 +28,9 @@ _AGES: Final = frozenset({Input("node", ("age",)), Input("pod", ("age",))})
 # A week of hours, and some.
 _MOST_STEPS: Final = 200
 _MIRRORED: Final[Mapping[str, Op]] = {
-    Op.LT: Op.GT,
-    Op.LE: Op.GE,
-    Op.GT: Op.LT,
-    Op.GE: Op.LE,
-    Op.EQ: Op.EQ,
-    Op.NE: Op.NE,
-}
+    Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE, Op.EQ: Op.EQ, Op.NE: Op.NE,
+}  # fmt: skip
 Ages: TypeAlias = Callable[[Input], npt.ArrayLike]
-_Reading: TypeAlias = Callable[[datetime, tuple[str, ...]], tuple[object, float]]
 
 
 class _Moment:
@@ -66,7 +60,7 @@ def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
     waiting, seen = [root], {root}
     while waiting:
         node = waiting.pop()
-        if not any(map(_is_time, node.inputs)):
+        if not any(item == TIME or item in _AGES for item in node.inputs):
             continue
         if node.inputs == (TIME,) and node.local and not node.over_pods:
             yield _next_change(node, now)
@@ -79,10 +73,6 @@ def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
             fresh = [part for part in (*node.args, *node.inner) if part not in seen]
             seen.update(fresh)
             waiting.extend(fresh)
-
-
-def _is_time(item: Input) -> bool:
-    return item == TIME or item in _AGES
 
 
 def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
@@ -113,7 +103,7 @@ def _crossings(ages: npt.NDArray[np.float64], ends: tuple[float, ...], now: floa
 
 def _next_change(node: Typed, now: float) -> float:
     """Return when the value of what reads the time alone changes next, or how far it was looked for."""
-    leaves = list(_clocks(node))
+    leaves = [one for one in steps(node) if one.op in _READINGS]
     before = _at(node, now)
     moment = now
     for _ in range(_MOST_STEPS):
@@ -123,47 +113,24 @@ def _next_change(node: Typed, now: float) -> float:
     return moment
 
 
-def _clocks(root: Typed) -> Iterator[Typed]:
-    waiting, seen = [root], {root}
-    while waiting:
-        node = waiting.pop()
-        if node.op in _READINGS:
-            yield node
-        fresh = [arg for arg in node.args if arg not in seen]
-        seen.update(fresh)
-        waiting.extend(fresh)
-
-
 def _at(node: Typed, moment: float) -> Any:
     return evaluate(node, cast("ScalarFrame", _Moment(moment)))
 
 
 def _clock_reading(local: datetime, data: tuple[str, ...]) -> tuple[object, float]:
     start, end = minutes(data[0]), minutes(data[1])
-    into_day = _into_day(local)
-    return in_span(local, start, end), min(_till(into_day, start * MINUTE), _till(into_day, end * MINUTE))
-
-
-def _hour_reading(local: datetime, _: tuple[str, ...]) -> tuple[object, float]:
-    return local.hour, HOUR - _into_day(local) % HOUR
-
-
-def _weekday_reading(local: datetime, _: tuple[str, ...]) -> tuple[object, float]:
-    return local.weekday(), DAY - _into_day(local)
+    return in_span(local, start, end), min((time * MINUTE - _into_day(local)) % DAY or DAY for time in (start, end))
 
 
 def _into_day(local: datetime) -> float:
     return local.hour * HOUR + local.minute * MINUTE + local.second + local.microsecond / 1e6
 
 
-def _till(into_day: float, end: float) -> float:
-    return (end - into_day) % DAY or DAY
-
-
-_READINGS: Final[Mapping[str, _Reading]] = {
+# What clocks show, and for how many seconds they go on showing it.
+_READINGS: Final[Mapping[str, Callable[[datetime, tuple[str, ...]], tuple[object, float]]]] = {
     Op.CLOCK: _clock_reading,
-    Op.HOUR: _hour_reading,
-    Op.WEEKDAY: _weekday_reading,
+    Op.HOUR: lambda local, _: (local.hour, HOUR - _into_day(local) % HOUR),
+    Op.WEEKDAY: lambda local, _: (local.weekday(), DAY - _into_day(local)),
 }
 
 

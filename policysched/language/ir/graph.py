@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 import json
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -205,8 +205,9 @@ def make(
 ) -> Typed:
     """Return the node of an operation, the same one for the same operation."""
     arguments = tuple(args)
-    # 1, 1.0 and True are equal and hash alike, so the class of a constant belongs to the key.
-    key = (op, arguments, result, type(data), _signed(data), inner)
+    # 1, 1.0 and True are equal and hash alike, so the class of a constant belongs to the key. -0.0 equals 0.0 and NaN
+    # equals nothing, so the texts of numbers are told apart.
+    key = (op, arguments, result, type(data), repr(data) if isinstance(data, float) else data, inner)
     node = _NODES.get(key)
     if node is None:
         node = _NODES.setdefault(key, Typed(_OPERATIONS.get(op, op), arguments, inner, data, result))
@@ -218,25 +219,26 @@ def constant(value: Constant, result: Type) -> Typed:
     return make(Op.CONSTANT, (), result, value)
 
 
-def steps(root: Typed) -> tuple[Typed, ...]:
-    """Return every node that one evaluation of a root goes through once, arguments before what uses them."""
+def steps(root: Typed, *, inner: bool = False, known: Container[Typed] = ()) -> tuple[Typed, ...]:
+    """Return every node that one evaluation of a root goes through once, arguments before what uses them.
+
+    Args:
+        root: The graph.
+        inner: Whether what is evaluated on other rows is gone through too.
+        known: Graphs that are left out, with all that only they use.
+    """
     done: dict[Typed, None] = {}
     waiting = [(root, False)]
     while waiting:
         node, arguments_done = waiting.pop()
-        if node in done:
+        if node in done or node in known:
             continue
         if arguments_done:
             done[node] = None
             continue
         waiting.append((node, True))
-        waiting.extend((arg, False) for arg in reversed(node.args))
+        waiting.extend((part, False) for part in reversed((*node.args, *node.inner) if inner else node.args))
     return tuple(done)
-
-
-def _signed(data: Constant | Input) -> object:
-    # -0.0 equals 0.0 and NaN equals nothing: their texts are told apart.
-    return repr(data) if isinstance(data, float) else data
 
 
 _OWN_INPUTS: Final[Mapping[str, tuple[Input, ...]]] = {

@@ -7,122 +7,24 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from policysched.language.ir.types import FIELDS, GROUPS, Names
-from policysched.language.messages.hints import did_you_mean
+from policysched.language.messages.hints import did_you_mean, table
 
-# What other languages call a missing value.
-NOTHING: Final = frozenset({"null", "none", "nil", "undefined"})
+NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
+LISTS: Final = 'lists are written ["a", "b"]'
 _ELSE: Final = frozenset({"otherwise", "default", "_"})
 # The parts of Kubernetes' objects that names here leave out.
-_TIMES: Final = frozenset({"now", "time", "date", "today"})
-_OBJECTS: Final = frozenset({"object", "self", "this", "request", "input", "resource", "params", "oldobject"})
-NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
 _LAYERS: Final = frozenset({"metadata", "spec", "status", "resources"})
-_RENAMED: Final[Mapping[str, str]] = {
-    "capacity": "allocatable",
-    "limits": "requests",
-    "unschedulable": "cordoned",
-    "hostname": "name",
-    **dict.fromkeys(
-        ("created", "created_at", "creation", "creation_time", "creation_timestamp", "started", "start_time", "uptime"),
-        "age",
-    ),
-}
 _IMAGES: Final = frozenset({"image", "images"})
 _CONTAINERS: Final = frozenset({"container", "containers", "init_containers"})
-_DEVICES: Final[Mapping[str, str]] = dict.fromkeys(("gpu", "gpus"), "nvidia.com/gpu")
-# What the free amount is decides more often than the others.
-_STRING: Final = re.compile(r'"([^"\\]*)"')
-_ORDER: Final = ("free", "allocatable", "requested", "requests")
-LISTS: Final = 'lists are written ["a", "b"]'
-_REMAINDER: Final = "there is no remainder; percentages are written 80%"
-SIGNS: Final[Mapping[str, str]] = {
-    "=": "write `==` to compare",
-    "===": "write `==` to compare",
-    "=<": "write `<=`",
-    "<>": "write `!=`",
-    "!==": "write `!=`",
-    "=>": "write `>=` to compare, `→` in a case",
-    "=~": "write glob(...), starts_with(...), ends_with(...) or contains(...)",
-    "~=": "write glob(...), starts_with(...), ends_with(...) or contains(...)",
-    "!~": "write not glob(...)",
-    "&": "write `and`",
-    "|": "write `or`",
-    "?": "write if(condition, a, b), or `??` for a default",
-    "?:": "write `a ?? b`: b where a is missing",
-    ":": "write `→` in a case, if(condition, a, b) elsewhere",
-    "%": _REMAINDER,
-    "//": "write `/` to divide; comments begin with #",
-    "/*": "comments begin with # and end with their line",
-    "**": "write the factors out, as in `x * x`",
-    ";": "a field holds one expression",
-    "$": "names stand by themselves, as in `node.name`",
-    "@": "names stand by themselves, as in `node.name`",
-}
-WORDS: Final[Mapping[str, str]] = {
-    "is": "write `==`, or has(x) to ask whether a value is there",
-    "exists": "write has(...)",
-    "has": "write has(...)",
-    "if": "write if(condition, a, b); a case is `condition → number`",
-    "when": "a case is `condition → number`",
-    "then": "write if(condition, a, b)",
-    "like": "write glob(...)",
-    "matches": "write glob(...), starts_with(...), ends_with(...) or contains(...)",
-    "group": "write `by` alone, as in sum(x) by node.zone",
-    "between": "write `a < b and b < c`",
-}
-
-
-def _alike(names: Iterable[str], said: str) -> dict[str, str]:
-    return dict.fromkeys(names, said)
-
-
 _REGULAR: Final = ("match", "matches", "regex", "regexp", "re")
 _SIZES: Final = ("len", "length", "size")
-_CALLS: Final[Mapping[str, str]] = {
-    **_alike(("exists", "defined", "present", "isset", "is_set"), "write has(...)"),
-    **_alike(_SIZES, "count(c) counts nodes, node.pods.count(c) the pods on a node"),
-    **_alike(_REGULAR, 'there are no regular expressions; write glob(x, "a*")'),
-    **_alike(("int", "float", "double", "num", "to_number"), "write number(...)"),
-    **_alike(("mean", "average"), "write avg(...)"),
-    **_alike(("ceil", "floor", "trunc"), "write round(...)"),
-    **_alike(("coalesce", "default", "nvl", "ifnull", "or_else"), "write `x ?? y`"),
-    **_alike(
-        ("lower", "upper", "to_lower", "to_upper", "tolower", "toupper", "to_lower_case", "to_upper_case", "trim"),
-        'texts are compared as they stand; list the spellings, as in `x in ["a", "A"]`',
-    ),
-    **_alike(("now", "time", "date", "today"), 'write clock("22:00", "06:00"), hour() or weekday()'),
-    **_alike(("day", "dow", "day_of_week"), "write weekday()"),
-    **_alike(("iff", "iif", "ifelse", "cond", "case", "switch"), "write if(condition, a, b)"),
-    **_alike(("join", "format", "printf", "str", "string"), "write concat(...)"),
-    **_alike(("any", "some"), "write `count(c) > 0` for nodes, node.pods.any(c) for the pods on a node"),
-    **_alike(("all", "every"), "write `count(c) == cluster.nodes`"),
-    "semver": "write version(...)",
-}
-_OF_PODS: Final[Mapping[str, str]] = {
-    **_alike(("exists", "some", "has", "contains"), "write `node.pods.any(...)`"),
-    **_alike(("len", "length", "size"), "write `node.pods.count(...)`"),
-    **_alike(("all", "every"), "write `not node.pods.any(not ...)`"),
-}
-
-
-_METHODS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("includes", "has", "index_of"), "contains"),
-    **dict.fromkeys(("has_prefix", "begins_with", "startswith"), "starts_with"),
-    **dict.fromkeys(("has_suffix", "endswith"), "ends_with"),
-    **dict.fromkeys(("exists", "defined", "present", "is_set", "is_present"), "has"),
-    **dict.fromkeys(("int", "float", "to_int", "to_number", "parse_int"), "number"),
-    "like": "glob",
-}
-"""Functions by what they are called as methods of texts elsewhere."""
-_OPERATORS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("equals", "equal", "eq"), "=="),
-    **dict.fromkeys(("default", "or_else", "or_default", "get_or_default", "or_value"), "??"),
-    "in": "in",
-}
+_STRING: Final = re.compile(r'"([^"\\]*)"')
+# What the free amount is decides more often than the others.
+_ORDER: Final = ("free", "allocatable", "requested", "requests")
 
 
 def snake(name: str) -> str:
@@ -141,14 +43,14 @@ def method(name: str, receiver: str, given: str, known: Collection[str]) -> str:
     """
     if name in _REGULAR:
         return f"write `glob({receiver}, {_as_pattern(given)})`; there are no regular expressions"
-    if name in _OPERATORS:
-        return f"write `{receiver} {_OPERATORS[name]} {given or '...'}`"
+    if name in table("operators"):
+        return f"write `{receiver} {table('operators')[name]} {given or '...'}`"
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
-    function = _METHODS.get(name) or (name if name in known else next(iter(near), ""))
+    function = table("methods").get(name) or (name if name in known else next(iter(near), ""))
     if function:
         return f"write `{function}({', '.join(filter(None, (receiver, given)))})`"
-    if name in _CALLS and name not in _SIZES:
-        return _CALLS[name]
+    if name in table("calls") and name not in _SIZES:
+        return table("calls")[name]
     return f"there are no methods; a function takes the value in brackets, as in `contains({receiver}, ...)`"
 
 
@@ -161,8 +63,8 @@ def call(names: Names, known: Collection[str], given: str = "...") -> str:
         given: The arguments as they are written.
     """
     *parent, name = names
-    if tuple(parent) == ("node", "pods") and name in _OF_PODS:
-        return _OF_PODS[name]
+    if tuple(parent) == ("node", "pods") and name in table("of_pods"):
+        return table("of_pods")[name]
     field = FIELDS.get(tuple(parent))
     if field is not None and field.keyed:
         return f"write `has({written(tuple(parent), _key_in(given))})`"
@@ -170,7 +72,7 @@ def call(names: Names, known: Collection[str], given: str = "...") -> str:
         return f"write `{written(('node', 'taints', 'has'), _key_in(given))}`"
     if field is not None or (parent and name in {*known, *_REGULAR}):
         return method(name, ".".join(parent), given, known)
-    return _CALLS.get(".".join(names), "") or did_you_mean(".".join(names), known)
+    return table("calls").get(".".join(names), "") or did_you_mean(".".join(names), known)
 
 
 def name(first: str, known: Collection[str], metrics: Collection[str], roots: Names) -> str:
@@ -182,12 +84,8 @@ def name(first: str, known: Collection[str], metrics: Collection[str], roots: Na
         metrics: The metrics that are declared.
         roots: Where a field of this name may stand, as `zone` stands in `node`.
     """
-    if first in NOTHING:
-        return "write has(x) or not has(x)"
-    if first in _TIMES:
-        return 'write hour(), weekday() or clock("22:00", "06:00")'
-    if first in _OBJECTS:
-        return NAMES_BEGIN
+    if said := table("nothing").get(first) or table("names").get(first):
+        return said
     if first in metrics:
         return f"write `metrics.{first}`"
     if first in _ELSE:
@@ -215,10 +113,10 @@ def field(path: Names, size: int, tail: str = "") -> str:
         tail: What stands right behind them and may be the rest of a key, as `/gpu` in `nvidia.com/gpu`.
     """
     parent, name, behind = path[: size - 1], path[size - 1], path[size:]
-    if parent == ("peer",) and ("pod", _RENAMED.get(name, name)) in (*FIELDS, *GROUPS):
+    if parent == ("peer",) and ("pod", table("renamed").get(name, name)) in (*FIELDS, *GROUPS):
         return "placed pods have neither age nor annotations here"
     if parent == ("node", "pods"):
-        return _OF_PODS.get(name) or group(parent)
+        return table("of_pods").get(name) or group(parent)
     found = FIELDS.get(parent)
     if found is not None and found.keyed:
         return _key(parent, (name, *behind), tail)
@@ -279,8 +177,8 @@ def _key(parent: Names, names: Names, tail: str) -> str:
         return "write `ephemeral_storage`"
     if tail:
         return f"write `{written(parent, '.'.join(names) + tail)}`"
-    if names[0] in _DEVICES and parent in GROUPS:
-        return f"write `{written(parent, _DEVICES[names[0]])}`, or what your devices are called"
+    if names[0] in table("devices") and parent in GROUPS:
+        return f"write `{written(parent, table('devices')[names[0]])}`, or what your devices are called"
     whole = f"write `{written(parent, '.'.join(names))}`"
     return did_you_mean(names[0], GROUPS.get(parent, ())) or whole + (", the whole key in quotes" if names[1:] else "")
 
@@ -296,7 +194,7 @@ def _of_containers(path: Names) -> str:
 
 
 def _without_layers(path: Names) -> str:
-    rest = tuple(_RENAMED.get(one, one) for one in path if one not in _LAYERS)
+    rest = tuple(table("renamed").get(one, one) for one in path if one not in _LAYERS)
     for size in range(len(rest), 1, -1):
         found = FIELDS.get(rest[:size])
         if found is not None:
@@ -310,7 +208,7 @@ def _write(names: Names, key: str = "...") -> str:
 
 
 def _renamed(parent: Names, name: str, behind: Names) -> str:
-    names = (*parent, _RENAMED.get(name, ""), *behind)
+    names = (*parent, table("renamed").get(name, ""), *behind)
     if names not in FIELDS:
         return ""
     said = _write(names)
@@ -325,7 +223,7 @@ def _deeper(parent: Names, name: str) -> list[Names]:
 
 def _devices(parent: Names, name: str) -> list[str]:
     groups = [(*parent, one) for one in _ORDER if (*parent, one) in FIELDS]
-    return [written(one, _DEVICES[name]) for one in groups] if name in _DEVICES else []
+    return [written(one, table("devices")[name]) for one in groups] if name in table("devices") else []
 
 
 def _elsewhere(names: Names) -> str:

@@ -8,11 +8,12 @@ wrong one, which keeps any text cheap.
 from __future__ import annotations
 
 import difflib
+import functools
 import heapq
+import importlib.resources
 import itertools
 import re
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
 
 from policysched.language.ir.graph import Op, Typed
 from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, walk
@@ -21,6 +22,19 @@ from policysched.language.ir.types import FIELDS, Gap, Kind, Type, Unit
 _LONGEST = 40
 _COMPARED = 16
 """How many names are compared letter by letter; that takes a hundred times as long as a look at their pairs."""
+
+
+@functools.cache
+def table(name: str) -> Mapping[str, str]:
+    """Return a table of `suggestions.toml`: what to say or to write, by what somebody wrote."""
+    import tomllib  # noqa: PLC0415 texts without errors do not wait for it
+
+    text = importlib.resources.files(__package__).joinpath("suggestions.toml").read_text("utf-8")
+    return {
+        one: key if isinstance(value, list) else value
+        for key, value in tomllib.loads(text)[name].items()
+        for one in (value if isinstance(value, list) else [key])
+    }
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -40,7 +54,7 @@ def _nearest(name: str, known: Iterable[str]) -> list[str]:
     return heapq.nlargest(_COMPARED, names, key=lambda one: 2 * len(pairs & _pairs(one)) - abs(len(one) - len(name)))
 
 
-@lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)
 def _pairs(name: str) -> frozenset[str]:
     """Return the pairs of letters that stand together in the first letters of a name, and how it begins and ends."""
     name = name[:_LONGEST]
@@ -52,30 +66,7 @@ def shown(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-_DIVIDE = {
-    Unit.CPU: "write cores, as in 2 or 500m, or divide by 1000m to get a number",
-    Unit.BYTES: "write a unit, as in 4Gi, or divide by one",
-    Unit.DURATION: "write a unit, as in 30s, 5min or 2h, or divide by one",
-}
-_CONDITIONS = {
-    Kind.STRING: 'write a comparison, as in `... == "text"`',
-    Kind.QUANTITY: "write a comparison, as in `... > 0`",
-    Kind.VERSION: 'write a comparison, as in `... >= version("1.28")`',
-    Kind.LIST: "write `x in ...`",
-}
-_VERSIONS = {
-    Kind.STRING: "write version(...) to convert",
-    Kind.QUANTITY: 'versions are written in quotes, as in version("1.28")',
-}
-_OTHER_THAN = {Kind.STRING: '!= "text"', Kind.QUANTITY: "== 0", Kind.VERSION: '< version("1.28")'}
 _MILLI = re.compile(r"(?<![0-9])([0-9]++)m\b")
-_NUMBERS = {
-    Kind.BOOL: "write if(..., 1, 0) to get a number",
-    Kind.STRING: "write number(...) to convert",
-    Kind.VERSION: "versions are only compared",
-    Kind.LIST: "a list stands behind `in`",
-}
-_FOR_PODS = {"true": "leave it out", "false": "it holds for no pod", "unknown": "it is known for no pod"}
 _LABELS = frozenset({"labels", "annotations", "namespace_labels"})
 
 
@@ -83,14 +74,14 @@ def difference(left: Typed, right: Typed, text: str = "") -> str:
     """Return how two values come to have one type; `text` is how they are written."""
     kinds = {left.type.kind, right.type.kind}
     if Kind.VERSION in kinds:
-        return next((said for kind, said in _VERSIONS.items() if kind in kinds), "")
+        return next((said for kind, said in table("version").items() if Kind(kind) in kinds), "")
     for one, other in ((left, right), (right, left)):
         if one.type.kind is Kind.STRING and other.type.kind in {Kind.QUANTITY, Kind.BOOL}:
             return _string(one, other)
         if other.type.unit is Unit.DURATION and (minutes := _MILLI.search(text)):
             return f"`m` is thousandths of a core; minutes are `{minutes[1]}min`"
         if one.type.is_number and other.type.kind is Kind.QUANTITY and other.type.unit is not None:
-            return _DIVIDE[other.type.unit]
+            return table("unit")[other.type.unit.value]
         if one.type.kind is Kind.LIST:
             return "look for a value in a list with in"
     return ""
@@ -116,8 +107,8 @@ def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
     may_miss = node.type.gap is Gap.INPUT and node.type.kind is not Kind.LIST
     shown = text or "..."
     if inverted and may_miss:
-        return f"write `not has({shown})`, or compare: `{shown} {_OTHER_THAN[node.type.kind]}`"
-    said = _CONDITIONS.get(node.type.kind, "").replace("...", shown, 1)
+        return f"write `not has({shown})`, or compare: `{shown} {table('other_than')[node.type.kind.value]}`"
+    said = table("condition").get(node.type.kind.value, "").replace("...", shown, 1)
     return f"{said}, or `has({shown})`" if may_miss else said
 
 
@@ -153,7 +144,7 @@ def constant(phase: str, value: str, expr: Expr) -> str:
     if quoted:
         return f"write `{quoted}` without quotes"
     if phase == "pod":
-        return _FOR_PODS[value]
+        return table("constant")[value]
     return "it turns no node away" if value == "true" else "it turns every node away"
 
 
@@ -179,7 +170,7 @@ def to_number(node: Typed) -> str:
         return 'days are texts: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
     if node.type.kind is Kind.STRING and (plural := _plural(node)) != "these":
         return f"{plural} are strings; write number(...) to convert"
-    return _NUMBERS.get(node.type.kind, "")
+    return table("number").get(node.type.kind.value, "")
 
 
 def addition(operator: str, node: Typed) -> str:

@@ -19,8 +19,8 @@ from policysched.language.ir.tree import Span
 from policysched.language.ir.types import FACTORS, FIELDS, GROUPS, POD_FUNCTIONS, ROOTS, SECONDS, Names
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
-from policysched.language.messages.foreign_syntax import LISTS, NOTHING, SIGNS, WORDS, snake
-from policysched.language.messages.hints import shown
+from policysched.language.messages.foreign_syntax import LISTS, snake
+from policysched.language.messages.hints import shown, table
 from policysched.language.syntax.grammar import (
     CLOSING,
     COMPARISONS,
@@ -157,7 +157,7 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
         return numbers
     # `if x` is a name with something behind it, as far as the grammar knows.
     names = [str(one) for one in (token, *tokens[index - 1 : index]) if one.type == "NAME"]
-    return next((WORDS[name] for name in names if name in WORDS), "")
+    return next((table("words")[name] for name in names if name in table("words")), "")
 
 
 def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> str:
@@ -324,7 +324,7 @@ def _percent(text: str, before: Token | None, token: Token) -> Diagnostic | None
     if before is None or before.type != "PERCENT" or token.type not in _OPENS_VALUE:
         return None
     end = span_of(before).end
-    return diagnose("E0101", text, Span(end - 1, end), found="%", instead=SIGNS["%"])
+    return diagnose("E0101", text, Span(end - 1, end), found="%", instead=table("signs")["%"])
 
 
 def _no_operator(text: str, position: int) -> Diagnostic:
@@ -333,10 +333,10 @@ def _no_operator(text: str, position: int) -> Diagnostic:
         start -= 1
     found = _SYMBOLS.match(text, start)
     run = found.group() if found else text[position]
-    if run not in SIGNS and text[position] in SIGNS:
+    if run not in table("signs") and text[position] in table("signs"):
         start, run = position, text[position]
     end = start + len(run)
-    instead = _QUOTE_TIMES if run == ":" and _TIME.match(text, start - 1) else SIGNS.get(run, "")
+    instead = _QUOTE_TIMES if run == ":" and _TIME.match(text, start - 1) else table("signs").get(run, "")
     return diagnose("E0101", text, Span(start, end), found=run, instead=instead)
 
 
@@ -398,7 +398,7 @@ def _upper_case(text: str, span: Span) -> Diagnostic:
     lower = found.lower()
     usual = snake(found)
     instead = f"`{lower if lower in KEYWORDS else usual}`"
-    if lower in NOTHING:
+    if lower in table("nothing"):
         instead = "`not has(...)`"
     elif found[0].isupper() and usual not in _KNOWN and text[span.end : span.end + 1] not in {".", "(", "["}:
         instead += f', or `"{found}"` if it is a text'

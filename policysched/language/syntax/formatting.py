@@ -7,8 +7,8 @@ brackets: `not (a == b)` is read rightly by everybody, `not a == b` is not.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from typing import Final, cast
+import re
+from typing import Final
 
 from policysched.language.ir.tree import (
     Call,
@@ -42,12 +42,9 @@ class _Level(enum.IntEnum):
 
 
 _CHAINS: Final = {
-    "+": _Level.SUM,
-    "-": _Level.SUM,
-    "*": _Level.PRODUCT,
-    "/": _Level.PRODUCT,
-    "??": _Level.DEFAULT,
-}
+    "+": _Level.SUM, "-": _Level.SUM, "*": _Level.PRODUCT, "/": _Level.PRODUCT, "??": _Level.DEFAULT,
+}  # fmt: skip
+_LEADING_ZEROS: Final = re.compile(r"^0+(?=[0-9])")
 
 
 def format_text(text: str, start: str = "expr") -> str | Diagnostic:
@@ -63,10 +60,38 @@ def format_text(text: str, start: str = "expr") -> str | Diagnostic:
 
 def format_tree(tree: Expr | Case) -> str:
     """Return the canonical text of a tree."""
-    if not isinstance(tree, Case):
-        return _WRITERS[type(tree)](tree)
-    guard = tree.guard.value if isinstance(tree.guard, Keyword) else format_tree(tree.guard)
-    return f"{guard} → {format_tree(tree.value)}"
+    match tree:
+        case Case():
+            guard = tree.guard.value if isinstance(tree.guard, Keyword) else format_tree(tree.guard)
+            text = f"{guard} → {format_tree(tree.value)}"
+        case Literal():
+            text = quote(tree.text) if tree.kind is LiteralKind.STRING else _LEADING_ZEROS.sub("", tree.text)
+        case Path():
+            text = tree.dotted if tree.key is None else f"{tree.dotted}[{format_tree(tree.key)}]"
+        case Call():
+            by = f" by {format_tree(tree.by)}" if tree.by else ""
+            text = f"{format_tree(tree.function)}({', '.join(map(format_tree, tree.arguments))}){by}"
+        case Listing():
+            text = f"[{', '.join(map(format_tree, tree.items))}]"
+        case _:
+            text = _operation(tree)
+    return text
+
+
+def _operation(tree: Negation | Inversion | Chain | Comparison | Logic) -> str:
+    match tree:
+        case Negation():
+            return f"-{_operand(tree.operand, _Level.UNARY)}"
+        case Inversion():
+            level = _Level.NOT if isinstance(tree.operand, Inversion) else _Level.DEFAULT
+            return f"not {_operand(tree.operand, level)}"
+        case Chain():
+            steps = (f" {step.operator} {_above(step.operand, tree)}" for step in tree.steps)
+            return _above(tree.first, tree) + "".join(steps)
+        case Comparison():
+            return f"{_above(tree.left, tree)} {tree.operator} {_above(tree.right, tree)}"
+        case Logic():
+            return f" {tree.operator} ".join(_above(operand, tree) for operand in tree.operands)
 
 
 def quote(text: str) -> str:
@@ -109,67 +134,3 @@ def _operand(expr: Expr, level: _Level) -> str:
 
 def _above(expr: Expr, parent: Expr) -> str:
     return _operand(expr, _Level(_level(parent) + 1))
-
-
-def _literal(literal: Literal) -> str:
-    if literal.kind is LiteralKind.STRING:
-        return quote(literal.text)
-    text = literal.text
-    while text.startswith("0") and text[1:2].isdigit():
-        text = text[1:]
-    return text
-
-
-def _path(path: Path) -> str:
-    return path.dotted if path.key is None else f"{path.dotted}[{format_tree(path.key)}]"
-
-
-def _call(call: Call) -> str:
-    arguments = ", ".join(format_tree(argument) for argument in call.arguments)
-    by = f" by {_path(call.by)}" if call.by else ""
-    return f"{_path(call.function)}({arguments}){by}"
-
-
-def _listing(listing: Listing) -> str:
-    return f"[{', '.join(format_tree(item) for item in listing.items)}]"
-
-
-def _negation(negation: Negation) -> str:
-    return f"-{_operand(negation.operand, _Level.UNARY)}"
-
-
-def _inversion(inversion: Inversion) -> str:
-    operand = inversion.operand
-    level = _Level.NOT if isinstance(operand, Inversion) else _Level.DEFAULT
-    return f"not {_operand(operand, level)}"
-
-
-def _chain(chain: Chain) -> str:
-    steps = (f" {step.operator} {_above(step.operand, chain)}" for step in chain.steps)
-    return _above(chain.first, chain) + "".join(steps)
-
-
-def _comparison(comparison: Comparison) -> str:
-    left, right = _above(comparison.left, comparison), _above(comparison.right, comparison)
-    return f"{left} {comparison.operator} {right}"
-
-
-def _logic(logic: Logic) -> str:
-    return f" {logic.operator} ".join(_above(operand, logic) for operand in logic.operands)
-
-
-# Each function takes the class it is filed under; a table cannot say so.
-_WRITERS: Final = cast(
-    "dict[type, Callable[[Expr], str]]",
-    {
-        Literal: _literal,
-        Path: _path,
-        Call: _call,
-        Listing: _listing,
-        Negation: _negation,
-        Inversion: _inversion,
-        Chain: _chain,
-        Comparison: _comparison,
-        Logic: _logic,
-    },
-)

@@ -8,7 +8,9 @@ import pytest
 
 from policysched.language import FIELDS, Environment, Unit, compile_expression
 from policysched.language.ir.types import ROOTS
-from policysched.language.messages.foreign_syntax import SIGNS, WORDS
+from policysched.language.messages.hints import table
+
+SIGNS, WORDS = table("signs"), table("words")
 
 ENVIRONMENT = Environment("let", metrics={"load": Unit.NUMBER})
 NAMES = sorted({name for names in FIELDS for name in names} - ROOTS)
