@@ -15,7 +15,7 @@ from typing import Final, cast
 from policysched.language.checking.names import check_call, check_path
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.rules import MAX_DIAGNOSTICS, Checker
+from policysched.language.functions.rules import MAX_DIAGNOSTICS, Checker, all_of
 from policysched.language.functions.times import DAYS
 from policysched.language.ir.graph import Constant, Op, Typed, constant, make
 from policysched.language.ir.tree import (
@@ -147,17 +147,14 @@ class ExpressionChecker(Checker):
         common = choose_common(operands, unit)
         if common is not None:
             return [self.check(operand, common) for operand in operands]
-        nodes = self._with_unit_of_others(operands, unit)
-        self._warn_of_cores(operands, nodes)
-        return nodes
-
-    def _with_unit_of_others(self, operands: Sequence[Expr], unit: Unit | None) -> list[Typed | None]:
         own = [self.check(operand, unit) if units_of(operand) is None else None for operand in operands]
         found = next((node.type.unit for node in own if node and node.type.kind is Kind.QUANTITY), unit)
-        return [
+        nodes = [
             self.check(operand, found) if units_of(operand) is not None else node
             for operand, node in zip(operands, own, strict=True)
         ]
+        self._warn_of_cores(operands, nodes)
+        return nodes
 
     def _warn_of_cores(self, operands: Sequence[Expr], nodes: Sequence[Typed | None]) -> None:
         """Report numbers beside cores of nodes and pods that no machine has: thousandths were meant."""
@@ -181,9 +178,8 @@ class ExpressionChecker(Checker):
         return constant(float(value), quantity(chosen))
 
     def _listing(self, listing: Listing, unit: Unit | None) -> Typed | None:
-        items = self.alike(listing.items, unit)
-        nodes = [node for node in items if node is not None]
-        if len(nodes) < len(items):
+        nodes = all_of(self.alike(listing.items, unit))
+        if nodes is None:
             return None
         first = nodes[0].type
         for item, node in zip(listing.items, nodes, strict=True):
@@ -207,14 +203,13 @@ class ExpressionChecker(Checker):
         return node and make(Op.NOT, (node,), node.type)
 
     def _logic(self, logic: Logic, _: Unit | None) -> Typed | None:
-        nodes = [
-            self.condition(operand, meant=hints.member_of(logic.operator, before, operand, self.source))
-            for before, operand in zip((None, *logic.operands), logic.operands, strict=False)
-        ]
-        found = [node for node in nodes if node is not None]
-        if len(found) < len(nodes):
-            return None
-        return make(logic.operator, found, BOOL.over(*(node.type for node in found)))
+        nodes = all_of(
+            [
+                self.condition(operand, meant=hints.member_of(logic.operator, before, operand, self.source))
+                for before, operand in zip((None, *logic.operands), logic.operands, strict=False)
+            ]
+        )
+        return None if nodes is None else make(logic.operator, nodes, BOOL.over(*(node.type for node in nodes)))
 
     def _chain(self, chain: Chain, unit: Unit | None) -> Typed | None:
         if chain.steps[0].operator in {"*", "/"}:
@@ -322,9 +317,11 @@ def _comparable(checker: Checker, comparison: Comparison, left: Typed, right: Ty
 def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
     if _asks_for_key(checker, comparison):
         return None
-    own = None if units_of(comparison.left) is not None else checker.check(comparison.left)
-    right = checker.check(comparison.right, own.type.unit if own else None)
-    left = own or _literal_member(checker, comparison, right)
+    literal = units_of(comparison.left) is not None
+    left = None if literal else checker.check(comparison.left)
+    right = checker.check(comparison.right, left.type.unit if left else None)
+    if literal:
+        left = checker.check(comparison.left, right.type.unit if right else None)
     if right is not None and right.type.kind is not Kind.LIST:
         return checker.report("E0309", comparison.right.span, operator=comparison.operator, type=right.type)
     if left is None or right is None:
@@ -345,12 +342,6 @@ def _asks_for_key(checker: Checker, comparison: Comparison) -> bool:
         instead = f"write `{'not ' if comparison.operator == 'not in' else ''}{written}`"
         checker.report("E0202", path.span, "group", path=path.dotted, instead=instead)
     return bool(written)
-
-
-def _literal_member(checker: Checker, comparison: Comparison, right: Typed | None) -> Typed | None:
-    if units_of(comparison.left) is None:
-        return None
-    return checker.check(comparison.left, right.type.unit if right else None)
 
 
 def _days_exist(checker: Checker, comparison: Comparison, node: Typed) -> bool:

@@ -80,24 +80,18 @@ def compile_expression(text: str, environment: Environment, want: Want = Want.AN
     checker = ExpressionChecker(text, environment)
     node = checker.check(expr, Unit.NUMBER if want is Want.NUMBER else None)
     program = None
-    if node is not None and _accept(checker, expr, node, want):
+    if node is not None and want is Want.CONDITION and node.type.kind is not Kind.BOOL:
+        checker.report("E0302", expr.span, type=node.type, hint=hints.to_condition(node, checker.source(expr)))
+    elif node is not None and (want is not Want.NUMBER or _accept_score(checker, expr, node)):
         program = Program(node, format_tree(expr), constant_value(node))
         _warn(checker, expr, program, want)
-    return _finish(checker, program)
+    return _outcome(program, checker.diagnostics)
 
 
-def _finish(checker: Checker, program: Program | None) -> Compiled:
-    """Return the outcome of a check, diagnostics in the order of the text."""
-    found = tuple(sorted(checker.diagnostics, key=lambda item: item.sort_key))
-    return Compiled(None if any(item.severity == "error" for item in found) else program, found)
-
-
-def _accept(checker: Checker, expr: Expr, node: Typed, want: Want) -> bool:
-    """Whether a graph has the wanted type; reports it if not."""
-    if want is Want.CONDITION and node.type.kind is not Kind.BOOL:
-        checker.report("E0302", expr.span, type=node.type, hint=hints.to_condition(node, checker.source(expr)))
-        return False
-    return _accept_score(checker, expr, node) if want is Want.NUMBER else True
+def _outcome(program: Program | None, found: Iterable[Diagnostic]) -> Compiled:
+    """Return a program, if there are no errors, and the diagnostics in the order of the text."""
+    ordered = tuple(sorted(found, key=lambda item: item.sort_key))
+    return Compiled(None if any(item.severity == "error" for item in ordered) else program, ordered)
 
 
 def _accept_score(checker: Checker, expr: Expr, node: Typed) -> bool:
@@ -217,6 +211,10 @@ class _Line:
         return self.case.guard is Keyword.MISSING
 
     @property
+    def parts(self) -> tuple[tuple[Typed | None, Span, str], ...]:
+        return (self.guard, self.case.guard_span, ""), (self.value, self.case.value.span, "score")
+
+    @property
     def complete(self) -> bool:
         return self.value is not None and (self.guard is not None or isinstance(self.case.guard, Keyword))
 
@@ -249,8 +247,7 @@ def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnos
             _warn_cases(program, arms, rests)
     for line in parsed:
         found.extend(dataclasses.replace(item, case=line.index) for item in line.checker.diagnostics)
-    ordered = tuple(sorted(found, key=lambda item: item.sort_key))
-    return Compiled(None if any(item.severity == "error" for item in ordered) else program, ordered)
+    return _outcome(program, found)
 
 
 def _checked(line: _Line) -> _Line:
@@ -309,18 +306,12 @@ def _assemble(parsed: Sequence[_Line], arms: Sequence[_Line], rests: Sequence[_L
     result = constant(None, NUMBER.filled(Gap.OWN))
     for line in reversed(arms):
         value = cast("Typed", line.value)
-        result = value if line.guard is None else _choose(line.guard, value, result)
+        if line.guard is not None:
+            value = make(Op.IF, (line.guard, value, result), value.type.over(result.type, line.guard.type))
+        result = value
     rest = constant_value(rests[0].value) if rests and rests[0].value else None
-    return Program(
-        result,
-        "\n".join(line.text for line in parsed),
-        constant_value(result),
-        rest if isinstance(rest, float) else None,
-    )
-
-
-def _choose(guard: Typed, value: Typed, other: Typed) -> Typed:
-    return make(Op.IF, (guard, value, other), value.type.over(other.type, guard.type))
+    text = "\n".join(line.text for line in parsed)
+    return Program(result, text, constant_value(result), rest if isinstance(rest, float) else None)
 
 
 def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line]) -> None:
@@ -328,22 +319,14 @@ def _warn_cases(program: Program, arms: Sequence[_Line], rests: Sequence[_Line])
         rests[0].checker.report("W0702", rests[0].case.guard_span)
     if arms and arms[-1].guard is not None and constant_value(arms[-1].guard) is True:
         arms[-1].checker.report("W0703", arms[-1].case.guard_span, value="true", hint="write `else`")
-    for line in arms if not rests else ():
-        _warn_missing(line)
     for line in arms:
+        for node, span, variant in line.parts if not rests else ():
+            if node is not None and node.type.gap is Gap.INPUT:
+                line.checker.report("W0701", span, variant, input=_doubtful(node))
         if line.guard is not None and line.guard.inputs and is_never_true(line.guard):
             line.checker.report("W0703", line.case.guard_span, "never", hint="this case is never taken")
     if arms:
         _warn_spread(arms[0].checker, arms[0].case.value.span, program)
-
-
-def _warn_missing(line: _Line) -> None:
-    for node, span, variant in (
-        (line.guard, line.case.guard_span, ""),
-        (line.value, line.case.value.span, "score"),
-    ):
-        if node is not None and node.type.gap is Gap.INPUT:
-            line.checker.report("W0701", span, variant, input=_doubtful(node))
 
 
 NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")

@@ -12,7 +12,7 @@ from typing import Final
 from policysched.language.functions import FUNCTIONS
 from policysched.language.functions.rules import Checker, number_of_arguments
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, Input, Op, Typed, make
-from policysched.language.ir.tree import Call, Path, Span
+from policysched.language.ir.tree import Call, Expr, Path, Span
 from policysched.language.ir.types import (
     FIELDS,
     GROUPS,
@@ -43,29 +43,14 @@ def check_path(checker: Checker, path: Path) -> Typed | None:
         return _let(checker, path, environment.lets[root])
     if root in environment.later:
         return checker.report("E0207", path.span, name=root)
-    if root not in ROOTS:
-        return _unknown(checker, path)
-    return _rooted(checker, path)
-
-
-def _rooted(checker: Checker, path: Path) -> Typed | None:
-    if path.names[0] == "peer" and not checker.peers:
+    if root == "peer" and not checker.peers:
         return checker.report("E0204", path.name_spans[0])
-    if path.names[0] == "metrics":
-        return _metric(checker, path)
+    if root not in ROOTS or root == "metrics":
+        return _metric(checker, path) if root == "metrics" else _unknown(checker, path)
     found = _field(checker, path)
-    if found is None:
-        return None
-    if found.called:
+    if found is not None and found.called:
         return checker.report("E0202", path.span, "call", path=path.dotted)
-    return _read(checker, path, found)
-
-
-def check_called_path(checker: Checker, path: Path, found: InputField, key: Typed | None) -> Typed | None:
-    """Return the graph of `node.taints.has("k")`."""
-    if key is None or _closed(checker, path):
-        return None
-    return _keyed(path.names, found, key)
+    return _read(checker, path, found) if found is not None else None
 
 
 def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
@@ -75,18 +60,16 @@ def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
     if node is None:
         return None
     phase = checker.environment.phase
-    if phase == "pod" and not _is_of_the_pod(node):
+    of_the_pod = (
+        node.type.shape is Shape.SCALAR and node.local and {item.root for item in node.inputs} <= {"pod", "clock"}
+    )
+    if phase == "pod" and not of_the_pod:
         return checker.report("E0405", path.span, name=name)
     if node.normalizes and (phase not in {"score", "let"} or checker.reducing):
         return checker.report("E0506", path.span, "inner" if phase in {"score", "let"} else "")
     if node.over_pods and checker.peers:
         return checker.report("E0402", path.span, "let", name=name)
     return node
-
-
-def _is_of_the_pod(node: Typed) -> bool:
-    """Whether a graph reads the pod and the time alone."""
-    return node.type.shape is Shape.SCALAR and node.local and {item.root for item in node.inputs} <= {"pod", "clock"}
 
 
 def _unknown(checker: Checker, path: Path) -> Typed | None:
@@ -170,25 +153,18 @@ def _read(checker: Checker, path: Path, found: InputField) -> Typed | None:
         return make(Op.INPUT, (), found.type, Input(path.names[0], path.names[1:]))
     if not found.keyed:
         return checker.report("E0202", path.span, "no key", path=path.dotted)
-    key = checker.check(path.key)
-    return key and _with_key(checker, path, found, key)
+    key = _key(checker, path.key, path.key_span)
+    return key and _keyed(path.names, found, key)
 
 
-def _with_key(checker: Checker, path: Path, found: InputField, key: Typed) -> Typed | None:
-    if not check_key(checker, path.key_span, key):
-        return None
-    return _keyed(path.names, found, key)
-
-
-def check_key(checker: Checker, span: Span, key: Typed) -> bool:
-    """Whether a key is a string that is the same for every node."""
-    if key.type.kind is not Kind.STRING:
-        checker.report("E0307", span, type=key.type)
-    elif key.type.shape is not Shape.SCALAR:
-        checker.report("E0308", span)
-    else:
-        return True
-    return False
+def _key(checker: Checker, expr: Expr, span: Span) -> Typed | None:
+    """Return the graph of a key: a string that is the same for every node."""
+    key = checker.check(expr)
+    if key is not None and key.type.kind is not Kind.STRING:
+        return checker.report("E0307", span, type=key.type)
+    if key is not None and key.type.shape is not Shape.SCALAR:
+        return checker.report("E0308", span)
+    return key
 
 
 def _keyed(names: Names, found: InputField, key: Typed) -> Typed:
@@ -221,10 +197,10 @@ def _called_path(checker: Checker, call: Call) -> Typed | None:
     if number != 1:
         form = foreign_syntax.written(call.function.names)
         return checker.report("E0206", call.span, name=name, expected=number_of_arguments(1), number=number, form=form)
-    key = checker.check(call.arguments[0])
-    if key is None or not check_key(checker, call.arguments[0].span, key):
+    key = _key(checker, call.arguments[0], call.arguments[0].span)
+    if key is None or _closed(checker, call.function):
         return None
-    return check_called_path(checker, call.function, FIELDS[call.function.names], key)
+    return _keyed(call.function.names, FIELDS[call.function.names], key)
 
 
 def _function(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:

@@ -39,14 +39,9 @@ def is_zone(name: str) -> bool:
     return True
 
 
-def zones_like(name: str) -> tuple[str, ...]:
-    """The names of the zones that begin with the same letter as a name."""
-    return _by_first_letter().get(name[:1].casefold(), ())
-
-
 @functools.cache
-def _by_first_letter() -> dict[str, tuple[str, ...]]:
-    """All zones; reading their folder takes some ten milliseconds."""
+def zones_by_letter() -> dict[str, tuple[str, ...]]:
+    """Return all zones by the letter they begin with; reading their folder takes some ten milliseconds."""
     known: dict[str, list[str]] = {}
     for name in zoneinfo.available_timezones():
         known.setdefault(name[0].casefold(), []).append(name)
@@ -90,16 +85,12 @@ def _clock(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     return make(Op.CLOCK, (), BOOL, (texts[0], texts[1], zone))
 
 
-def _hour(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
+def _reading(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
+    """Check `hour` and `weekday`."""
     texts = _constants(checker, call)
     zone = None if texts is None else _zone(checker, call, texts, 0)
-    return None if zone is None else make(Op.HOUR, (), NUMBER, (zone,))
-
-
-def _weekday(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    texts = _constants(checker, call)
-    zone = None if texts is None else _zone(checker, call, texts, 0)
-    return None if zone is None else make(Op.WEEKDAY, (), STRING, (zone,))
+    op = call.function.dotted
+    return None if zone is None else make(op, (), NUMBER if op == Op.HOUR else STRING, (zone,))
 
 
 def _constants(checker: Checker, call: Call) -> list[str] | None:
@@ -124,7 +115,9 @@ def _zone(checker: Checker, call: Call, texts: list[str], index: int) -> str | N
     zone = texts[index]
     if is_zone(zone):
         return zone
-    meant = did_you_mean(zone, zones_like(zone)) or 'write its name, as in "Europe/Berlin"'
+    meant = (
+        did_you_mean(zone, zones_by_letter().get(zone[:1].casefold(), ())) or 'write its name, as in "Europe/Berlin"'
+    )
     checker.report("E0312", call.arguments[index].span, "zone", found=shown(zone), suggestion=meant)
     return None
 
@@ -133,6 +126,6 @@ TIMES: Final[Mapping[str, Function]] = {
     "clock": Function(
         _clock, 2, 3, "from, to[, zone]", "whether a zone's clocks are between two times, which may pass midnight"
     ),
-    "hour": Function(_hour, 0, 1, "[zone]", "the hour that a zone's clocks show, 0 to 23"),
-    "weekday": Function(_weekday, 0, 1, "[zone]", 'a zone\'s day of the week: "mon", "tue" … "sun"'),
+    "hour": Function(_reading, 0, 1, "[zone]", "the hour that a zone's clocks show, 0 to 23"),
+    "weekday": Function(_reading, 0, 1, "[zone]", 'a zone\'s day of the week: "mon", "tue" … "sun"'),
 }

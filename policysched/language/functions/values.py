@@ -39,12 +39,11 @@ def _only(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     return where_true(condition, node)
 
 
-def _no_list(checker: Checker, expr: Expr, node: Typed) -> bool:
-    """Whether a graph is a value of its own and no list."""
+def _no_list(checker: Checker, expr: Expr, node: Typed) -> Typed | None:
+    """Return a graph if it is a value of its own and no list."""
     if node.type.kind is Kind.LIST:
-        checker.report("E0303", expr.span, type=node.type, hint=hints.to_number(node))
-        return False
-    return True
+        return checker.report("E0303", expr.span, type=node.type, hint=hints.to_number(node))
+    return node
 
 
 def where_true(condition: Typed, node: Typed) -> Typed:
@@ -110,12 +109,7 @@ _ALL: Final = slice(0, None)
 VALUES: Final[Mapping[str, Function]] = {
     "has": Function(_has, 1, 1, "x", "true where the value is present"),
     "if": Function(
-        _if,
-        3,
-        3,
-        "c, a, b",
-        "the second or the third argument, missing where the condition is unknown",
-        slice(1, 3),
+        _if, 3, 3, "c, a, b", "the second or the third argument, missing where the condition is unknown", slice(1, 3)
     ),
     "only": Function(_only, 2, 2, "c, x", "a value where a condition is true, else missing", slice(1, 2)),
     "abs": Function(_same_unit, 1, 1, "x", "the magnitude of a quantity", _ALL),

@@ -79,25 +79,13 @@ def names_of(tokens: Sequence[Token]) -> Names:
 
 def _begin(tokens: Sequence[Token]) -> int:
     """Find where the value begins that some tokens end with: a path with or without a key, a call, brackets, a text."""
-    place = len(tokens) - 1
+    place, depth = len(tokens) - 1, 0
     if tokens[place].type == "STRING":
         return place
-    while place >= 0 and tokens[place].type in _NAMES | CLOSING:
-        if tokens[place].type in CLOSING:
-            place = _opening(tokens, place)
+    while place >= 0 and (depth or tokens[place].type in _NAMES | CLOSING):
+        depth += (tokens[place].type in CLOSING) - (tokens[place].type in OPENING)
         place -= 1
     return place + 1
-
-
-def _opening(tokens: Sequence[Token], place: int) -> int:
-    """Find the bracket that one closes."""
-    depth = 0
-    while place > 0:
-        depth += (tokens[place].type in CLOSING) - (tokens[place].type in OPENING)
-        if not depth:
-            break
-        place -= 1
-    return place
 
 
 _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
@@ -114,6 +102,7 @@ _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'times are written in quotes, as in "22:00"'
 _KNOWN: Final = {*KEYWORDS, *ROOTS, *(name for names in FIELDS for name in names)}
 _WORD: Final = re.compile(r"\w+")
+_CHARACTERS: Final = "outside of strings there are only the letters a to z, digits and signs"
 _NO_RANGES: Final = 'there are no ranges; write the items out, for hours write clock("22:00", "05:00")'
 MOST_ITEMS: Final = 4
 """How many items of a list a help repeats."""
@@ -131,13 +120,14 @@ def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: C
     """Return the diagnostic of a token that cannot stand where it stands."""
     token = tokens[index]
     before = tokens[index - 1] if index else None
-    for recognise in (_unit, _unit_apart, _symbols, _percent):
-        mistake = recognise(text, before, token)
-        if mistake is not None:
-            return mistake
+    for recognise in (_unit, _symbols):
+        if error := recognise(text, before, token):
+            return error
     if token.type in _ARROWS and "$END" in accepted and not any(one.type in _ARROWS for one in tokens[:index]):
         return diagnose("E0505", text, span_of(token))
-    if _chains(tokens, index, accepted):
+    following = [one.type for one in tokens[index + 1 : index + 2]]
+    compares = token.type in COMPARISONS or (token.type == "NOT" and following == ["IN"])
+    if compares and "AND" in accepted and tokens[index - 1].type in OPERAND_ENDS:
         return diagnose("E0106", text, span_of(token))
     found_name = TERMINALS[token.type]
     found = f"`{token}`" if found_name.startswith("a ") else found_name
@@ -239,8 +229,12 @@ def unexpected_character(text: str, tokens: Sequence[Token], position: int) -> D
     template = text.startswith(("{{", "}}"), position)
     if template or character in "{}":
         instead = "expressions are no templates; leave {{ and }} out" if template else LISTS
+    elif character.isspace() or not character.isprintable():
+        instead = "write a plain space" if character.isspace() else "it is invisible; leave it out"
     else:
-        instead = _replacement(character)
+        instead = (
+            "" if character.isascii() else "outside of strings there are only the letters a to z, digits and signs"
+        )
     span = Span(position, position + 1 + template)
     return diagnose("E0100", text, span, "character", found=_named(character), instead=instead)
 
@@ -262,7 +256,9 @@ def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic |
     if touching is not None and touching.type in {"NAME", *(kind.upper() for kind in KEYWORDS)}:
         start, tokens = span_of(touching).start, tokens[:-1]
     span = Span(start, word.end())
-    return _method(text, tokens, span) or _field(text, tokens, span) or _upper_case(text, span)
+    found, names = text[span.start : span.end], _before(tokens)
+    said = _method(text, names, span) or wrong_field((*names, snake(found)))
+    return diagnose("E0105", text, span, found=found, help=said) if said else _upper_case(text, span)
 
 
 def _named(character: str) -> str:
@@ -273,14 +269,6 @@ def _named(character: str) -> str:
     return f"`{character}` ({number})" if character.isprintable() else number
 
 
-def _replacement(character: str) -> str:
-    if character.isspace():
-        return "write a plain space"
-    if not character.isprintable():
-        return "it is invisible; leave it out"
-    return "" if character.isascii() else "outside of strings there are only the letters a to z, digits and signs"
-
-
 def unexpected_end(text: str, tokens: Sequence[Token], accepted: Collection[str]) -> Diagnostic:
     """Return the diagnostic of a text that stops too early."""
     end = max(len(text.rstrip()), span_of(tokens[-1]).end if tokens else 0)
@@ -289,42 +277,33 @@ def unexpected_end(text: str, tokens: Sequence[Token], accepted: Collection[str]
     return diagnose("E0100", text, Span(end, end), found="end", expected=expectation(accepted), instead="")
 
 
-def _touch(before: Token | None, token: Token) -> bool:
-    return before is not None and span_of(before).end == span_of(token).start
+def _touch(before: Token, token: Token) -> bool:
+    return span_of(before).end == span_of(token).start
 
 
 def _unit(text: str, before: Token | None, token: Token) -> Diagnostic | None:
-    if before is None or before.type not in NUMERIC or not _touch(before, token):
+    if before is None or before.type not in NUMERIC:
         return None
     word = _WORD.match(text, span_of(token).start)
-    if word is None or not word.group()[0].isalpha():
-        return None
-    return _unknown_unit(text, before, word.end())
-
-
-def _unit_apart(text: str, before: Token | None, token: Token) -> Diagnostic | None:
-    if before is None or token.type != "NAME" or not _apart_from(before, str(token)):
-        return None
-    return _apart(text, before, str(token), span_of(token).end)
+    if _touch(before, token) and word is not None and word[0][0].isalpha():
+        return _unknown_unit(text, before, word.end())
+    if token.type == "NAME" and _apart_from(before, str(token)):
+        return _apart(text, before, str(token), span_of(token).end)
+    return None
 
 
 def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None:
-    """Two operators without a space between them were meant as one."""
+    """Return the diagnostic of operators that are none: two without a space between them, or `10%3`."""
     if token.type == "NOT_SIGN" and text.startswith("!~", span_of(token).start):
         return _no_operator(text, span_of(token).start)
+    if before is not None and before.type == "PERCENT" and token.type in _OPENS_VALUE:
+        end = span_of(before).end
+        return diagnose("E0101", text, Span(end - 1, end), found="%", instead=table("signs")["%"])
     if before is None or before.type not in OPERATORS or token.type not in OPERATORS | {"NOT_SIGN"}:
         return None
     if not _touch(before, token) or not _SYMBOLS.fullmatch(str(before)):
         return None
     return _no_operator(text, span_of(before).start)
-
-
-def _percent(text: str, before: Token | None, token: Token) -> Diagnostic | None:
-    """`10%3` was meant as a remainder."""
-    if before is None or before.type != "PERCENT" or token.type not in _OPENS_VALUE:
-        return None
-    end = span_of(before).end
-    return diagnose("E0101", text, Span(end - 1, end), found="%", instead=table("signs")["%"])
 
 
 def _no_operator(text: str, position: int) -> Diagnostic:
@@ -340,16 +319,13 @@ def _no_operator(text: str, position: int) -> Diagnostic:
     return diagnose("E0101", text, Span(start, end), found=run, instead=instead)
 
 
-def _chains(tokens: Sequence[Token], index: int, accepted: Collection[str]) -> bool:
-    token = tokens[index]
-    following = tokens[index + 1].type if index + 1 < len(tokens) else ""
-    compares = token.type in COMPARISONS or (token.type == "NOT" and following == "IN")
-    return compares and "AND" in accepted and tokens[index - 1].type in OPERAND_ENDS
+def _line_end(text: str, start: int) -> int:
+    found = text.find("\n", start)
+    return len(text) if found < 0 else found
 
 
 def _open_string(text: str, start: int) -> Diagnostic:
-    line_end = text.find("\n", start)
-    end = len(text) if line_end < 0 else line_end
+    end = _line_end(text, start)
     escape = re.compile(r'"(?:[^"\\\n]|\\["\\])*(\\[^"\\\n])').match(text, start)
     if escape:
         span = Span(*escape.span(1))
@@ -358,8 +334,7 @@ def _open_string(text: str, start: int) -> Diagnostic:
 
 
 def _wrong_quotes(text: str, start: int) -> Diagnostic:
-    line_end = text.find("\n", start)
-    closing = text.find(_QUOTES[text[start]], start + 1, len(text) if line_end < 0 else line_end)
+    closing = text.find(_QUOTES[text[start]], start + 1, _line_end(text, start))
     end = start + 1 if closing < 0 else closing + 1
     inside = text[start + 1 : closing] if closing > 0 else ""
     plain = inside.isprintable() and not set('"\\') & set(inside) and shown(inside) == inside
@@ -367,22 +342,14 @@ def _wrong_quotes(text: str, start: int) -> Diagnostic:
     return diagnose("E0103", text, Span(start, end), found=f"`{text[start]}`", instead=instead)
 
 
-def _method(text: str, tokens: Sequence[Token], span: Span) -> Diagnostic | None:
-    """Return the diagnostic of a method with capitals, as `node.name.startsWith("a")`."""
-    receiver, opens, end = _before(tokens), span.end, text.find(")", span.end)
+def _method(text: str, receiver: Names, span: Span) -> str:
+    """Return what to write in place of a method with capitals, as `node.name.startsWith("a")`."""
+    opens, end = span.end, text.find(")", span.end)
     given = text[opens + 1 : end]
     if not receiver or text[opens : opens + 1] != "(" or end < 0 or "(" in given:
-        return None
-    found = text[span.start : span.end]
-    said = foreign_syntax.call((*receiver, snake(found)), FUNCTIONS, " ".join(shown(given).split()))
-    return diagnose("E0105", text, span, found=found, help=said) if said else None
-
-
-def _field(text: str, tokens: Sequence[Token], span: Span) -> Diagnostic | None:
-    """Return the diagnostic of a field with capitals that does not exist in any other writing either."""
-    found = text[span.start : span.end]
-    said = wrong_field((*_before(tokens), snake(found)))
-    return diagnose("E0105", text, span, found=found, help=said) if said else None
+        return ""
+    name = snake(text[span.start : span.end])
+    return foreign_syntax.call((*receiver, name), FUNCTIONS, " ".join(shown(given).split()))
 
 
 def _before(tokens: Sequence[Token]) -> Names:

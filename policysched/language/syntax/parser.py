@@ -11,7 +11,8 @@ sentences does.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -46,12 +47,13 @@ MAX_DEPTH = 32
 
 _NOT = frozenset({"NOT", "NOT_SIGN"})
 _ENDS_NOT = frozenset({"OR", "OR_SIGN", "AND", "AND_SIGN", "COMMA", "ARROW", "ARROW_SIGN"})
+_ESCAPE = re.compile(r"\\(.)")
 Parsed: TypeAlias = Expr | Case | Diagnostic
 
 
 @functools.cache
 def _lark() -> Lark:
-    return make_parser(TreeBuilder())
+    return make_parser(_TreeBuilder())
 
 
 def load_grammar() -> None:
@@ -130,19 +132,14 @@ def _measure(tokens: Sequence[Token], text: str) -> Diagnostic | None:
 
 def _measure_tree(tree: Expr | Case, text: str) -> Diagnostic | None:
     """Return the diagnostic of a tree that is too high."""
-    waiting = [(root, 0) for root in _roots(tree)]
+    roots = [tree] if not isinstance(tree, Case) else [tree.value, tree.guard]
+    waiting = [(root, 0) for root in roots if not isinstance(root, Keyword)]
     while waiting:
         expr, depth = waiting.pop()
         if depth > MAX_DEPTH:
             return diagnose("E0108", text, expr.span, limit=MAX_DEPTH)
         waiting.extend((child, depth + 1) for child in reversed(children(expr)))
     return None
-
-
-def _roots(tree: Expr | Case) -> list[Expr]:
-    if not isinstance(tree, Case):
-        return [tree]
-    return [tree.value] if isinstance(tree.guard, Keyword) else [tree.value, tree.guard]
 
 
 def _depths(tokens: Sequence[Token]) -> list[int]:
@@ -158,21 +155,15 @@ def _depths(tokens: Sequence[Token]) -> list[int]:
             depth, nots, minuses = depth + nots + minuses + 1, 0, 0
         elif kind in CLOSING and outer:
             (depth, nots), minuses = outer.pop(), 0
+        elif kind in _NOT and previous not in OPERAND_ENDS:
+            nots += 1
+        elif kind == "MINUS" and previous not in OPERAND_ENDS:
+            minuses += 1
         elif kind not in OPERAND_ENDS:
-            nots, minuses = _waiting(kind, previous, nots, minuses)
+            nots, minuses = (0 if kind in _ENDS_NOT else nots), 0
         result.append(depth + nots + minuses)
         previous = kind
     return result
-
-
-def _waiting(kind: str, previous: str, nots: int, minuses: int) -> tuple[int, int]:
-    """Count the prefixes that wait for their operand after an operator."""
-    prefix = previous not in OPERAND_ENDS
-    if kind in _NOT and prefix:
-        return nots + 1, minuses
-    if kind == "MINUS" and prefix:
-        return nots, minuses + 1
-    return (0 if kind in _ENDS_NOT else nots), 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,138 +178,95 @@ class _Part:
 Children: TypeAlias = "list[_Part | Token]"
 
 
-def _start(child: _Part | Token) -> int:
-    return child.start if isinstance(child, _Part) else span_of(child).start
-
-
-def _end(child: _Part | Token) -> int:
-    return child.end if isinstance(child, _Part) else span_of(child).end
-
-
 def _reach(children: Children) -> Span:
-    return Span(_start(children[0]), _end(children[-1]))
+    ends = [(one.start, one.end) if isinstance(one, _Part) else span_of(one) for one in (children[0], children[-1])]
+    return Span(ends[0][0], ends[1][1])
 
 
-def _parts(children: Children) -> list[_Part]:
-    return [child for child in children if isinstance(child, _Part)]
+def _nodes(children: Children) -> list[Expr]:
+    return [child.node for child in children if isinstance(child, _Part)]
 
 
-def _whole(build: Callable[[Children, Span], Expr], children: Children) -> _Part:
-    reach = _reach(children)
-    return _Part(build(children, reach), reach.start, reach.end)
+def _part(node: Expr, reach: Span) -> _Part:
+    return _Part(node, reach.start, reach.end)
 
 
-class TreeBuilder(Transformer):  # type: ignore[type-arg]
+class _TreeBuilder(Transformer):  # type: ignore[type-arg]
     """One method for each rule (or alias) of the grammar."""
 
     def single(self, children: Children) -> _Part | Token:
-        """A rule that only passes its child on."""
         return children[0]
 
+    guard = single
+
     def literal(self, children: list[Token]) -> _Part:
-        """A literal; strings lose their quotes and escapes."""
         token, kind = children[0], LiteralKind(children[0].type)
-        text = str(token)
-        if kind is LiteralKind.STRING:
-            text = _unescape(text[1:-1])
-        span = span_of(token)
-        return _Part(Literal(kind, text, span), span.start, span.end)
+        # Only \" and \\ pass the lexer.
+        text = _ESCAPE.sub(r"\1", token[1:-1]) if kind is LiteralKind.STRING else str(token)
+        return _part(Literal(kind, text, span_of(token)), span_of(token))
 
     def path(self, children: Children) -> _Part:
-        """Names, and a key if there is one."""
         names = [child for child in children if isinstance(child, Token) and child.type == "NAME"]
         key = next((child for child in children if isinstance(child, _Part)), None)
         reach = _reach(children)
         key_span = Span(key.start, key.end) if key else reach
-        node = Path(
-            tuple(str(name) for name in names),
-            key.node if key else None,
-            reach,
-            tuple(span_of(name) for name in names),
-            key_span,
-        )
-        return _Part(node, reach.start, reach.end)
+        node = Path(tuple(map(str, names)), key.node if key else None, reach, tuple(map(span_of, names)), key_span)
+        return _part(node, reach)
 
-    def arguments(self, children: Children) -> list[_Part]:
-        """The arguments of a call."""
-        return _parts(children)
+    def arguments(self, children: Children) -> list[Expr]:
+        return _nodes(children)
 
-    def call(self, children: list[_Part | Token | list[_Part]]) -> _Part:
-        """A path, its arguments and its `by`."""
+    def call(self, children: list[_Part | Token | list[Expr]]) -> _Part:
         arguments = next((child for child in children if isinstance(child, list)), [])
         flat: Children = [child for child in children if not isinstance(child, list)]
-        paths = [part.node for part in _parts(flat) if isinstance(part.node, Path)]
+        function, *by = [node for node in _nodes(flat) if isinstance(node, Path)]
         reach = _reach(flat)
-        by = paths[1] if len(paths) > 1 else None
-        node = Call(paths[0], tuple(part.node for part in arguments), by, reach)
-        return _Part(node, reach.start, reach.end)
+        return _part(Call(function, tuple(arguments), by[0] if by else None, reach), reach)
 
     def listing(self, children: Children) -> _Part:
-        """A list of literals."""
-        return _whole(lambda c, s: Listing(tuple(part.node for part in _parts(c)), s), children)
+        return _part(Listing(tuple(_nodes(children)), _reach(children)), _reach(children))
 
     def group(self, children: Children) -> _Part:
-        """Brackets: they widen the reach and leave the tree as it is."""
-        reach = _reach(children)
-        return _Part(_parts(children)[0].node, reach.start, reach.end)
+        """Brackets widen the reach and leave the tree as it is."""
+        return _part(_nodes(children)[0], _reach(children))
 
     def negation(self, children: Children) -> _Part:
-        """`-x`."""
-        return _whole(lambda c, s: Negation(_parts(c)[0].node, s), children)
+        return _part(Negation(_nodes(children)[0], _reach(children)), _reach(children))
 
     def inversion(self, children: Children) -> _Part:
-        """`not x`."""
-        return _whole(lambda c, s: Inversion(_parts(c)[0].node, s), children)
+        return _part(Inversion(_nodes(children)[0], _reach(children)), _reach(children))
 
     def chain(self, children: Children) -> _Part | Token:
-        """A chain of operators of one level."""
         if len(children) == 1:
             return children[0]
-        return _whole(_chain, children)
+        first, *operands = [child for child in children if isinstance(child, _Part)]
+        operators = [str(child) for child in children if isinstance(child, Token)]
+        steps = tuple(Step(one, part.node, part.end) for one, part in zip(operators, operands, strict=True))
+        return _part(Chain(first.node, steps, _reach(children)), _reach(children))
 
     def comparison(self, children: list[Token]) -> Token:
-        """A comparison operator: `not in` becomes one token."""
+        """The words `not in` become one token."""
         return children[0].update(value=" ".join(children))
 
     def comparing(self, children: Children) -> _Part | Token:
-        """A comparison, or its left side alone."""
         if len(children) == 1:
             return children[0]
-        return _whole(lambda c, s: Comparison(str(c[1]), _parts(c)[0].node, _parts(c)[1].node, s), children)
+        left, right = _nodes(children)
+        return _part(Comparison(str(children[1]), left, right, _reach(children)), _reach(children))
 
     def conjunction(self, children: Children) -> _Part | Token:
-        """A chain of `and`."""
         return _logic("and", children)
 
     def disjunction(self, children: Children) -> _Part | Token:
-        """A chain of `or`."""
         return _logic("or", children)
 
-    def guard(self, children: Children) -> _Part | Token:
-        """What stands left of a case's arrow."""
-        return children[0]
-
     def case(self, children: Children) -> Case:
-        """One case."""
-        guard, value = children[0], _parts(children)[-1]
+        guard, value = children[0], _nodes(children)[-1]
         condition = Keyword(str(guard)) if isinstance(guard, Token) else guard.node
-        return Case(condition, value.node, _reach(children), Span(_start(guard), _end(guard)))
-
-
-def _chain(children: Children, span: Span) -> Chain:
-    operands = _parts(children)
-    operators = [str(child) for child in children if isinstance(child, Token)]
-    steps = zip(operators, operands[1:], strict=True)
-    return Chain(operands[0].node, tuple(Step(operator, part.node, part.end) for operator, part in steps), span)
+        return Case(condition, value, _reach(children), _reach([guard]))
 
 
 def _logic(operator: str, children: Children) -> _Part | Token:
     if len(children) == 1:
         return children[0]
-    return _whole(lambda c, s: Logic(operator, tuple(part.node for part in _parts(c)), s), children)
-
-
-def _unescape(text: str) -> str:
-    # Only \" and \\ pass the lexer, so dropping the backslash before each character is enough.
-    pieces = text.split("\\\\")
-    return "\\".join(piece.replace('\\"', '"') for piece in pieces)
+    return _part(Logic(operator, tuple(_nodes(children)), _reach(children)), _reach(children))

@@ -14,7 +14,7 @@ from policysched.language.functions.rules import Environment
 from policysched.language.ir.tree import Case, Keyword, Literal, Path
 from policysched.language.syntax.errors import OPERATORS, TERMINALS, VALUES
 from policysched.language.syntax.grammar import STARTS, grammar_text, make_parser, make_tables
-from policysched.language.syntax.parser import TreeBuilder
+from policysched.language.syntax.parser import _TreeBuilder
 
 
 def strict() -> Lark:
@@ -151,7 +151,7 @@ def test_the_tables_that_are_shipped_are_of_the_grammar() -> None:
 
 
 def test_tables_parse_as_the_grammar_does() -> None:
-    loaded = make_parser(TreeBuilder())
-    built = make_parser(TreeBuilder(), tables='{"of": "another grammar"}')
+    loaded = make_parser(_TreeBuilder())
+    built = make_parser(_TreeBuilder(), tables='{"of": "another grammar"}')
     assert [parsed(loaded, text) for text in TEXTS] == [parsed(built, text) for text in TEXTS]
     assert not isinstance(parsed(loaded, TEXTS[0]), tuple)
