@@ -20,10 +20,10 @@ Texts = st.SearchStrategy[str]
 
 @dataclass(frozen=True)
 class Where:
-    """What an expression may name: peers in `node.pods.*`, tallies outside of it, `normalize` outside of both."""
+    """What an expression may name: peers in `node.pods.*`, counters outside of it, `normalize` outside of both."""
 
     peers: bool = False
-    tallies: bool = True
+    counters: bool = True
     normalize: bool = False
 
 
@@ -190,11 +190,11 @@ def aggregates(unit: str, depth: int, where: Where = ROWS) -> Texts:
 
 
 def _peers(depth: int) -> Texts:
-    return conditions(depth - 1, Where(peers=True, tallies=False))
+    return conditions(depth - 1, Where(peers=True, counters=False))
 
 
 def _sums(unit: str, depth: int) -> Texts:
-    value = quantities(unit, depth - 1, Where(peers=True, tallies=False))
+    value = quantities(unit, depth - 1, Where(peers=True, counters=False))
     return st.one_of(_call("node.pods.sum", value), _call("node.pods.sum", value, _peers(depth)))
 
 
@@ -251,8 +251,8 @@ def conditions(depth: int, where: Where = ROWS) -> Texts:
 
 @functools.cache
 def reducing(depth: int = 2) -> Texts:
-    """Expressions that look at other rows: aggregates, tallies, aggregates of tallies."""
-    peers, weights = _peers(depth), quantities("cpu", depth - 1, Where(peers=True, tallies=False))
+    """Expressions that look at other rows: aggregates, counters, aggregates of counters."""
+    peers, weights = _peers(depth), quantities("cpu", depth - 1, Where(peers=True, counters=False))
     counts = peers.map(lambda text: f"node.pods.count({text})")
     sums = _call("node.pods.sum", weights, peers)
     values = st.one_of(counts, sums.map(lambda text: f"({text} / 1000m)"), quantities("number", depth - 1).map(
