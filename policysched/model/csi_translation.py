@@ -19,13 +19,23 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from policysched.model.objects.meta import Requirement
-from policysched.model.objects.pods import AWSDisk, AzureDisk, GCEDisk, NodeSelector, NodeSelectorTerm, Volume
+from policysched.model.objects.pods import (
+    AWSDisk,
+    AzureDisk,
+    CinderDisk,
+    GCEDisk,
+    NodeSelector,
+    NodeSelectorTerm,
+    PortworxDisk,
+    Volume,
+)
 from policysched.model.objects.storage import PersistentVolume, VolumeNodeAffinity
 
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+_CINDER: Final = "cinder.csi.openstack.org"
 _DELIMITER: Final = "__"
 _UNSPECIFIED: Final = "UNSPECIFIED"
 _EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
@@ -45,8 +55,8 @@ class Migration:
     driver: str
     topology_key: str | None
     """The label in which the driver speaks of zones, None where nothing is rewritten."""
-    volume_handle: Callable[[Any, PersistentVolume], str]
-    inline_handle: Callable[[Any], str]
+    handle: Callable[[Any, Mapping[str, str]], str]
+    """Makes the handle of a source and the labels of its volume, of which a pod's own disk has none."""
 
 
 def migration_of(volume: PersistentVolume) -> Migration | None:
@@ -65,7 +75,7 @@ def translate(volume: PersistentVolume, migration: Migration) -> str:
     Raises:
         TranslationError: its name cannot be translated.
     """
-    return migration.volume_handle(getattr(volume.spec, migration.field), volume)
+    return migration.handle(getattr(volume.spec, migration.field), volume.metadata.labels)
 
 
 def translate_affinity(volume: PersistentVolume, migration: Migration) -> VolumeNodeAffinity | None:
@@ -80,7 +90,7 @@ def translate_inline(volume: Volume, migration: Migration) -> str:
     Raises:
         TranslationError: its name cannot be translated.
     """
-    return migration.inline_handle(getattr(volume, migration.field))
+    return migration.handle(getattr(volume, migration.field), {})
 
 
 def _topology(volume: PersistentVolume, key: str) -> VolumeNodeAffinity | None:
@@ -134,7 +144,7 @@ def _renamed(terms: list[NodeSelectorTerm], old: str, new: str) -> list[NodeSele
     ]
 
 
-def _ebs(disk: AWSDisk) -> str:
+def _ebs(disk: AWSDisk, _: Mapping[str, str]) -> str:
     name = disk.volume_id
     if not name.startswith("aws://"):
         return name
@@ -146,8 +156,7 @@ def _ebs(disk: AWSDisk) -> str:
     return path
 
 
-def _gce(disk: GCEDisk, volume: PersistentVolume) -> str:
-    labels = volume.metadata.labels
+def _gce(disk: GCEDisk, labels: Mapping[str, str]) -> str:
     zones = (labels.get(BETA_ZONE) or labels.get(ZONE, "")).split(_DELIMITER)
     if len(zones) > 1:
         return f"projects/{_UNSPECIFIED}/regions/{_gce_region(zones)}/disks/{disk.pd_name}"
@@ -167,38 +176,31 @@ def _gce_region(zones: list[str]) -> str:
     return regions.pop()
 
 
-def _azure_disk(disk: AzureDisk) -> str:
+def _azure_disk(disk: AzureDisk, _: Mapping[str, str]) -> str:
     if disk.kind is not None and disk.kind.lower() != "managed":
         raise TranslationError(f"kind({disk.kind}) is not supported in csi migration")
     return disk.disk_uri
 
 
-def _inline_gce(disk: GCEDisk) -> str:
-    return f"projects/{_UNSPECIFIED}/zones/{_UNSPECIFIED}/disks/{disk.pd_name}"
+def _volume_id(disk: CinderDisk | PortworxDisk, _: Mapping[str, str]) -> str:
+    return disk.volume_id
 
 
 MIGRATIONS: Final = (
+    Migration("gce_persistent_disk", "kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone", _gce),
     Migration(
-        "gce_persistent_disk", "kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone",
-        _gce, _inline_gce,
+        "aws_elastic_block_store", "kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone", _ebs
     ),
     Migration(
-        "aws_elastic_block_store", "kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone",
-        lambda disk, _: _ebs(disk), _ebs,
+        "cinder",
+        "kubernetes.io/cinder",
+        _CINDER,
+        "topology.cinder.csi.openstack.org/zone",
+        _volume_id,
     ),
-    Migration(
-        "cinder", "kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone",
-        lambda disk, _: str(disk.volume_id), lambda disk: str(disk.volume_id),
-    ),
-    Migration(
-        "azure_disk", "kubernetes.io/azure-disk", "disk.csi.azure.com", None,
-        lambda disk, _: _azure_disk(disk), _azure_disk,
-    ),
-    Migration(
-        "portworx_volume", "kubernetes.io/portworx-volume", "pxd.portworx.com", None,
-        lambda disk, _: str(disk.volume_id), lambda disk: str(disk.volume_id),
-    ),
-)  # fmt: skip
+    Migration("azure_disk", "kubernetes.io/azure-disk", "disk.csi.azure.com", None, _azure_disk),
+    Migration("portworx_volume", "kubernetes.io/portworx-volume", "pxd.portworx.com", None, _volume_id),
+)
 BY_IN_TREE: Final[Mapping[str, Migration]] = {one.in_tree: one for one in MIGRATIONS}
 """Migrations by the name of the in-tree plugin, which is also the provisioner in old storage classes."""
 OVERLOOKED: Final = frozenset(("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"))

@@ -65,7 +65,9 @@ def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
         ObjectError: it is no JSON, or a field has the wrong type.
     """
     try:
-        return _attempt(shape, raw)
+        if isinstance(raw, bytes):
+            return _decoder(shape).decode(raw)
+        return msgspec.convert(raw, shape)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return _second_attempt(shape, kind, raw)
 
@@ -100,13 +102,8 @@ def decode_storage(shape: type[S], raw: bytes | Mapping[str, Any]) -> S:
     """
     kind = shape.__name__
     made = decode(shape, kind, raw)
-    for field, amount in _amounts(made):
-        try:
-            parse(amount)
-        except QuantityError as error:
-            metadata = made.metadata
-            key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-            raise ObjectError(kind, key, str(error), field) from error
+    metadata = made.metadata
+    _check_quantities(kind, "/".join(filter(None, (metadata.namespace, metadata.name))), _storage_lists(made))
     return made
 
 
@@ -125,12 +122,6 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, datetime.date):
         return value.isoformat().replace("+00:00", "Z")
     return value
-
-
-def _attempt(shape: type[T], raw: bytes | Mapping[str, Any]) -> T:
-    if isinstance(raw, bytes):
-        return _decoder(shape).decode(raw)
-    return msgspec.convert(raw, shape)
 
 
 def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
@@ -193,7 +184,7 @@ def _check_quantities(kind: str, key: str, lists: Lists) -> None:
             try:
                 parse(amount)
             except QuantityError as error:
-                raise ObjectError(kind, key, str(error), f"{path}.{name}") from error
+                raise ObjectError(kind, key, str(error), f"{path}.{name}".removeprefix(".")) from error
 
 
 def _pod_lists(pod: Pod) -> Lists:
@@ -225,12 +216,11 @@ def _requirement_lists(path: str, resources: ResourceRequirements | None) -> Lis
         yield f"{path}.limits", resources.limits
 
 
-def _amounts(made: Stored) -> list[tuple[str, str | int | float]]:
+def _storage_lists(made: Stored) -> Lists:
     if isinstance(made, PersistentVolume):
-        return [(f"spec.capacity.{name}", amount) for name, amount in made.spec.capacity.items()]
-    if isinstance(made, PersistentVolumeClaim):
-        return [(f"spec.resources.requests.{name}", amount) for name, amount in made.spec.resources.requests.items()]
-    if isinstance(made, CSIStorageCapacity):
-        sizes = (("capacity", made.capacity), ("maximumVolumeSize", made.maximum_volume_size))
-        return [(field, amount) for field, amount in sizes if amount is not None]
-    return []
+        yield "spec.capacity", made.spec.capacity
+    elif isinstance(made, PersistentVolumeClaim):
+        yield "spec.resources.requests", made.spec.resources.requests
+    elif isinstance(made, CSIStorageCapacity):
+        sizes = {"capacity": made.capacity, "maximumVolumeSize": made.maximum_volume_size}
+        yield "", {name: amount for name, amount in sizes.items() if amount is not None}

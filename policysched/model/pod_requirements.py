@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from policysched.model.objects import Container, ContainerPort, Pod, ResourceList, ResourceRequirements
+from policysched.model.objects import Pod, ResourceList, ResourceRequirements
 from policysched.model.quantity import ZERO, Quantity, parse
 
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
@@ -35,7 +35,11 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
     Restartable init containers run as long as the pod and count; the other init containers do not.
     """
-    return tuple(dict.fromkeys(_normal(port) for one in _lasting(pod) for port in one.ports if port.host_port > 0))
+    lasting = [one for one in pod.spec.init_containers if one.restart_policy == "Always"]
+    ports = (port for one in (*lasting, *pod.spec.containers) for port in one.ports if port.host_port > 0)
+    return tuple(
+        dict.fromkeys(HostPort(one.host_ip or ANY_ADDRESS, one.protocol or "TCP", one.host_port) for one in ports)
+    )
 
 
 def conflict(wanted: HostPort, used: HostPort) -> bool:
@@ -51,15 +55,6 @@ def any_conflict(wanted: Iterable[HostPort], used: Iterable[HostPort]) -> bool:
     for one in used:
         taken.setdefault((one.protocol, one.port), []).append(one)
     return any(conflict(port, other) for port in wanted for other in taken.get((port.protocol, port.port), ()))
-
-
-def _lasting(pod: Pod) -> Iterable[Container]:
-    yield from (one for one in pod.spec.init_containers if one.restart_policy == "Always")
-    yield from pod.spec.containers
-
-
-def _normal(port: ContainerPort) -> HostPort:
-    return HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
 
 
 def normalized_image_name(name: str) -> str:
@@ -121,11 +116,6 @@ def declared_features(names: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def satisfies(declared: Iterable[str], required: frozenset[str]) -> bool:
-    """Whether a node with these `status.declaredFeatures` has all that is required."""
-    return not required or required <= declared_features(declared)
-
-
 SYSTEM_PRIORITY: Final = 2_000_000_000
 """From here on priorities belong to the system's own pods."""
 
@@ -144,12 +134,12 @@ def is_system(pod: Pod) -> bool:
 
 
 def qos_class(pod: Pod) -> str:
-    """Return the pod's quality of service: what its status says, else what its resources make it."""
-    return pod.status.qos_class or _computed_qos(pod)
+    """Return the pod's quality of service: what its status says, else what its resources make it.
 
-
-def _computed_qos(pod: Pod) -> str:
-    """Derive it from cpu and memory of the pod as a whole where given, else of all its containers."""
+    These are cpu and memory of the pod as a whole where given, else of all its containers.
+    """
+    if pod.status.qos_class:
+        return pod.status.qos_class
     if pod.spec.resources is not None:
         parts = [pod.spec.resources]
         limited = not pod.spec.resources.limits or _limits_all(pod.spec.resources)

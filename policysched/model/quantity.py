@@ -28,12 +28,6 @@ def wrap(number: int) -> int:
     return number if MIN <= number <= MAX else (number - MIN) % _SPAN + MIN
 
 
-def quotient(number: int, divisor: int) -> int:
-    """Divide towards zero; the divisor is not 0."""
-    magnitude = abs(number) // abs(divisor)
-    return wrap(magnitude if (number < 0) == (divisor < 0) else -magnitude)
-
-
 _NANO: Final = -9
 _MILLI: Final = -3
 _NARROW_DIGITS: Final = 18
@@ -179,15 +173,6 @@ def value(amount: str | float) -> int:
         QuantityError: the text is malformed.
     """
     return parse(amount).scaled(0)
-
-
-def milli_value(amount: str | float) -> int:
-    """Return a quantity in thousandths, rounded up.
-
-    Raises:
-        QuantityError: the text is malformed.
-    """
-    return parse(amount).scaled(_MILLI)
 
 
 def _suffix(text: str) -> tuple[int, int]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import math
-from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.model.quantity import MAX, MIN, quotient, wrap
+from policysched.model.quantity import MAX, MIN, wrap
 from tests.laws.examples import examples
 
 NUMBERS = st.one_of(st.sampled_from([0, 1, -1, MAX, MIN, MAX - 1, 2**53, -(2**62)]), st.integers(MIN, MAX))
@@ -30,9 +28,3 @@ def test_sums_and_products_keep_the_low_64_bits(left: int, right: int) -> None:
     assert wrap(left + right) == ctypes.c_int64(left + right).value
     assert wrap(left * right) == ctypes.c_int64(left * right).value
     assert wrap(wrap(left + right) - right) == left
-
-
-@examples(200)
-@given(NUMBERS, NUMBERS.filter(bool))
-def test_quotients_go_towards_zero(number: int, divisor: int) -> None:
-    assert quotient(number, divisor) == ctypes.c_int64(math.trunc(Fraction(number, divisor))).value

@@ -20,7 +20,6 @@ from policysched.model.pod_requirements import (
     pod_priority,
     qos_class,
     required_features,
-    satisfies,
 )
 from tests.model.build import pod
 
@@ -60,12 +59,6 @@ def test_unknown_features_of_a_node_are_overlooked() -> None:
 
 def test_declared_features_out_of_order_are_overlooked() -> None:
     assert declared_features([NAMESPACES, RESTART]) == {NAMESPACES}
-
-
-def test_node_satisfies_a_pod_whose_features_it_declares() -> None:
-    assert satisfies([RESTART, NAMESPACES], frozenset({RESTART}))
-    assert satisfies([], frozenset())
-    assert not satisfies([NAMESPACES], frozenset({RESTART}))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.model.quantity import ZERO, Quantity, QuantityError, milli_value, parse, value
+from policysched.model.quantity import ZERO, Quantity, QuantityError, parse, value
 
 LARGEST = (1 << 63) - 1
 
@@ -53,7 +53,7 @@ VALUES = [
 
 @pytest.mark.parametrize(("amount", "units", "thousandths"), VALUES, ids=str)
 def test_quantity_is_rounded_up_to_the_unit_asked_for(amount: str | float, units: int, thousandths: int) -> None:
-    assert (value(amount), milli_value(amount)) == (units, thousandths)
+    assert (value(amount), parse(amount).scaled(-3)) == (units, thousandths)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_quantity_overflows_as_in_go(amount: str, units: int) -> None:
 
 def test_quantity_wraps_around_in_thousandths() -> None:
     assert value("41782995496M") == 41782995496000000
-    assert milli_value("41782995496M") == 4889507348580896768
+    assert parse("41782995496M").scaled(-3) == 4889507348580896768
 
 
 FORMAT, NUMBER, SUFFIX = "must match the regular expression", "numeric part", "suffix"

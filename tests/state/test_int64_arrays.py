@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from policysched.model.quantity import MAX, MIN, quotient
+from policysched.model.quantity import MAX, MIN, wrap
 from policysched.state.tables.int64_arrays import from_floats, quotients
 
 EXTREMES = [0, 1, -1, 2, -2, 7, -7, 100, 2**31, -(2**53) - 1, 2**62, MAX, MAX - 1, MIN, MIN + 1]
+
+
+def quotient(number: int, divisor: int) -> int:
+    """Divide towards zero, as Go does."""
+    return wrap(math.trunc(Fraction(number, divisor)))
 
 
 def test_quotients_are_those_of_plain_numbers() -> None:

@@ -107,16 +107,15 @@ def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic
         return
     result = compile_policy(decoded)
     idle = WHOLE_POLICY if misshapen else frozenset[str]()
-    yield from (one for one in result.diagnostics if one.code not in idle and not _is_inside(one.field, misshapen))
+    inside = tuple(f"{one.field}{end}" for one in misshapen for end in ".[")
+    wrong = {one.field for one in misshapen}
+    for one in result.diagnostics:
+        if one.code not in idle and one.field not in wrong and not one.field.startswith(inside):
+            yield one
     if result.policy is not None and cluster is not None:
         from policysched.rules.status.coverage import absent  # noqa: PLC0415 - no columns are needed without nodes
 
         yield from (one for one in absent(result.policy, cluster) if not one.message.startswith(_METRIC))
-
-
-def _is_inside(field: str, misshapen: Iterable[Diagnostic]) -> bool:
-    """Whether a field is one of those that have the wrong shape, or is in one."""
-    return any(field == one.field or field.startswith((f"{one.field}.", f"{one.field}[")) for one in misshapen)
 
 
 _LAYOUT: Final = frozenset("\n\t\r")
@@ -130,7 +129,9 @@ def hidden_characters(policy: Mapping[str, Any]) -> Iterator[Diagnostic]:
             continue
         place = next((place for place, one in enumerate(text) if one not in _LAYOUT and is_hidden(one)), None)
         if place is not None:
-            yield replace(diagnose(CODE, text, Span(place, place + 1), character=_name(text[place])), field=field)
+            name = unicodedata.name(text[place], "").lower()
+            character = f"U+{ord(text[place]):04X}" + (f" ({name})" if name else "")
+            yield replace(diagnose(CODE, text, Span(place, place + 1), character=character), field=field)
 
 
 def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -143,8 +144,3 @@ def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
         case list():
             for index, item in enumerate(value):
                 yield from _texts(item, f"{path}[{index}]")
-
-
-def _name(character: str) -> str:
-    name = unicodedata.name(character, "")
-    return f"U+{ord(character):04X}" + (f" ({name.lower()})" if name else "")

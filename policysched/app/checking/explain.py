@@ -10,17 +10,15 @@ import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from policysched.app.checking.check import findings
+from policysched.app.checking.files import nodes_of
 from policysched.app.checking.findings import expressions
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from policysched.language import message_table, render
 from policysched.model.policy import API_VERSION, KIND
-
-if TYPE_CHECKING:
-    from policysched.framework import Cluster
 
 LONGEST: Final = 100
 _CODE: Final = re.compile(r"([EW]?)0*(\d{1,4})", re.IGNORECASE)
@@ -47,7 +45,8 @@ class Explained:
     def says(self) -> Iterator[str]:
         """Return what is said about the example, each finding under its text."""
         policy = as_policy(self.example)
-        cluster = _cluster(self.nodes) if self.nodes else None
+        # Few codes are about nodes.
+        cluster = nodes_of(one for one, _ in read_yaml(self.nodes, "nodes")) if self.nodes else None
         texts = {one.field: one.text for one in expressions(policy)}
         for one in (found.diagnostic for found in findings(policy, cluster=cluster)):
             text = texts.get(one.field, "")
@@ -66,12 +65,6 @@ class Explained:
         return {name: value for name, value in said.items() if value}
 
 
-def _cluster(nodes: str) -> Cluster:
-    from policysched.app.checking.files import nodes_of  # noqa: PLC0415 - few codes are about nodes
-
-    return nodes_of(one for one, _ in read_yaml(nodes, "nodes"))
-
-
 def explain(code: str) -> Explained:
     """Explain a code, however it is written: `E0301`, `e301`, `301`.
 
@@ -83,7 +76,9 @@ def explain(code: str) -> Explained:
     for one in wanted:
         if one in message_table():
             return _explained(one)
-    raise UsageError(f'there is no code "{code}"{_nearest((wanted or [code.strip().upper()])[0])}')
+    close = difflib.get_close_matches((wanted or [code.strip().upper()])[0], message_table(), n=1, cutoff=0.6)
+    hint = f"did you mean {close[0]}?" if close else "`policysched explain` lists all codes"
+    raise UsageError(f'there is no code "{code}"; {hint}')
 
 
 def explain_all() -> list[Explained]:
@@ -109,8 +104,3 @@ def shortened(text: str) -> str:
 def _explained(code: str) -> Explained:
     entry = message_table()[code]
     return Explained(code, entry.title, entry.meaning, entry.reason, entry.example, entry.fix, entry.nodes)
-
-
-def _nearest(wanted: str) -> str:
-    close = difflib.get_close_matches(wanted, message_table(), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else "; `policysched explain` lists all codes"

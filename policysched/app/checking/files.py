@@ -69,21 +69,17 @@ def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient
 
 
 def _check(file: str, cluster: Cluster | None, made: Checked, *, lenient: bool) -> None:
+    policies: list[Document] = []
     try:
-        policies = _policies(file, lenient=lenient)
+        data = read_bytes(file)
+        if not lenient or KIND.encode() in data:
+            policies = [one for one in read(as_text(data, shown(file)), shown(file)) if is_meant(one.object)]
     except UsageError as error:
         made.problems.append(error)
         return
     made.policies += len(policies)
     made.documents += policies
     made.findings += check_documents(policies, cluster)
-
-
-def _policies(file: str, *, lenient: bool) -> list[Document]:
-    data = read_bytes(file)
-    if lenient and KIND.encode() not in data:
-        return []
-    return [one for one in read(as_text(data, shown(file)), shown(file)) if is_meant(one.object)]
 
 
 LIVE: Final = "live"

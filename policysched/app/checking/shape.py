@@ -58,24 +58,6 @@ _NAME: Final = "a name has lower-case letters, digits and -, at most 63"
 _LISTED: Final = re.compile(r"(\w+)\[(\d+)\]")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _TYPE: Final = re.compile(r'must be of type (?P<wanted>\S+): "(?P<found>\w+)"')
-_WANTED: Final = {
-    "string": "text",
-    "integer,string": "text or a whole number",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "number": "a number",
-}
-_FOUND: Final = {
-    "string": "a text",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "number": "a number",
-    "null": "nothing",
-}
 _BOOLEANS: Final = frozenset({"true", "false"})
 _CASE: Final = "a case is a line `guard → number`"
 _ARMS: Final = ("value", "score", "then", "points", "weight")
@@ -87,41 +69,20 @@ _LONGEST: Final = 60
 Object = Mapping[str, Any]
 
 
-def _all(names: str, meant: str) -> dict[str, str]:
-    return dict.fromkeys(names.split(), meant)
-
-
-_OTHER_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "": {
-        **_all("scheduler schedulers profiles profile", "schedulerNames"),
-        **_all("selector labelSelector podLabels", "podSelector"),
-        **_all("when condition if match matches appliesIf", "appliesTo"),
-        **_all("namespaces", "namespaceSelector"),
-        **_all("variables vars lets", "let"),
-    },
-    "filters[]": {
-        **_all("expression expr condition rule filter if where match required value", "require"),
-        **_all("reason text", "message"),
-    },
-    "scores[]": {
-        **_all("expression expr score points rule formula", "value"),
-        **_all("case rules", "cases"),
-        **_all("if condition", "when"),
-    },
-    "let[]": _all("expression expr", "value"),
-    "metrics[]": {**_all("promql expression expr prometheus", "query"), **_all("label", "nodeLabel")},
-}
-"""The fields that other names were meant as, by where they stand under `spec`."""
-_VALUES: Final[Mapping[str, Mapping[str, str]]] = {
-    "mode": {
-        **_all("dryrun audit warn observe monitor permissive test", "Shadow"),
-        **_all("off disable false no none inactive", "Disabled"),
-        **_all("on enable enabled true yes active", "Enforce"),
-    },
-}
-"""The values that others were meant as, in lower case, by the name of their field."""
 _EXPRESSIONS: Final = frozenset({"appliesTo", "require", "when", "value"})
 _RULES: Final = "write `filters` for what keeps pods off nodes, `scores` for what prefers nodes"
+
+
+@cache
+def _words() -> Mapping[str, Mapping[str, str]]:
+    """Return the tables of `shape.toml`: what is meant, by what somebody wrote."""
+    import tomllib  # noqa: PLC0415 policies without errors do not wait for it
+
+    tables = tomllib.loads(resources.files(__package__).joinpath("shape.toml").read_text("utf-8"))
+    return {
+        name: {word: meant for meant, words in table.items() for word in words.split()}
+        for name, table in tables.items()
+    }
 
 
 def is_meant(policy: Object) -> bool:
@@ -209,7 +170,7 @@ def _stand_in(field: str, number: int) -> Any:
 def _explain(field: str, reason: str, text: str, value: Any) -> Diagnostic:
     match = _TYPE.search(text)
     if match is not None:
-        message = f"expected {_WANTED[match['wanted']]}, got {_FOUND[match['found']]}"
+        message = f"expected {_words()['wanted type'][match['wanted']]}, got {_words()['found type'][match['found']]}"
         return _fault(field, message, value, _how_to_write(field, match["wanted"], match["found"], value))
     if reason == "FieldValueRequired":
         return _fault(field, f"`{_last(field)}` is missing", None)
@@ -221,7 +182,9 @@ def _explain(field: str, reason: str, text: str, value: Any) -> Diagnostic:
 def _near_value(field: str, value: Any) -> str | None:
     """Return which of the values that a field may have was meant, where one is near."""
     allowed = _schema_of(field).get("enum", ())
-    meant = _VALUES.get(_last(field), {}).get(str(value).lower().replace("-", "")) or _nearest(str(value), allowed)
+    meant = _words().get(f"value of {_last(field)}", {}).get(str(value).lower().replace("-", "")) or _nearest(
+        str(value), allowed
+    )
     return f"write `{meant}`" if meant in allowed else None
 
 
@@ -241,12 +204,7 @@ def _fault(field: str, message: str, value: object, help_text: str | None = None
 
 
 def _width(value: object) -> int:
-    match value:
-        case bool():
-            return len(str(value))
-        case str() | int() | float():
-            return len(str(value).split("\n")[0])
-    return 0
+    return len(str(value).split("\n")[0]) if isinstance(value, str | int | float) else 0
 
 
 def _how_to_write(field: str, wanted: str, found: str, value: Any) -> str | None:
@@ -265,7 +223,8 @@ def _how_to_write(field: str, wanted: str, found: str, value: Any) -> str | None
 def _as_text(field: str, found: str, value: Any) -> str | None:
     allowed = _schema_of(field).get("enum")
     if allowed:
-        return (value is not None and _near_value(field, value)) or f"write {_either(allowed)}"
+        *most, last = (f"`{one}`" for one in allowed)
+        return (value is not None and _near_value(field, value)) or f"write {', '.join(most)} or {last}"
     if found == "null":
         return "write an expression; what is empty in YAML is null" if _last(field) in _EXPRESSIONS else None
     if field.endswith("]") and ".cases[" in field and isinstance(value, Mapping) and set(value) & set(_GUARDS):
@@ -294,7 +253,7 @@ def _value(value: Any, field: str) -> Any:
 
 def _meant(field: str) -> str:
     """Return the field that an unknown one was meant as, empty where that is not sure."""
-    return _OTHER_WORDS.get(_where(field), {}).get(_last(field), "") or _close(field)
+    return _words().get(_where(field), {}).get(_last(field), "") or _close(field)
 
 
 def _where(field: str) -> str:
@@ -322,16 +281,11 @@ def _nearest(text: str, names: Iterable[str]) -> str:
     return folded[close[0]] if close else ""
 
 
-def _either(values: Iterable[str]) -> str:
-    *most, last = (f"`{one}`" for one in values)
-    return f"{', '.join(most)} or {last}" if most else last
-
-
 def _suggest(field: str) -> str | None:
     if re.fullmatch(r"spec\.(pod|namespace)Selector\..*", field):
         return "labels stand under `matchLabels`"
     if field == "spec.rules":
         return _RULES
-    if _last(field) in _OTHER_WORDS.get(_where(field), {}):
+    if _last(field) in _words().get(_where(field), {}):
         return f"write `{_meant(field)}`"
     return f'did you mean "{_close(field)}"?' if _close(field) else None

@@ -62,14 +62,22 @@ def format_source(text: str, file: str) -> Formatted:
     policies = [one for one in documents if is_policy(one.object)]
     edits: list[Edit] = []
     findings: list[Finding] = []
-    for source, group in _by_source(policies):
-        formatting = _Formatting(source, group)
+    groups: dict[int, list[Document]] = defaultdict(list)
+    for one in policies:
+        groups[id(one.source)].append(one)
+    for group in groups.values():
+        formatting = _Formatting(group[0].source, group)
         edits += formatting.edits()
         findings += formatting.findings
     if not edits:
         return Formatted(text, 0, tuple(findings))
-    new = _apply(text, edits)
-    _verify(documents, new, file)
+    parts, done = [], 0
+    for edit in sorted(edits):
+        parts += [text[done : edit.begin], edit.text]
+        done = edit.end
+    new = "".join([*parts, text[done:]])
+    if list(map(_meaning, documents)) != list(map(_meaning, read(new, file))):
+        raise PolicyschedError(f"{file}: cannot be formatted without changing what it says, left alone")
     return Formatted(new, len(edits), tuple(findings))
 
 
@@ -132,35 +140,15 @@ def is_canonical(text: str, wanted: str) -> bool:
     return text == wanted or ("\n" in text and joined(text) == wanted)
 
 
-def _by_source(documents: Iterable[Document]) -> list[tuple[Source, list[Document]]]:
-    found: dict[int, tuple[Source, list[Document]]] = {}
-    for one in documents:
-        found.setdefault(id(one.source), (one.source, []))[1].append(one)
-    return list(found.values())
-
-
-def _apply(text: str, edits: Iterable[Edit]) -> str:
-    parts, done = [], 0
-    for edit in sorted(edits):
-        parts += [text[done : edit.begin], edit.text]
-        done = edit.end
-    return "".join([*parts, text[done:]])
-
-
-def _verify(before: Iterable[Document], text: str, file: str) -> None:
-    """Refuse a text that means something else than it did."""
-    if list(map(_meaning, before)) != list(map(_meaning, read(text, file))):
-        raise PolicyschedError(f"{file}: cannot be formatted without changing what it says, left alone")
-
-
 def _meaning(document: Document) -> Any:
     if not is_policy(document.object):
         return document.object
-    return with_expressions(document.object, lambda one: _text(canonical(one), one.text))
 
+    def meant(one: Expression) -> str:
+        new = canonical(one)
+        return one.text if isinstance(new, Diagnostic) else new
 
-def _text(new: str | Diagnostic, old: str) -> str:
-    return old if isinstance(new, Diagnostic) else new
+    return with_expressions(document.object, meant)
 
 
 _MARK: Final = b"\xef\xbb\xbf"

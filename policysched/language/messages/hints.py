@@ -13,7 +13,7 @@ import heapq
 import importlib.resources
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from policysched.language.ir.graph import Op, Typed
 from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, walk
@@ -24,17 +24,25 @@ _COMPARED = 16
 """How many names are compared letter by letter; that takes a hundred times as long as a look at their pairs."""
 
 
-@functools.cache
 def table(name: str) -> Mapping[str, str]:
     """Return a table of `suggestions.toml`: what to say or to write, by what somebody wrote."""
+    return _tables()[name]
+
+
+@functools.cache
+def _tables() -> Mapping[str, Mapping[str, str]]:
     import tomllib  # noqa: PLC0415 texts without errors do not wait for it
 
     text = importlib.resources.files(__package__).joinpath("suggestions.toml").read_text("utf-8")
-    return {
-        one: key if isinstance(value, list) else value
-        for key, value in tomllib.loads(text)[name].items()
-        for one in (value if isinstance(value, list) else [key])
-    }
+    return {name: dict(_entries(entries)) for name, entries in tomllib.loads(text).items()}
+
+
+def _entries(entries: Mapping[str, str | list[str]]) -> Iterator[tuple[str, str]]:
+    for key, value in entries.items():
+        if isinstance(value, str):
+            yield key, value
+        else:
+            yield from ((one, key) for one in value)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

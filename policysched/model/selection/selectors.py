@@ -193,7 +193,9 @@ def requirement(one: Requirement) -> LabelRequirement:
         operator = Operator(one.operator)
     except ValueError as error:
         raise SelectorError(f'"{one.operator}" is not a valid selector operator') from error
-    _check(one.key, operator, one.values)
+    faults = list(_operator_faults(operator, one.values))
+    if faults or not (is_qualified_name(one.key) and all(map(is_label_value, one.values))):
+        raise SelectorError(requirement_fault(one.key, one.values, faults))
     if operator in (Operator.GREATER, Operator.LESS):
         return LabelRequirement(one.key, operator, one.values, int64(one.values[0]) or 0)
     return LabelRequirement(one.key, operator, tuple(sorted(set(one.values))))
@@ -205,12 +207,6 @@ def int64(text: str) -> int | None:
         return None
     number = int(text)
     return number if -(1 << 63) <= number < 1 << 63 else None
-
-
-def _check(key: str, operator: Operator, values: tuple[str, ...]) -> None:
-    faults = list(_operator_faults(operator, values))
-    if faults or not (is_qualified_name(key) and all(map(is_label_value, values))):
-        raise SelectorError(requirement_fault(key, values, faults))
 
 
 def _operator_faults(operator: Operator, values: tuple[str, ...]) -> Iterator[str]:
