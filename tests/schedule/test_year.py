@@ -17,7 +17,7 @@ from typing import TypeGuard
 
 import pytest
 
-from policysched.model.selection.selectors import PodPartCache
+from policysched.model.selection.pod_part_cache import PodPartCache
 from policysched.schedule.cycle import engine
 from policysched.state.tables.interner import SPARE
 from tests.holdings import holdings

@@ -16,7 +16,6 @@ from policysched.app.checking.findings import Finding
 from policysched.app.checking.shape import is_meant
 from policysched.app.files.objects import Document, as_text, expand, read, read_bytes, shown
 from policysched.errors import UsageError
-from policysched.framework import Cluster
 from policysched.model.decode import ObjectError, decode_node
 from policysched.model.policy import KIND
 

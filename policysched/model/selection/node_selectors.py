@@ -26,7 +26,8 @@ from policysched.model.objects import (
     Taint,
     Toleration,
 )
-from policysched.model.selection.selectors import LabelRequirement, PodPartCache, SelectorError, requirement
+from policysched.model.selection.pod_part_cache import PodPartCache
+from policysched.model.selection.selectors import LabelRequirement, SelectorError, requirement
 
 NAME_FIELD: Final = "metadata.name"
 NO_LABELS: Final[Mapping[str, str]] = {}

@@ -17,13 +17,8 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from policysched.model.objects import Affinity, Pod, PodAffinity, PodAffinityTerm
-from policysched.model.selection.selectors import (
-    LabelMatcher,
-    PodPartCache,
-    SelectorError,
-    compile_selector,
-    selector_key,
-)
+from policysched.model.selection.pod_part_cache import PodPartCache
+from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, selector_key
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 

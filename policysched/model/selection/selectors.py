@@ -1,4 +1,4 @@
-"""Label selectors, compiled: one requirement on one label, and conjunctions of them; the cache of what pods select.
+"""Label selectors, compiled: one requirement on one label, and conjunctions of them.
 
 Selectors of nodes build on it in `node_selectors`. A requirement answers for one value of its label (`admits`), so that
 a column holds one answer per distinct value instead of one per object.
@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from operator import itemgetter
-from typing import Any, Final, Generic, NamedTuple, TypeVar, assert_never
+from typing import Final, NamedTuple, assert_never
 
-import msgspec
-from cachetools import LRUCache
-
-from policysched.model.objects import LabelSelector, Pod, Requirement
+from policysched.model.objects import LabelSelector, Requirement
 from policysched.model.selection.names import invalid, is_label_value, is_qualified_name, requirement_fault
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -244,54 +240,3 @@ def _exactly(labels: Mapping[str, str]) -> tuple[LabelRequirement, ...]:
 
 def _matcher(requirements: Iterable[LabelRequirement]) -> LabelMatcher:
     return LabelMatcher(tuple(sorted(set(requirements))))
-
-
-T = TypeVar("T")
-KEPT_BYTES: Final = 32 << 20
-BYTES_PER_BYTE: Final = 16
-"""How much memory an answer takes for each byte of what it was worked out of."""
-LEAST_BYTES: Final = 1 << 10
-_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
-
-
-class PodPartCache(Generic[T]):
-    """A bounded cache of what was worked out of one part of pods, which siblings and later questions share.
-
-    An answer is found by the encoded part, and its memory is estimated by how long that is: all answers of a kind
-    together take no more than `KEPT_BYTES`, however much single pods state.
-
-    Args:
-        answer: Works the answer out for a pod; it may read nothing but the part.
-        part: Gives what the answer depends on, None where that is nothing.
-        without: The answer where it is nothing.
-    """
-
-    def __init__(self, answer: Callable[[Pod], T], part: Callable[[Pod], Any | None], without: T) -> None:
-        self._answer = answer
-        self._part = part
-        self._without = without
-        self._kept: LRUCache[Hashable, tuple[T, int]] = LRUCache(KEPT_BYTES, getsizeof=itemgetter(1))
-
-    def __call__(self, pod: Pod) -> T:
-        """Return the answer for a pod."""
-        part = self._part(pod)
-        if part is None:
-            return self._without
-        key = _ENCODER.encode(part)
-        known = self._kept.get(key)
-        if known is not None:
-            return known[0]
-        answer = self._answer(pod)
-        size = LEAST_BYTES + BYTES_PER_BYTE * len(key)
-        if size <= KEPT_BYTES:
-            self._kept[key] = answer, size
-        return answer
-
-    def forget(self) -> None:
-        """Drop all answers."""
-        self._kept.clear()
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that all answers are estimated to take. Units: bytes."""
-        return int(self._kept.currsize)

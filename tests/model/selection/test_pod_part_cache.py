@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policysched.model.objects import Pod
-from policysched.model.selection.selectors import BYTES_PER_BYTE, KEPT_BYTES, PodPartCache
+from policysched.model.selection.pod_part_cache import BYTES_PER_BYTE, KEPT_BYTES, PodPartCache
 from tests.build import pod
 
 

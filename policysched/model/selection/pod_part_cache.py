@@ -1,0 +1,63 @@
+"""A bounded cache of what was worked out of one part of pods, which siblings and later questions share.
+
+Knows pods, not what is worked out of them. An answer is found by the encoded part, and its memory is estimated by how
+long that is: all answers of a kind together take no more than `KEPT_BYTES`, however much single pods state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from operator import itemgetter
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from cachetools import LRUCache
+
+from policysched.model.objects import Pod
+
+T = TypeVar("T")
+KEPT_BYTES: Final = 32 << 20
+BYTES_PER_BYTE: Final = 16
+"""How much memory an answer takes for each byte of what it was worked out of."""
+LEAST_BYTES: Final = 1 << 10
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+class PodPartCache(Generic[T]):
+    """Answers about one part of pods.
+
+    Args:
+        answer: Works the answer out for a pod; it may read nothing but the part.
+        part: Gives what the answer depends on, None where that is nothing.
+        without: The answer where it is nothing.
+    """
+
+    def __init__(self, answer: Callable[[Pod], T], part: Callable[[Pod], Any | None], without: T) -> None:
+        self._answer = answer
+        self._part = part
+        self._without = without
+        self._kept: LRUCache[Hashable, tuple[T, int]] = LRUCache(KEPT_BYTES, getsizeof=itemgetter(1))
+
+    def __call__(self, pod: Pod) -> T:
+        """Return the answer for a pod."""
+        part = self._part(pod)
+        if part is None:
+            return self._without
+        key = _ENCODER.encode(part)
+        known = self._kept.get(key)
+        if known is not None:
+            return known[0]
+        answer = self._answer(pod)
+        size = LEAST_BYTES + BYTES_PER_BYTE * len(key)
+        if size <= KEPT_BYTES:
+            self._kept[key] = answer, size
+        return answer
+
+    def forget(self) -> None:
+        """Drop all answers."""
+        self._kept.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that all answers are estimated to take. Units: bytes."""
+        return int(self._kept.currsize)
