@@ -21,6 +21,7 @@ from rich.table import Table
 
 from bench import workloads
 from policysched.app.configuration.profiles import default_profile
+from policysched.framework import AssumedPod
 from policysched.model.decode import decode_node
 from policysched.model.kinds import KINDS
 from policysched.model.objects import Pod
@@ -114,8 +115,9 @@ def place(engine: Engine, one: Pod) -> tuple[float, float]:
     if decision.row < 0:
         raise SystemExit(f"a pod of the benchmark found no node: {decision.error() or decision.fit_error()}")
     begun = time.perf_counter()
+    assumed = AssumedPod(one, decision.node, engine.cluster)
     for plugin in engine.profile.reserves:
-        plugin.reserve(one, engine.cluster, decision.row)
+        plugin.reserve(assumed)
     reserved = time.perf_counter()
     engine.cluster.assume(one, decision.row, decision.evaluation.pod_resources)
     return (decided - started) * 1e6, (reserved - begun) * 1e6

@@ -14,8 +14,7 @@ from typing import Final
 from policysched.errors import UsageError
 from policysched.feeds.problems import FeedCounters, Outcome, Troubles
 from policysched.feeds.table import Table, answers, decode_table, read_bytes
-from policysched.framework.client import Clock
-from policysched.framework.metrics import MetricSink, Wanted
+from policysched.framework.client import Clock, MetricSink, Wanted
 from policysched.model.policy import MetricAnswer
 
 POLL: Final = 1.0

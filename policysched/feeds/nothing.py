@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from policysched.framework.metrics import MetricSink, Wanted
+from policysched.framework.client import MetricSink, Wanted
 from policysched.model.policy import MetricAnswer
 
 NO_SOURCE: Final = "this scheduler has no source of metrics: start it with --prometheus-url or --metrics-file"

@@ -15,8 +15,7 @@ from typing import Final
 from policysched.feeds.problems import FeedCounters, FeedError, Outcome, Troubles
 from policysched.feeds.server import PrometheusServer
 from policysched.feeds.vector import Join, read_series
-from policysched.framework.client import Clock
-from policysched.framework.metrics import MetricSink, Wanted
+from policysched.framework.client import Clock, MetricSink, Wanted
 from policysched.model.policy import MetricAnswer, MetricKey
 
 log = logging.getLogger(__name__)

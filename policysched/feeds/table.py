@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import yaml
 
 from policysched.errors import UsageError
-from policysched.framework.metrics import Wanted
+from policysched.framework.client import Wanted
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
 Table: TypeAlias = Mapping[str, Mapping[str, float]]

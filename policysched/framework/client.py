@@ -1,18 +1,27 @@
-"""The seams to the outside: what the engine asks of an API server and of time.
+"""The seams to the outside: what the scheduler asks of an API server, of time and of sources of metrics.
 
-Whoever implements them translates its library's exceptions into `ApiError`; nothing of that library crosses.
+Whoever implements a client translates its library's exceptions into `ApiError`; nothing of that library crosses.
+
+A source of metrics runs beside the scheduler on its loop and hands over whole answers, one for each metric and refresh.
+It never raises for what a server or a file does: trouble is a `problem` in the answer, and what was known before ages.
+Which metrics it follows is told to it whenever the policies in force change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from policysched.errors import PolicyschedError
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
-from policysched.model.policy import Policy, PolicyKey
+from policysched.model.policy import MetricAnswer, MetricKey, Policy, PolicyKey
+
+Wanted: TypeAlias = Mapping[MetricKey, frozenset[str]]
+"""The metrics that policies in force read, each with the names that they give it: `load` and `cool-gpu-nodes/load`."""
+MetricSink: TypeAlias = Callable[[MetricAnswer], None]
+"""Takes an answer between two cycles, on the loop; only values that differ from the last ones move anything."""
 
 
 class ApiError(PolicyschedError):
@@ -109,11 +118,14 @@ class Clock(Protocol):
         """Give seconds that never go back."""
 
 
-@dataclass(frozen=True, slots=True)
-class BindingHandle:
-    """What a plugin may use while a pod is about to be bound."""
+class MetricSource(Protocol):
+    """Where metrics come from."""
 
-    client: Client
-    clock: Clock
-    pause: Callable[[float], Awaitable[None]]
-    """Waits for so many seconds."""
+    def follow(self, wanted: Wanted) -> None:
+        """Follow these metrics from now on and no others; new ones are asked at once."""
+
+    async def settled(self) -> None:
+        """Wait until everything that is followed was asked once, whatever came of it."""
+
+    async def run(self, sink: MetricSink) -> None:
+        """Refresh what is followed until cancelled, and hand each answer to the sink."""

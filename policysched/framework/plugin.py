@@ -19,7 +19,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework.client import BindingHandle
 from policysched.framework.status import Status
 from policysched.model.kinds import Resource
 from policysched.model.objects import Pod
@@ -167,7 +166,7 @@ def per_pod(plugin: Plugin) -> Callable[[Pod], bool] | None:
 
     A plugin that reads what belongs to one pod alone, as its claims do, has a method `per_pod(pod)`: whether the pod
     has such things. About such pods its filter is prepared and asked for all rows in every cycle, and nothing of it is
-    kept; about others it has nothing to say, at Filter, Reserve and PreBind.
+    kept; about others it has nothing to say, at Filter and at Reserve.
     """
     asked: Callable[[Pod], bool] | None = getattr(plugin, "per_pod", None)
     return asked
@@ -237,31 +236,9 @@ class InRange(Protocol):
         """
 
 
-class Reservation(Protocol):
-    """What a plugin holds for one pod from its decision to its binding."""
-
-    @property
-    def plugin(self) -> str:
-        """The plugin's name."""
-
-    async def pre_bind(self, handle: BindingHandle) -> str:
-        """Do what must be done before the pod is bound; give what went wrong, empty where nothing did."""
-
-    def undo(self) -> None:
-        """Give back what is held; called once at most, after anything failed."""
-
-
 @runtime_checkable
-class ReservePlugin(Plugin, Protocol):
-    """A plugin at Reserve and PreBind."""
-
-    def reserve(self, pod: Pod, cluster: Cluster, row: int) -> Reservation | Status | None:
-        """Hold what the pod needs on a row; None where it needs nothing, a status where it cannot be had."""
-
-
-@runtime_checkable
-class Watching(Protocol):
-    """A filter that remembers what it turned away, so that its hints can tell what a change gained."""
+class RejectionListener(Protocol):
+    """A filter that is told which pods it rejected, so that its hints can tell what a change gained."""
 
     def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
         """Take note that a pod goes to wait because of it, as the cluster is now."""

@@ -5,22 +5,28 @@ Policies come after the configured plugins of a point. A profile is immutable; a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
 from policysched.framework.plugin import (
     FilterPlugin,
+    Hint,
     PostFilterPlugin,
     PreEnqueuePlugin,
     QueueSortPlugin,
-    ReservePlugin,
     ScorePlugin,
     is_lasting,
     per_pod,
 )
+from policysched.model.kinds import Resource
 from policysched.model.objects import Pod
+from policysched.state.changes import Action
 from policysched.state.cluster import Cluster
+
+ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resource is not Resource.TIME)
+"""The hints of a plugin that names no changes."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,11 @@ class Profile:
     """The plugins of which only PreScore is enabled."""
     post_filters: tuple[PostFilterPlugin, ...] = ()
     reserves: tuple[ReservePlugin, ...] = ()
-    """The plugins that hold something for a pod until it is bound."""
+    permits: tuple[PermitPlugin, ...] = ()
+    pre_binds: tuple[PreBindPlugin, ...] = ()
+    binds: tuple[BindPlugin, ...] = ()
+    """The plugins that bind pods: each is asked until one does not skip the pod."""
+    post_binds: tuple[PostBindPlugin, ...] = ()
     policies_filter: bool = True
     policies_score: bool = True
     """Whether SchedulingPolicies act at these points."""
@@ -107,6 +117,23 @@ class Profile:
         if not any(asked(pod) for asked in self._own_answers):
             return ()
         return tuple((place, plugin) for place, plugin, asked in self._pod_filters if asked(pod))
+
+    def reserving(self, pod: Pod) -> tuple[ReservePlugin, ...]:
+        """Return the Reserve plugins that have to do with a pod, in their order."""
+        return tuple([plugin for plugin, asked in self._reserving if asked is None or asked(pod)])
+
+    @cached_property
+    def _reserving(self) -> tuple[tuple[ReservePlugin, Callable[[Pod], bool] | None], ...]:
+        return tuple((plugin, per_pod(plugin)) for plugin in self.reserves)
+
+    @cached_property
+    def hints(self) -> dict[str, Sequence[Hint]]:
+        """The changes that can help pods which plugins rejected, by plugin.
+
+        One at Reserve or Permit that names none is helped by every change.
+        """
+        rejecting = (*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits)
+        return {plugin.name: plugin.events() if hasattr(plugin, "events") else ANY_CHANGE for plugin in rejecting}
 
     def generations(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes prepared states stale."""

@@ -5,7 +5,6 @@ an entry of `pluginConfig` becomes a plugin's arguments. Plugins of one subject 
 """
 
 from policysched.plugins.registry import (
-    DEFAULT_BINDER,
     DEFAULT_PREEMPTION,
     Enabled,
     EnginePart,
@@ -15,7 +14,6 @@ from policysched.plugins.registry import (
 )
 
 __all__ = [
-    "DEFAULT_BINDER",
     "DEFAULT_PREEMPTION",
     "Enabled",
     "EnginePart",

@@ -15,6 +15,7 @@ from typing import Any, Final
 from policysched.errors import UsageError
 from policysched.framework import Plugin
 from policysched.plugins.arguments import Arguments, converted, refusal
+from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.default_preemption import check_preemption
 from policysched.plugins.dynamic_resources import DynamicResources, check_dynamic_resources
 from policysched.plugins.inter_pod_affinity.plugin import inter_pod_affinity
@@ -36,7 +37,6 @@ from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
 from policysched.plugins.volumes.volume_zone import VolumeZone
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
-DEFAULT_BINDER: Final = "DefaultBinder"
 GROUP_PLUGINS: Final = ("GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount")
 
 
@@ -99,7 +99,7 @@ FACTORIES: Final[Mapping[str, Make]] = {
     DEFAULT_PREEMPTION: _checking(check_preemption, lambda: EnginePart(DEFAULT_PREEMPTION)),
     "NodeResourcesBalancedAllocation": resource_arguments.balanced_allocation,
     "ImageLocality": _without_arguments(ImageLocality),
-    DEFAULT_BINDER: _engine_part(DEFAULT_BINDER),
+    "DefaultBinder": _without_arguments(DefaultBinder),
     "NodeDeclaredFeatures": _without_arguments(NodeDeclaredFeatures),
     **{name: _engine_part(name) for name in GROUP_PLUGINS},
 }

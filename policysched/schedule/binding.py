@@ -1,24 +1,44 @@
-"""From a decision to a bound pod: bind once, confirm or take back, and tell people.
+"""From a decision to a bound pod: Reserve, Permit, then the binding cycle, and telling people what came of it.
 
-Each binding runs on its own while the next pods are decided; the pod counts on its node from the moment it was
-assumed. A failed binding frees that at once and the pod is tried again after a backoff, without waiting for an event.
+Each binding cycle runs on its own while the next pods are decided; the pod counts on its node from the moment it was
+assumed. Whatever fails frees that at once. Plugins' exceptions are failures of theirs and stop nothing else.
 
-Source: pkg/scheduler/schedule_one.go (bindingCycle, handleBindingCycleError).
+Source: pkg/scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleBindingCycleError, handleSchedulingFailure),
+framework/runtime/framework.go (RunReservePlugins and those that follow).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
-from policysched.framework import Action, ApiError, BindingHandle, Client, Clock, Event, Reservation
+from policysched.framework import (
+    Action,
+    AssumedPod,
+    Change,
+    Client,
+    Clock,
+    Code,
+    Event,
+    Handle,
+    Plugin,
+    PreBindPlugin,
+    Status,
+    Wait,
+    WaitingPod,
+)
+from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.conditions import ConditionWrites
+from policysched.schedule.observer import Attempt, Observers, Result, tell
 from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.queued import QueuedPod
-from policysched.state.changes import Change
+from policysched.schedule.queue.queued import NO_PLUGINS, QueuedPod
 from policysched.state.cluster import Cluster
 from policysched.visible import visible
 
@@ -26,107 +46,194 @@ log = logging.getLogger(__name__)
 NOTE_LIMIT = 1024
 """What the API server takes as an event's note. Units: bytes."""
 CUT = " ..."
-SERVER_ERROR = 500
-READ_AGAIN = 1.0
-"""How long to wait before asking again what became of a binding. Units: seconds."""
+REASONS = {Result.UNSCHEDULABLE: "Unschedulable", Result.ERROR: "SchedulerError"}
+"""The reason of the condition PodScheduled by the result of an attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt ends without a bound pod."""
+
+    result: Result
+    message: str
+    rejectors: frozenset[str] = NO_PLUGINS
+    """The plugins whose hints bring the pod back; without any it comes back after a backoff."""
+    pending: frozenset[str] = NO_PLUGINS
+    """Those among them that answered Pending."""
+    node: str = ""
+    """The node that the pod counted on, where its binding failed."""
+
+    @classmethod
+    def of(cls, status: Status, node: str = "") -> Failure:
+        """Make that of a status after which the pod comes back by itself."""
+        return cls(Result.UNSCHEDULABLE if status.rejects else Result.ERROR, status.message, node=node)
+
+    @classmethod
+    def at_permit(cls, status: Status) -> Failure:
+        """Make that of a status by Reserve or Permit: a rejection is one of the only node that was looked at."""
+        if not status.rejects:
+            return cls.of(status)
+        parts = sorted(f"{count} {reason}" for reason, count in Counter(status.reasons).items())
+        message = "0/1 nodes are available:" + (f" {', '.join(parts)}." if parts else "")
+        plugins = frozenset((status.plugin,))
+        if status.code is Code.PENDING:
+            return cls(Result.UNSCHEDULABLE, message, pending=plugins)
+        return cls(Result.UNSCHEDULABLE, message, plugins)
 
 
 class Binder:
-    """Binds assumed pods and reports what came of it."""
+    """Takes decided pods to their nodes, and reports how attempts end."""
 
     def __init__(
-        self, cluster: Cluster, queue: Queue, client: Client, clock: Clock, on_change: Callable[[Change], None]
+        self,
+        cluster: Cluster,
+        queue: Queue,
+        client: Client,
+        clock: Clock,
+        on_change: Callable[[Change, str], None],
+        observers: Observers = (),
     ) -> None:
-        self._cluster = cluster
-        self._queue = queue
-        self._client = client
+        self._cluster, self._queue, self._client, self._clock = cluster, queue, client, clock
         self._conditions = ConditionWrites(client)
-        self._clock = clock
         self._on_change = on_change
-        self._handle = BindingHandle(client, clock, asyncio.sleep)
+        self._observers = observers
+        self._waiting: dict[str, WaitingPod] = {}
+        waiting = MappingProxyType(self._waiting)
+        self.handle = Handle(client, clock, asyncio.sleep, waiting, queue.activate)
 
-    async def bind(self, queued: QueuedPod, node: str, held: Sequence[Reservation] = ()) -> None:
-        """Bind an assumed pod and finish its attempt, whatever happens.
+    def admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Failure | None:
+        """Run Reserve and Permit for a pod that counts on its node; after a failure it does no longer."""
+        status = self._admit(queued, assumed, profile)
+        if status is None:
+            return None
+        unreserve(assumed, profile)
+        self._cluster.forget(queued.identity)
+        return Failure.at_permit(status)
 
-        Args:
-            queued: The pod.
-            node: Its node.
-            held: What plugins hold for it.
-        """
-        pod = queued.pod
-        await self._conditions.settle(queued.identity)
-        problem = await self._pre_bind(pod, held) or await self._bind(pod, node)
-        if problem:
-            undo(held)
-            await self._binding_failed(queued, problem)
+    def _admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Status | None:
+        for plugin in profile.reserving(assumed.pod):
+            answer = _answer("Reserve", plugin, partial(plugin.reserve, assumed))
+            if isinstance(answer, Status):
+                return answer
+        waits: dict[str, Wait] = {}
+        for one in profile.permits:
+            answer = _answer("Permit", one, partial(one.permit, assumed, self.handle), Wait)
+            if isinstance(answer, Status):
+                return answer
+            if isinstance(answer, Wait):
+                waits[one.name] = answer
+        if waits:
+            self._waiting[queued.identity] = WaitingPod(assumed, waits)
+        return None
+
+    def will_wait(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> bool:
+        """Return whether the binding waits for plugins before anything is written."""
+        return queued.identity in self._waiting or any(_has_work(one, assumed) for one in profile.pre_binds)
+
+    async def bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
+        """Run the binding cycle and finish the attempt, whatever happens."""
+        pod, node = queued.pod, assumed.node
+        failure = await self._wait_on_permit(queued)
+        if failure is None:
+            self._queue.release(queued)
+            await self._conditions.settle(queued.identity)
+            status = await self._bind(assumed, profile)
+            failure = Failure.of(status, node) if status is not None else None
+        if failure is not None:
+            unreserve(assumed, profile)
+            await self._binding_failed(queued, failure)
             return
         self._queue.done(queued)
-        log.info("bound pod=%s node=%s attempts=%d", pod.key, node, queued.attempts)
-        note = f"Successfully assigned {pod.key} to {node}"
-        self._record(pod, "Normal", "Scheduled", "Binding", note)
+        self._record(pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
+        self._ended(queued, Result.SCHEDULED, node)
+        for plugin in profile.post_binds:
+            await _awaited("PostBind", plugin, plugin.post_bind(assumed, self.handle))
 
-    async def _pre_bind(self, pod: Pod, held: Sequence[Reservation]) -> str:
-        """Let plugins do what must be done first; give what went wrong, empty where nothing did."""
-        for one in held:
-            try:
-                problem = await one.pre_bind(self._handle)
-            except Exception as error:
-                log.exception("plugin %s failed before the binding of pod=%s", one.plugin, pod.key)
-                problem = repr(error)
-            if problem:
-                return f'running PreBind plugin "{one.plugin}": {problem}'
-        return ""
+    def reject_waiting(self, identity: str, why: str) -> None:
+        """Reject a pod if it waits at Permit."""
+        waiting = self._waiting.get(identity)
+        if waiting is not None:
+            waiting.reject("", why)
 
-    async def _bind(self, pod: Pod, node: str) -> str:
-        """Write the binding; give what went wrong, empty where nothing did."""
+    def stop_waiting(self) -> None:
+        """End all waits at Permit, as the process ends."""
+        for waiting in self._waiting.values():
+            waiting.cancel()
+
+    async def _wait_on_permit(self, queued: QueuedPod) -> Failure | None:
+        waiting = self._waiting.get(queued.identity)
+        if waiting is None:
+            return None
+        since = self._clock.monotonic()
         try:
-            problem = await self._refusal(pod, node)
-        except Exception as error:
-            log.exception("binding pod=%s failed", pod.key)
-            problem = repr(error)
-        return problem and f'running Bind plugin "DefaultBinder": {problem}'
+            status = await waiting.outcome()
+        finally:
+            self._waiting.pop(queued.identity, None)
+        if self._observers:
+            seconds = self._clock.monotonic() - since
+            tell(self._observers, lambda one: one.on_permit_wait(waiting, status, seconds))
+        return None if status is None else Failure.at_permit(status)
 
-    async def _refusal(self, pod: Pod, node: str) -> str:
-        """Write the binding; give the server's words where it is not stored."""
-        try:
-            await self._client.bind(pod, node)
-        except ApiError as error:
-            return "" if await self._bound_all_the_same(pod, node, error) else error.message
-        return ""
+    async def _bind(self, assumed: AssumedPod, profile: Profile) -> Status | None:
+        """Run PreBind, and Bind until a plugin does not skip the pod."""
+        for plugin in profile.pre_binds:
+            work = _has_work(plugin, assumed)
+            if isinstance(work, Status):
+                return work
+            if work and (status := await _awaited("PreBind", plugin, plugin.pre_bind(assumed, self.handle))):
+                return status
+        for one in profile.binds:
+            status = await _awaited("Bind", one, one.bind(assumed, self.handle))
+            if status is None or status.code is not Code.SKIP:
+                return status
+        return Status(Code.ERROR, ("no Bind plugin has bound the pod",))
 
-    async def _bound_all_the_same(self, pod: Pod, node: str, error: ApiError) -> bool:
-        """Find out what became of a binding whose answer was lost or is no verdict.
+    async def _binding_failed(self, queued: QueuedPod, failure: Failure) -> None:
+        """Free the node, and have the pod tried again.
 
-        Until the server says so the pod keeps its place on the node: the binding may have been stored, and giving the
-        place to another pod would overfill the node.
+        A pod that a plugin rejected hears nothing of what its own going frees.
         """
-        if 0 < error.status < SERVER_ERROR:
-            return False
-        log.warning("no verdict on the binding of pod=%s, its place is kept until there is one: %s", pod.key, error)
-        while True:
-            try:
-                return await self._client.node_of(pod) == node
-            except ApiError as unread:
-                if unread.status != 0 and unread.status < SERVER_ERROR:
-                    return False
-                await asyncio.sleep(READ_AGAIN)
+        pod, rejected = queued.pod, failure.result is Result.UNSCHEDULABLE
+        change = self._cluster.forget(queued.identity)
+        if not rejected and change.action is not Action.NONE:
+            self._on_change(change, "")
+        if queued.identity in self._cluster.pods.by_id:
+            log.info("pod=%s was bound by another client: %s", pod.key, failure.message)
+            self._queue.done(queued)
+            return
+        comes_back = self.take_back(queued, failure)
+        if rejected and change.action is not Action.NONE:
+            self._on_change(change, queued.identity)
+        if comes_back:
+            await self.report_failure(pod, failure)
+        else:
+            log.info("pod=%s is gone, its binding is dropped", pod.key)
 
-    async def report_failure(self, pod: Pod, reason: str, message: str) -> None:
+    def take_back(self, queued: QueuedPod, failure: Failure) -> bool:
+        """End an attempt that failed; return whether the pod still exists."""
+        pod = queued.pod
+        if not self._queue.reject(queued, failure.rejectors, failure.pending):
+            return False
+        if self._observers:
+            is_news = not is_told(pod, failure)
+            self._ended(queued, failure.result, failure.node, failure.message, is_news=is_news)
+        return True
+
+    async def report_failure(self, pod: Pod, failure: Failure) -> None:
         """Tell the pod's owner why it is not scheduled: an event, and a condition where it would change.
 
         Args:
             pod: The pod as it was tried.
-            reason: Unschedulable or SchedulerError.
-            message: The whole text; the event's is cut where it is too long.
+            failure: Its message is cut in the event where it is too long.
         """
-        told, message = is_told(pod, reason, message), visible(message)
+        message = visible(failure.message)
         self._record(pod, "Warning", "FailedScheduling", "Scheduling", _shortened(message))
-        if told:
+        if is_told(pod, failure):
             return
         condition: dict[str, Any] = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": reason,
+            "reason": REASONS[failure.result],
             "message": message,
             "observedGeneration": pod.metadata.generation,
         }
@@ -135,29 +242,63 @@ class Binder:
             condition["lastTransitionTime"] = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         await self._conditions.write(pod, condition)
 
-    async def _binding_failed(self, queued: QueuedPod, message: str) -> None:
-        pod = queued.pod
-        change = self._cluster.forget(queued.identity)
-        if change.action is not Action.NONE:
-            self._on_change(change)
-        if queued.identity in self._cluster.pods.by_id:
-            log.info("pod=%s was bound by another client: %s", pod.key, message)
-            self._queue.done(queued)
-            return
-        if not self._queue.fail(queued):
-            log.info("pod=%s is gone, its binding is dropped", pod.key)
-            return
-        log.warning("could not bind pod=%s: %s", pod.key, message)
-        await self.report_failure(pod, "SchedulerError", message)
+    def _ended(self, queued: QueuedPod, result: Result, node: str, message: str = "", *, is_news: bool = True) -> None:
+        if self._observers:
+            seconds = self._clock.monotonic() - queued.tried_at
+            attempt = Attempt(queued, result, seconds, node, message, is_news)
+            tell(self._observers, lambda one: one.on_attempt(attempt))
 
     def _record(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
         self._client.record(Event(pod, kind, reason, action, note, self._clock.now()))
 
 
-def undo(held: Sequence[Reservation]) -> None:
-    """Let plugins give back what they hold, the last one first."""
-    for one in reversed(held):
-        one.undo()
+def unreserve(assumed: AssumedPod, profile: Profile) -> None:
+    """Run Unreserve in reverse order, for plugins that were not asked to reserve, too."""
+    for plugin in reversed(profile.reserving(assumed.pod)):
+        try:
+            plugin.unreserve(assumed)
+        except Exception:
+            log.exception("Unreserve plugin %s failed for pod=%s", plugin.name, assumed.pod.key)
+
+
+def _has_work(plugin: PreBindPlugin, assumed: AssumedPod) -> bool | Status:
+    try:
+        return plugin.pre_bind_pre_flight(assumed)
+    except Exception as error:
+        return _failed("PreBindPreFlight", plugin, error)
+
+
+def _answer(point: str, plugin: Plugin, ask: Callable[[], Any], *others: type) -> Any:
+    """Ask a plugin that answers at once; return None for success, and failures as statuses that name it."""
+    try:
+        answer = ask()
+    except Exception as error:
+        return _failed(point, plugin, error)
+    return answer if isinstance(answer, others) else _checked(point, plugin, answer)
+
+
+async def _awaited(point: str, plugin: Plugin, work: Awaitable[Any]) -> Status | None:
+    """Wait for a plugin's answer; return None for success, and failures as statuses that name it."""
+    try:
+        answer = await work
+    except Exception as error:
+        return _failed(point, plugin, error)
+    return _checked(point, plugin, answer)
+
+
+def _failed(point: str, plugin: Plugin, error: Exception) -> Status:
+    log.error("%s plugin %s failed", point, plugin.name, exc_info=error)
+    return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {error!r}',), plugin.name)
+
+
+def _checked(point: str, plugin: Plugin, answer: Any) -> Status | None:
+    if answer is None or (isinstance(answer, Status) and answer.code is Code.SUCCESS):
+        return None
+    if not isinstance(answer, Status):
+        return _failed(point, plugin, TypeError(f"it gave {type(answer).__name__} in place of a status"))
+    if answer.rejects or (point == "Bind" and answer.code is Code.SKIP):
+        return answer.by(plugin.name)
+    return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {answer.message}',), plugin.name)
 
 
 def _shortened(message: str) -> str:
@@ -168,7 +309,7 @@ def _shortened(message: str) -> str:
     return encoded[: NOTE_LIMIT - len(CUT)].decode(errors="ignore") + CUT
 
 
-def is_told(pod: Pod, reason: str, message: str) -> bool:
-    """Tell whether a pod's condition says already why it is not scheduled."""
-    told = ("PodScheduled", "False", reason, visible(message))
+def is_told(pod: Pod, failure: Failure) -> bool:
+    """Return whether a pod's condition says already why it is not scheduled."""
+    told = ("PodScheduled", "False", REASONS[failure.result], visible(failure.message))
     return any((one.type, one.status, one.reason, one.message) == told for one in pod.status.conditions)

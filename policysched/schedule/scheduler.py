@@ -13,31 +13,31 @@ import asyncio
 import logging
 import random
 from collections.abc import Coroutine, Mapping
+from functools import partial
 from typing import Any
 
-from policysched.framework import Change, Client, Clock, Event, MetricAnswer, Reservation, Watching
+from policysched.framework import AssumedPod, Change, Client, Clock, Event, MetricAnswer, RejectionListener
 from policysched.framework.profile import Profile
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Node, Pod
 from policysched.pausing import Pausing, finished
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.binding import Binder, is_told, undo
+from policysched.schedule.binding import Binder, Failure
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.reserving import reserve
+from policysched.schedule.observer import LOG_LINES, Observers, Result, tell
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued import Place, QueuedPod
 from policysched.schedule.queue.waiter import Waiter
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
-from policysched.state.volumes.storage import has_volumes
 
 log = logging.getLogger(__name__)
 TURN = 0.005
 """How long cycles may follow each other before the loop gets its turn. Units: seconds."""
 MAX_BINDINGS = 512
-"""How many bindings may be under way before the next pod has to wait; those that wait for volumes do not count."""
+"""How many bindings may be under way before the next pod has to wait; those that wait for plugins do not count."""
 LAST_WORDS = 10.0
 """How long bindings under way may take to end after the last cycle. Units: seconds."""
 
@@ -45,16 +45,26 @@ LAST_WORDS = 10.0
 class Scheduler:
     """Schedules the pods of some profiles over one cluster."""
 
-    def __init__(self, profiles: Mapping[str, Profile], client: Client, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        client: Client,
+        clock: Clock,
+        rng: random.Random,
+        observers: Observers = LOG_LINES,
+    ) -> None:
         self.cluster = Cluster()
         self._profiles = dict(profiles)
         self._client = client
         self._clock = clock
         self._engines = {name: Engine(self.cluster, profile, rng) for name, profile in profiles.items()}
         sort = next(iter(profiles.values())).queue_sort
+        self._observers = observers
         self.queue = Queue(clock, sort, self.cluster, profiles=_interests(self._profiles))
+        if observers:
+            self.queue.report_to(partial(_tell_queued, observers))
         self._waiter = Waiter(self.queue, clock)
-        self._binder = Binder(self.cluster, self.queue, client, clock, self._changed)
+        self._binder = Binder(self.cluster, self.queue, client, clock, self._changed, observers)
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_BINDINGS)
 
@@ -105,6 +115,7 @@ class Scheduler:
                 self.queue.update(pod)
             if pod.metadata.deletion_timestamp is not None:
                 self._changed(self.cluster.forget(identity))
+                self._binder.reject_waiting(identity, "the pod is being deleted")
         else:
             self._set_pending(pod, identity)
 
@@ -120,6 +131,7 @@ class Scheduler:
         """Take note that a pod is gone."""
         self.queue.delete(identity)
         self._changed(self.cluster.remove_pod(identity))
+        self._binder.reject_waiting(identity, "the pod is gone")
 
     def take(self, obj: Any) -> None:
         """Take an object of any kind of `policysched.model.kinds` as it is now."""
@@ -157,6 +169,7 @@ class Scheduler:
 
     async def _finish(self) -> None:
         """Let what is under way end, and drop what takes too long: who ends the process may not wait."""
+        self._binder.stop_waiting()
         if not self._tasks:
             return
         _, late = await asyncio.wait(self._tasks, timeout=LAST_WORDS)
@@ -174,42 +187,31 @@ class Scheduler:
         try:
             self._tell_time()
             decision = self._engines[pod.spec.scheduler_name].decide(pod)
+            if self._observers:
+                tell(self._observers, lambda one: one.on_decision(queued, decision))
             if decision.row < 0:
-                self._turn_away(queued, decision)
+                self._fail(queued, self._failure(decision, self._profiles[queued.profile]))
             else:
                 await self._place(queued, decision)
         except Exception as error:
             log.exception("the cycle of pod=%s failed", pod.key)
             if queued.place is Place.IN_FLIGHT and not self.cluster.is_assumed(queued.identity):
-                self._fail(queued, f"the scheduling cycle failed: {error!r}")
+                self._fail(queued, Failure(Result.ERROR, f"the scheduling cycle failed: {error!r}"))
 
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:
-        """Count a pod on its node and start its binding, unless a plugin cannot have what the pod needs there."""
-        pod = queued.pod
-        held = self._reserve(pod, decision.row)
-        if isinstance(held, str):
-            self._fail(queued, held)
+        """Count a pod on its node and start its binding, unless a plugin objects."""
+        pod, profile = queued.pod, self._profiles[queued.profile]
+        assumed = AssumedPod(pod, decision.node, self.cluster)
+        self.cluster.assume(pod, decision.row, decision.evaluation.pod_resources)
+        failure = self._binder.admit(queued, assumed, profile)
+        if failure is not None:
+            self._fail(queued, failure)
             return
-        try:
-            self.cluster.assume(pod, decision.row, decision.evaluation.pod_resources)
-        except Exception:
-            undo(held)
-            raise
-        self.queue.release(queued)
-        log.debug(
-            "assumed pod=%s node=%s evaluatedNodes=%d feasibleNodes=%d",
-            pod.key, decision.node, decision.evaluated_count, decision.feasible_count,
-        )  # fmt: skip
-        if held:
-            self._start(pod, self._binder.bind(queued, decision.node, held))
+        if self._binder.will_wait(queued, assumed, profile):
+            self._start(pod, self._binder.bind(queued, assumed, profile))
             return
         await self._room.acquire()
-        self._start(pod, self._bind(queued, decision.node))
-
-    def _reserve(self, pod: Pod, row: int) -> list[Reservation] | str:
-        if not has_volumes(pod):
-            return []
-        return reserve(self._profiles[pod.spec.scheduler_name], pod, self.cluster, row)
+        self._start(pod, self._bind(queued, assumed, profile))
 
     def _skips(self, queued: QueuedPod) -> bool:
         """Tell whether a pod need not be tried: it is being deleted, or counted on a node already."""
@@ -220,40 +222,30 @@ class Scheduler:
         self._client.record(Event(pod, "Warning", "FailedScheduling", "Scheduling", note, self._clock.now()))
         return True
 
-    async def _bind(self, queued: QueuedPod, node: str) -> None:
+    async def _bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
         try:
-            await self._binder.bind(queued, node)
+            await self._binder.bind(queued, assumed, profile)
         finally:
             self._room.release()
 
-    def _turn_away(self, queued: QueuedPod, decision: Decision) -> None:
+    def _fail(self, queued: QueuedPod, failure: Failure) -> None:
+        pod = queued.pod
+        self._binder.take_back(queued, failure)
+        self._start(pod, self._binder.report_failure(pod, failure))
+
+    def _failure(self, decision: Decision, profile: Profile) -> Failure:
         if decision.failed:
-            self._fail(queued, decision.error())
-            return
-        pod = queued.pod
-        message = self._message(decision, self._profiles[queued.profile])
-        self.queue.reject(queued, decision.rejectors())
-        level = logging.DEBUG if is_told(pod, "Unschedulable", message) else logging.INFO
-        log.log(level, "unschedulable pod=%s: %s", pod.key, message)
-        self._start(pod, self._binder.report_failure(pod, "Unschedulable", message))
+            return Failure(Result.ERROR, decision.error())
+        message = decision.fit_error()
+        if self.cluster.nodes.count and profile.post_filters:
+            parts = [plugin.post_filter(decision.pod).message for plugin in profile.post_filters]
+            message = " ".join([message, ", ".join(parts)])
+        return Failure(Result.UNSCHEDULABLE, message, decision.rejectors())
 
-    def _fail(self, queued: QueuedPod, message: str) -> None:
-        pod = queued.pod
-        self.queue.fail(queued)
-        level = logging.DEBUG if is_told(pod, "SchedulerError", message) else logging.WARNING
-        log.log(level, "error for pod=%s: %s", pod.key, message)
-        self._start(pod, self._binder.report_failure(pod, "SchedulerError", message))
-
-    def _message(self, decision: Decision, profile: Profile) -> str:
-        if self.cluster.nodes.count == 0:
-            return decision.fit_error()
-        parts = [plugin.post_filter(decision.pod).message for plugin in profile.post_filters]
-        return " ".join([decision.fit_error(), ", ".join(parts)]) if parts else decision.fit_error()
-
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: Change, but: str = "") -> None:
         if not change.nothing:
             self._tell_time()
-            self.queue.move(change)
+            self.queue.move(change, but)
 
     def _tell_time(self) -> None:
         """Let the cluster be at the present: a cycle, and whether a change helps, see one time."""
@@ -270,12 +262,16 @@ class Scheduler:
             log.error("what was to be done for pod=%s failed", task.get_name(), exc_info=error)
 
 
+def _tell_queued(observers: Observers, queued: QueuedPod, queue: str, event: str) -> None:
+    tell(observers, lambda one: one.on_queued(queued, queue, event))
+
+
 def _interests(profiles: Mapping[str, Profile]) -> dict[str, Interests]:
     return {
         name: Interests(
             profile.pre_enqueue,
-            {plugin.name: plugin.events() for plugin in profile.prepared},
-            {plugin.name: plugin for plugin in profile.filters if isinstance(plugin, Watching)},
+            profile.hints,
+            {plugin.name: plugin for plugin in profile.filters if isinstance(plugin, RejectionListener)},
         )
         for name, profile in profiles.items()
     }

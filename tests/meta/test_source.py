@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from policysched.plugins.registry import DEFAULT_BINDER, DEFAULT_PREEMPTION, default_plugins
+from policysched.plugins.registry import DEFAULT_PREEMPTION, default_plugins
 from tests.meta.markdown import ROOT, shown
 
 PACKAGE = ROOT / "policysched"
@@ -24,8 +24,8 @@ TEXTS = sorted(
 FORBIDDEN = re.compile(r"\bTO[D]O\b|\bFIX[M]E\b|\bXX[X]\b|NotImplemented[E]rror|/wor[k]/|/roo[t]/|/home/[a-z]+/")
 BELOW_THE_EDGE = ("language", "model", "state", "framework", "rules", "plugins", "schedule", "sandbox")
 LOWER = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in BELOW_THE_EDGE]
-ENGINE = {DEFAULT_BINDER, DEFAULT_PREEMPTION}
-"""Plugins whose work the engine does itself."""
+ENGINE = {DEFAULT_PREEMPTION}
+"""Plugins without code of their own."""
 _CHANCE = ("random", "choice", "randint", "shuffle", "sample", "time", "monotonic", "sleep", "urandom")
 CLOCKS = {"time", "socket", "requests", "secrets", "ssl", "urllib.request", "http.client"}
 READS = re.compile(

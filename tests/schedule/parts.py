@@ -21,7 +21,6 @@ from policysched.framework import (
     Hint,
     Mask,
     Narrow,
-    ReservePlugin,
     Resource,
     Rows,
     ScorePlugin,
@@ -32,6 +31,7 @@ from policysched.framework import (
 from policysched.framework.profile import Profile
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.policy import Policy
+from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.priority_sort import PrioritySort
 from policysched.schedule.cycle.engine import Engine
 
@@ -94,8 +94,20 @@ class FakeScore(Fake):
 
 
 def profile(filters: Sequence[FilterPlugin] = (), scores: Sequence[tuple[ScorePlugin, int]] = ()) -> Profile:
-    reserves = tuple(one for one in filters if isinstance(one, ReservePlugin))
-    return Profile("default-scheduler", PrioritySort(), filters=tuple(filters), scores=tuple(scores), reserves=reserves)
+    def having(method: str) -> tuple[Any, ...]:
+        return tuple(one for one in filters if hasattr(one, method))
+
+    return Profile(
+        "default-scheduler",
+        PrioritySort(),
+        filters=tuple(filters),
+        scores=tuple(scores),
+        reserves=having("reserve"),
+        permits=having("permit"),
+        pre_binds=having("pre_bind"),
+        binds=(*having("bind"), DefaultBinder()),
+        post_binds=having("post_bind"),
+    )
 
 
 def engine(

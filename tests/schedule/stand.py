@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
+from policysched.schedule.observer import LOG_LINES, Observers
 from policysched.schedule.scheduler import Scheduler
 from tests.build import pod
 from tests.schedule.parts import FakeClient
@@ -26,11 +27,11 @@ BIG = pod("big", requests={"cpu": 3})
 class Stand:
     """A scheduler with a client that remembers and a clock that only moves when it is told to."""
 
-    def __init__(self, of: Profile | None = None) -> None:
+    def __init__(self, of: Profile | None = None, observers: Observers = LOG_LINES) -> None:
         self.clock = StandingClock()
         self.client = FakeClient()
         profiles = {ME: of if of is not None else default_profile(ME)}
-        self.scheduler = Scheduler(profiles, self.client, self.clock, random.Random(0))
+        self.scheduler = Scheduler(profiles, self.client, self.clock, random.Random(0), observers)
         self.task: asyncio.Task[None] | None = None
 
     async def settle(self) -> None:
@@ -71,8 +72,8 @@ class Stand:
 
 
 @asynccontextmanager
-async def running(*nodes: Any, of: Profile | None = None) -> AsyncIterator[Stand]:
-    stand = Stand(of)
+async def running(*nodes: Any, of: Profile | None = None, observers: Observers = LOG_LINES) -> AsyncIterator[Stand]:
+    stand = Stand(of, observers)
     for one in nodes:
         stand.scheduler.set_node(one)
     stand.task = asyncio.create_task(stand.scheduler.run())

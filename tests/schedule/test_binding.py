@@ -1,23 +1,37 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace as replace_field
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import ApiError, Change
+from policysched.framework import ApiError, AssumedPod, Change
 from policysched.model.objects import Metadata, Pod, PodCondition, PodSpec, PodStatus
-from policysched.schedule import binding
-from policysched.schedule.binding import NOTE_LIMIT, Binder
+from policysched.schedule.binding import NOTE_LIMIT, Binder, Failure
+from policysched.schedule.observer import Attempt, Observer, Result
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued import QueuedPod
 from tests.build import cluster, node
-from tests.schedule.parts import FakeClient, refused
+from tests.schedule.parts import FakeClient, profile, refused
 from tests.schedule.queue_parts import StandingClock, queue
 
 POD = Pod(metadata=Metadata(name="p", namespace="d", uid="u", generation=3), spec=PodSpec(scheduler_name="p"))
 ASSIGNED = ("d/p", "Scheduled", "Successfully assigned d/p to n1")
+
+
+PROFILE = profile()
+
+
+class Listener(Observer):
+    """Keeps the results of attempts."""
+
+    def __init__(self) -> None:
+        self.attempts: list[Attempt] = []
+
+    def on_attempt(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
 
 
 class Stand:
@@ -29,15 +43,25 @@ class Stand:
         self.cluster = cluster(node("n1"), node("n2"))
         self.queue: Queue = queue(self.clock)
         self.changes: list[Change] = []
-        self.binder = Binder(self.cluster, self.queue, self.client, self.clock, self.changes.append)
+        self.heard = Listener()
+        self.binder = Binder(
+            self.cluster,
+            self.queue,
+            self.client,
+            self.clock,
+            lambda change, _: self.changes.append(change),
+            [self.heard],
+        )
 
     def attempt(self, of: Pod = POD) -> QueuedPod:
         self.queue.add(of)
         queued = self.queue.pop()
         assert queued is not None
         self.cluster.assume(queued.pod, self.cluster.nodes.row_of["n1"])
-        self.queue.release(queued)
         return queued
+
+    async def bind(self, queued: QueuedPod, node: str = "n1") -> None:
+        await self.binder.bind(queued, AssumedPod(queued.pod, node, self.cluster), PROFILE)
 
     def bound_elsewhere(self, name: str) -> None:
         self.queue.delete("u")
@@ -46,7 +70,7 @@ class Stand:
 
 async def test_a_bound_pod_stays_assumed_until_it_is_confirmed() -> None:
     stand = Stand()
-    await stand.binder.bind(stand.attempt(), "n1")
+    await stand.bind(stand.attempt())
     assert stand.client.bound == [("d/p", "n1")]
     assert stand.client.told == [ASSIGNED]
     [event] = stand.client.events
@@ -67,7 +91,7 @@ async def test_a_bound_pod_stays_assumed_until_it_is_confirmed() -> None:
 async def test_a_failed_binding_frees_the_node_and_is_tried_again_without_an_event(error: Exception, said: str) -> None:
     stand = Stand()
     stand.client.errors["bind"] = [error]
-    await stand.binder.bind(stand.attempt(), "n1")
+    await stand.bind(stand.attempt())
     message = f'running Bind plugin "DefaultBinder": {said}'
     assert stand.client.told == [("d/p", "FailedScheduling", message)]
     [(key, condition)] = stand.client.conditions
@@ -77,6 +101,8 @@ async def test_a_failed_binding_frees_the_node_and_is_tried_again_without_an_eve
     freed = replace(POD, spec=replace(POD.spec, node_name="n1"))
     assert (change.old, change.row) == (freed, stand.cluster.nodes.row_of["n1"])
     assert stand.queue.counts().backoff == 1
+    [attempt] = stand.heard.attempts
+    assert (attempt.result, attempt.node, attempt.message, attempt.is_news) == (Result.ERROR, "n1", message, True)
     stand.clock.at += 3
     again = stand.queue.pop()
     assert again is not None
@@ -86,7 +112,7 @@ async def test_a_failed_binding_frees_the_node_and_is_tried_again_without_an_eve
 async def test_binding_whose_end_cannot_be_found_out_frees_the_node() -> None:
     stand = Stand()
     stand.client.errors |= {"bind": [refused(500, "internal")], "read": [ValueError("a bug")]}
-    await stand.binder.bind(stand.attempt(), "n1")
+    await stand.bind(stand.attempt())
     assert stand.client.told == [
         ("d/p", "FailedScheduling", "running Bind plugin \"DefaultBinder\": ValueError('a bug')")
     ]
@@ -97,7 +123,7 @@ async def test_binding_whose_end_cannot_be_found_out_frees_the_node() -> None:
 async def test_a_pod_that_the_server_does_not_find_is_tried_again_until_the_watch_says_it_is_gone() -> None:
     stand = Stand()
     stand.client.errors["bind"] = [refused(404, 'pods "p" not found')]
-    await stand.binder.bind(stand.attempt(), "n1")
+    await stand.bind(stand.attempt())
     assert stand.queue.counts().backoff == 1
     assert (stand.queue.in_flight, len(stand.cluster.pods)) == ((0, 0), 0)
     assert stand.queue.delete("u")
@@ -108,7 +134,7 @@ async def test_a_pod_whose_deletion_was_seen_meanwhile_is_dropped_silently() -> 
     queued = stand.attempt()
     stand.queue.delete("u")
     stand.client.errors["bind"] = [refused(404, 'pods "p" not found')]
-    await stand.binder.bind(queued, "n1")
+    await stand.bind(queued)
     assert (stand.client.events, stand.client.conditions) == ([], [])
     assert (stand.queue.get("u"), stand.queue.in_flight, len(stand.cluster.pods)) == (None, (0, 0), 0)
 
@@ -123,10 +149,10 @@ async def test_a_binding_whose_answer_was_lost_counts_until_the_server_says_what
     async def pause(_: float) -> None:
         counted.append(len(stand.cluster.pods))
 
-    monkeypatch.setattr(binding.asyncio, "sleep", pause)
+    monkeypatch.setattr(stand.binder, "handle", replace_field(stand.binder.handle, pause=pause))
     stand.client.errors |= {"bind": [refused(lost)], "read": [refused(0), refused(503), None]}
     stand.client.nodes["d/p"] = "n1"
-    await stand.binder.bind(stand.attempt(), "n1")
+    await stand.bind(stand.attempt())
     assert counted == [1, 1]
     assert [event.reason for event in stand.client.events] == ["Scheduled"]
     assert (stand.queue.in_flight, len(stand.cluster.pods)) == ((0, 0), 1)
@@ -137,7 +163,7 @@ async def test_a_lost_binding_that_was_not_stored_frees_its_place(answer: ApiErr
     stand = Stand()
     stand.client.errors |= {"bind": [refused(0)], "read": [answer]}
     stand.client.nodes["d/p"] = node
-    await stand.binder.bind(stand.attempt(), "n1")
+    await stand.bind(stand.attempt())
     assert (stand.queue.counts().backoff, len(stand.cluster.pods)) == (1, 0)
 
 
@@ -151,7 +177,7 @@ async def test_a_pod_that_another_client_bound_stays_where_it_is(name: str) -> N
 
     stand.client.on_bind = meanwhile
     stand.client.errors["bind"] = [refused(409, "pod p is already assigned to node")]
-    await stand.binder.bind(queued, "n1")
+    await stand.bind(queued)
     assert stand.client.events == []
     placed = stand.cluster.pods.by_id["u"]
     assert (placed.assumed, stand.cluster.nodes.names[placed.row]) == (False, name)
@@ -169,7 +195,7 @@ async def test_of_a_pod_deleted_while_it_is_bound_nothing_is_left(error: Any) ->
 
     stand.client.on_bind = meanwhile
     stand.client.errors["bind"] = [error]
-    await stand.binder.bind(queued, "n1")
+    await stand.bind(queued)
     assert (len(stand.cluster.pods), stand.queue.get("u"), stand.queue.in_flight) == (0, None, (0, 0))
     assert stand.client.conditions == []
     assert stand.client.told == ([ASSIGNED] if error is None else [])
@@ -183,7 +209,7 @@ NOT_NOW = "0/2 nodes are available: 2 Insufficient cpu."
 
 async def test_a_failure_is_an_event_and_a_condition() -> None:
     stand = Stand()
-    await stand.binder.report_failure(POD, "Unschedulable", NOT_NOW)
+    await stand.binder.report_failure(POD, Failure(Result.UNSCHEDULABLE, NOT_NOW))
     [event] = stand.client.events
     assert (event.type, event.reason, event.action, event.note) == (
         "Warning",
@@ -224,7 +250,7 @@ def having(**fields: str) -> Pod:
 )
 async def test_a_condition_is_written_where_it_changes(of: Pod, written: int, moves: bool | None) -> None:
     stand = Stand()
-    await stand.binder.report_failure(of, "Unschedulable", NOT_NOW)
+    await stand.binder.report_failure(of, Failure(Result.UNSCHEDULABLE, NOT_NOW))
     assert len(stand.client.events) == 1
     assert ["lastTransitionTime" in condition for _, condition in stand.client.conditions] == [moves] * written
 
@@ -233,9 +259,9 @@ async def test_a_condition_is_written_where_it_changes(of: Pod, written: int, mo
 async def test_a_condition_that_cannot_be_written_does_no_harm(status: int) -> None:
     stand = Stand()
     stand.client.errors["condition"] = [refused(status)]
-    await stand.binder.report_failure(POD, "Unschedulable", NOT_NOW)
+    await stand.binder.report_failure(POD, Failure(Result.UNSCHEDULABLE, NOT_NOW))
     assert stand.client.conditions == []
-    await stand.binder.report_failure(POD, "Unschedulable", NOT_NOW)
+    await stand.binder.report_failure(POD, Failure(Result.UNSCHEDULABLE, NOT_NOW))
     assert len(stand.client.conditions) == 1
 
 
@@ -251,7 +277,7 @@ async def test_a_condition_that_cannot_be_written_does_no_harm(status: int) -> N
 )
 async def test_a_note_is_cut_to_1024_bytes_and_the_condition_is_not(message: str, note: str) -> None:
     stand = Stand()
-    await stand.binder.report_failure(POD, "Unschedulable", message)
+    await stand.binder.report_failure(POD, Failure(Result.UNSCHEDULABLE, message))
     assert stand.client.events[0].note == note
     assert len(note.encode()) <= NOTE_LIMIT
     assert stand.client.conditions[0][1]["message"] == message
@@ -266,9 +292,9 @@ async def test_bindings_do_not_wait_for_each_other() -> None:
             await first_may_end.wait()
 
     stand.client.on_bind = on_bind
-    first = asyncio.ensure_future(stand.binder.bind(stand.attempt(), "n1"))
+    first = asyncio.ensure_future(stand.bind(stand.attempt()))
     other = replace(POD, metadata=replace(POD.metadata, name="q", uid="v"))
-    await stand.binder.bind(stand.attempt(other), "n1")
+    await stand.bind(stand.attempt(other))
     assert stand.client.bound == [("d/q", "n1")]
     first_may_end.set()
     await first

@@ -81,6 +81,8 @@ def test_queue_lets_errors_wait_longer_each_time_and_a_rejection_ends_the_series
 
 def test_queue_takes_rejected_pods_from_backoff_when_nothing_is_active() -> None:
     tested = queue(StandingClock())
+    entered: list[tuple[str, str, str]] = []
+    tested.report_to(lambda queued, into, event: entered.append((queued.pod.metadata.name, into, event)))
     queued = popped(tested)
     tested.reject(queued, FIT)
     assert tested.counts() == (0, 0, 1, 0)
@@ -89,7 +91,13 @@ def test_queue_takes_rejected_pods_from_backoff_when_nothing_is_active() -> None
     assert tested.counts() == (0, 1, 0, 0)
     tested.add(pod("b"))
     assert drain(tested) == ["b", "a"]
-    assert tested.incoming["active", "PopFromBackoffQ"] == 1
+    assert entered == [
+        ("a", "active", "UnscheduledPodAdd"),
+        ("a", "unschedulable", "ScheduleAttemptFailure"),
+        ("a", "backoff", "NodeAdd"),
+        ("b", "active", "UnscheduledPodAdd"),
+        ("a", "active", "PopFromBackoffQ"),
+    ]
 
 
 def test_queue_orders_backoff_by_window_then_by_priority() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from policysched.app.configuration.file import mistake, read_profiles
 from policysched.app.configuration.plugin_sets import POLICIES, Lists, Plugin, Plugins, PluginSet, plugin_lists
 from policysched.errors import UsageError
-from policysched.framework.halves import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
+from policysched.framework.partial import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
 from policysched.framework.profile import Profile
 from policysched.plugins import check_arguments, plugin_named
 from policysched.plugins.points import ACTS_AT
@@ -61,15 +61,19 @@ class _Made:
         return Profile(
             scheduler_name=scheduler_name,
             queue_sort=self._at("queueSort")[0],
-            pre_enqueue=tuple(one for one in self._at("preEnqueue") if hasattr(one, "pre_enqueue")),
+            pre_enqueue=self._having("preEnqueue", "pre_enqueue"),
             filters=filters,
             pre_filters=self._prepared(filters),
             scores=tuple(self._scores()),
             pre_scores=tuple(
                 one for one in self._at("preScore") if one.name not in self._names("score") and hasattr(one, "score")
             ),
-            post_filters=tuple(one for one in self._at("postFilter") if hasattr(one, "post_filter")),
-            reserves=tuple(one for one in self._at("reserve") if hasattr(one, "reserve")),
+            post_filters=self._having("postFilter", "post_filter"),
+            reserves=self._having("reserve", "reserve"),
+            permits=self._having("permit", "permit"),
+            pre_binds=self._having("preBind", "pre_bind"),
+            binds=self._having("bind", "bind"),
+            post_binds=self._having("postBind", "post_bind"),
             policies_filter=POLICIES in self._lists.points["filter"],
             policies_score=POLICIES in self._lists.points["score"],
         )
@@ -79,6 +83,10 @@ class _Made:
 
     def _at(self, point: str) -> list[Any]:
         return [self._plugins[name] for name in self._names(point)]
+
+    def _having(self, point: str, method: str) -> tuple[Any, ...]:
+        """List the plugins at a point that have code for it."""
+        return tuple(one for one in self._at(point) if hasattr(one, method))
 
     def _lacks(self, name: str, point: str) -> bool:
         """Tell whether a plugin would act at a point, but is not enabled there."""

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from policysched.framework import ApiError, BindingHandle, Cluster, Code, Status
+from policysched.framework import ApiError, Cluster, Code, Handle, Status
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, ObjectReference, is_fully_bound
 from policysched.plugins.volumes.matching import is_meant_for
@@ -39,8 +39,6 @@ class VolumeReservation:
         cluster: where they are assumed.
         timeout: how long to wait for the controllers. Units: seconds.
     """
-
-    plugin = "VolumeBinding"
 
     def __init__(self, pod: Pod, node: str, cluster: Cluster, timeout: float) -> None:
         self._pod, self._node, self._cluster, self._timeout = pod, node, cluster, timeout
@@ -75,7 +73,7 @@ class VolumeReservation:
         for claim in self._provisions:
             self._storage.claims.restore(claim)
 
-    async def pre_bind(self, handle: BindingHandle) -> str:
+    async def pre_bind(self, handle: Handle) -> str:
         """Tell the API server and wait for the volume controllers; give what went wrong, empty where nothing did."""
         try:
             await self._write(handle)
@@ -93,7 +91,7 @@ class VolumeReservation:
             await handle.pause(min(poll, ends - handle.clock.monotonic()))
             poll = min(poll * 1.25, SLOWEST_POLL)
 
-    async def _write(self, handle: BindingHandle) -> None:
+    async def _write(self, handle: Handle) -> None:
         for volume, claim in self._bindings:
             if not is_settled(self._storage.volumes.stored(volume.metadata.name), claim):
                 self._versions[f"volume {volume.metadata.name}"] = await handle.client.claim_volume(volume)

@@ -2,7 +2,7 @@
 
 Knows claims and rows. What a pod takes is assumed at once, so that the next pod does not take it too; the API server
 is told when the pod is about to be bound, and the binding waits until the volume controllers have done their part
-(`volume_reservation`). Nothing is scored: storage capacity scoring is off by default.
+(`reservation`). Nothing is scored: storage capacity scoring is off by default.
 
 Source: plugins/volumebinding/volume_binding.go, v1.36.
 """
@@ -17,10 +17,12 @@ from policysched.framework import (
     SKIP,
     Action,
     Aspect,
+    AssumedPod,
     Change,
     Cluster,
     Code,
     Codes,
+    Handle,
     Hint,
     Resource,
     Rows,
@@ -98,22 +100,38 @@ class VolumeBinding(OwnRowOnly, FinalScores):
         """
         raise RuntimeError(f"{self.name} prepared no state, and was asked to score {rows} with {state!r}")
 
-    def reserve(self, pod: Pod, cluster: Cluster, row: int) -> VolumeReservation | Status | None:
-        """Assume the volumes and claims that the pod takes on a row.
-
-        Returns:
-            What was assumed; None where nothing is left to bind; a status where it cannot be assumed.
-        """
+    def reserve(self, assumed: AssumedPod) -> Status | None:
+        """Assume the volumes and claims that the pod takes on its node, where anything is left to bind."""
+        pod, cluster = assumed.pod, assumed.cluster
         claims = claims_of(pod, cluster.storage)
         if not isinstance(claims, Claims):
             return claims
         if not claims.waiting:
             return None
         cluster.attachments.refresh()
-        found = self._rows(claims, cluster)
-        node = cluster.nodes.names[row]
-        made = VolumeReservation(pod, node, cluster, self._bind_timeout)
-        return made.assume(found.bindings(row), found.provisioned(row))
+        found, row = self._rows(claims, cluster), cluster.nodes.row_of[assumed.node]
+        made = VolumeReservation(pod, assumed.node, cluster, self._bind_timeout)
+        taken = made.assume(found.bindings(row), found.provisioned(row))
+        if isinstance(taken, Status):
+            return taken
+        assumed.state[self.name] = taken
+        return None
+
+    def unreserve(self, assumed: AssumedPod) -> None:
+        """Give back what was assumed."""
+        held: VolumeReservation | None = assumed.state.pop(self.name, None)
+        if held is not None:
+            held.undo()
+
+    def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool:
+        """Return whether volumes are to be bound."""
+        return self.name in assumed.state
+
+    async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
+        """Tell the API server what was assumed, and wait for the volume controllers."""
+        held: VolumeReservation = assumed.state[self.name]
+        problem = await held.pre_bind(handle)
+        return Status(Code.ERROR, (problem,)) if problem else None
 
     def _rows(self, claims: Claims, cluster: Cluster) -> VolumeRows:
         """Look at every row, with what is known already of the nodes that reach volumes."""

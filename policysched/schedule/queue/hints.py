@@ -13,11 +13,20 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 
-from policysched.framework import Action, Change, Cluster, Hint, HintIndex, PreEnqueuePlugin, Resource, Watching
+from policysched.framework import (
+    Action,
+    Change,
+    Cluster,
+    Hint,
+    HintIndex,
+    PreEnqueuePlugin,
+    RejectionListener,
+    Resource,
+)
 from policysched.schedule.queue.queued import QueuedPod
 
 log = logging.getLogger(__name__)
-NOBODY: Mapping[str, Watching] = MappingProxyType({})
+NOBODY: Mapping[str, RejectionListener] = MappingProxyType({})
 Matching = Mapping[str, Sequence[Hint]]
 """Plugin names and their hints that match a change's resource and action."""
 
@@ -39,7 +48,7 @@ class Interests:
         self,
         pre_enqueue: Sequence[PreEnqueuePlugin] = (),
         hints: Mapping[str, Sequence[Hint]] | None = None,
-        watching: Mapping[str, Watching] = NOBODY,
+        watching: Mapping[str, RejectionListener] = NOBODY,
     ) -> None:
         self.pre_enqueue = {plugin.name: plugin for plugin in pre_enqueue}
         self._hints: dict[str, Sequence[Hint]] = {plugin.name: plugin.events() for plugin in pre_enqueue}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -33,6 +32,10 @@ class Counts(NamedTuple):
     gated: int
 
 
+OnQueued = Callable[[QueuedPod, str, str], None]
+"""Hears of a pod that enters a queue: which queue, and on which event."""
+
+
 class Places:
     """Active, backoff, error backoff, and the waiting pods."""
 
@@ -42,7 +45,7 @@ class Places:
         self.profiles = profiles
         self.backoff = backoff
         self.on_ready: Callable[[], None] = _nobody
-        self.incoming: Counter[tuple[str, str]] = Counter()
+        self.on_queued: OnQueued | None = None
         self.waiting = WaitingPods()
         self._clock, self._sort = clock, sort
         self._active, self._backing_off, self._failed = PodHeap(), PodHeap(), PodHeap()
@@ -54,7 +57,7 @@ class Places:
             return queued
         queued = self._backing_off.pop()
         if queued is not None:
-            self.incoming["active", "PopFromBackoffQ"] += 1
+            self._entered(queued, "active", "PopFromBackoffQ")
         return queued
 
     def enter_active(self, queued: QueuedPod, event: str) -> bool:
@@ -67,7 +70,7 @@ class Places:
             queued.first_attempt_at = self._clock.monotonic()
         queued.place = Place.ACTIVE
         self._active.push(self._key(queued), queued)
-        self.incoming["active", event] += 1
+        self._entered(queued, "active", event)
         self.on_ready()
         return True
 
@@ -83,7 +86,7 @@ class Places:
     def wait(self, queued: QueuedPod, event: str) -> None:
         """Let a pod wait for a change, or for its gate."""
         if queued.place is not Place.WAITING:
-            self.incoming["gated" if queued.gated_by else "unschedulable", event] += 1
+            self._entered(queued, "gated" if queued.gated_by else "unschedulable", event)
         self.leave(queued)
         queued.place = Place.WAITING
         self.list_anew(queued)
@@ -140,6 +143,10 @@ class Places:
         backoff = len(self._backing_off) + len(self._failed)
         return Counts(len(self._active), backoff, len(self.waiting) - gated, gated)
 
+    def _entered(self, queued: QueuedPod, queue: str, event: str) -> None:
+        if self.on_queued is not None:
+            self.on_queued(queued, queue, event)
+
     def _enter_backoff(self, queued: QueuedPod, event: str) -> bool:
         if not self._admit(queued):
             self.wait(queued, event)
@@ -147,7 +154,7 @@ class Places:
         self.leave(queued)
         queued.place = Place.BACKOFF
         self._push_backoff(queued)
-        self.incoming["backoff", event] += 1
+        self._entered(queued, "backoff", event)
         self.on_ready()
         return True
 

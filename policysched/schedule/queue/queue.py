@@ -13,11 +13,10 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go, KEP-5142.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, Resource, Watching
+from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, RejectionListener, Resource
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
 from policysched.schedule.queue.asking import Asking
@@ -25,7 +24,7 @@ from policysched.schedule.queue.backoff import WINDOW, Backoff
 from policysched.schedule.queue.hints import NO_INTERESTS, Interests, Verdict, index_of, judge, label
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
 from policysched.schedule.queue.moves import PORTION, Moves
-from policysched.schedule.queue.parts import Counts, Places
+from policysched.schedule.queue.parts import Counts, OnQueued, Places
 from policysched.schedule.queue.queued import NO_PLUGINS, Place, QueuedPod
 from policysched.schedule.queue.timers import Timers
 from policysched.state.differences import pod_difference
@@ -103,13 +102,15 @@ class Queue:
 
     def pop(self) -> QueuedPod | None:
         """Take the next pod to be tried, or None; one of `reject`, `fail` and `done` must follow."""
-        if self._clock.monotonic() >= min(self._next_window, self._next_sweep, self._timers.due):
+        now = self._clock.monotonic()
+        if now >= min(self._next_window, self._next_sweep, self._timers.due):
             self.flush()
         self._moves.go_on()
         queued = self._places.take_first()
         if queued is not None:
             queued.place = Place.IN_FLIGHT
             queued.attempts += 1
+            queued.tried_at = now
             self._in_flight.begin(queued)
         return queued
 
@@ -183,10 +184,10 @@ class Queue:
         earliest = min(sweep, self._places.error_backoff_ends)
         return None if earliest == math.inf else earliest
 
-    def move(self, change: Change) -> int:
+    def move(self, change: Change, but: str = "") -> int:
         """Requeue the pods that a change may help, and keep it for those in flight; count the former.
 
-        Of many pods the first are judged now, and the others while pods are popped.
+        Of many pods the first are judged now, and the others while pods are popped. The pod `but` is left alone.
         """
         if change.nothing:
             return 0
@@ -197,6 +198,7 @@ class Queue:
             interesting = interesting or bool(matching)
             for plugin, hints in matching.items():
                 concerned.update(self._places.waiting.found_by(change, profile, plugin, index_of(hints)))
+        concerned.pop(but, None)
         if interesting:
             self._in_flight.record(Occurrence(change))
         return self._in_portions(list(concerned.values()), partial(self._judge_all, change))
@@ -247,11 +249,6 @@ class Queue:
         return len(self._in_flight), self._in_flight.occurrences
 
     @property
-    def incoming(self) -> Counter[tuple[str, str]]:
-        """How many pods entered which place on which event."""
-        return self._places.incoming
-
-    @property
     def profiles(self) -> Mapping[str, Interests]:
         """Gates and hints by profile; replaced as a whole when plugins or policies change."""
         return self._places.profiles
@@ -263,6 +260,10 @@ class Queue:
     def wake_with(self, on_ready: Callable[[], None]) -> None:
         """Have a function called whenever a pod becomes poppable by anything but the passing of time."""
         self._places.on_ready = on_ready
+
+    def report_to(self, on_queued: OnQueued) -> None:
+        """Have a function called whenever a pod enters a queue."""
+        self._places.on_queued = on_queued
 
     def _reconsider(self, queued: QueuedPod, change: Change) -> None:
         if not change.nothing:
@@ -335,7 +336,7 @@ class Queue:
         pushed = occurrence.only or occurrence.plugins & (queued.rejectors | queued.pending)
         return Verdict.BACKOFF if pushed else Verdict.STAY
 
-    def _watching(self, queued: QueuedPod) -> list[Watching]:
+    def _watching(self, queued: QueuedPod) -> list[RejectionListener]:
         known = self._interests(queued).watching
         return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []
 

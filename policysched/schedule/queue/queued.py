@@ -41,6 +41,8 @@ class QueuedPod:
     queued_at: float
     """When it was added, or last came back from an attempt."""
     attempts: int = 0
+    tried_at: float = 0.0
+    """When the last attempt began."""
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     first_attempt_at: float | None = None

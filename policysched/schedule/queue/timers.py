@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from itertools import count
 
-from policysched.framework import Clock, Cluster, Watching
+from policysched.framework import Clock, Cluster, RejectionListener
 from policysched.schedule.queue.queued import Place, QueuedPod
 
 MARGIN = 0.05
@@ -41,7 +41,7 @@ class Timers:
             self._take_first()
         return self._heap[0][0] if self._heap else math.inf
 
-    def set(self, queued: QueuedPod, filters: Iterable[Watching]) -> None:
+    def set(self, queued: QueuedPod, filters: Iterable[RejectionListener]) -> None:
         """See to it that a pod is judged when one of the filters that turned it away can change its mind."""
         moments = [plugin.retry_at(queued.pod, self._cluster) for plugin in filters]
         moment = min((one for one in moments if one is not None), default=math.inf)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import ApiError, BindingHandle, Cluster, Code, Status
+from policysched.framework import ApiError, AssumedPod, Cluster, Code, Handle, Status
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.plugins.volumes.reservation import POLL, SLOWEST_POLL, VolumeReservation, bound_to
 from policysched.plugins.volumes.volume_binding import VolumeBinding
@@ -34,9 +34,9 @@ class Server:
         self.seconds = 0.0
 
     @property
-    def handle(self) -> BindingHandle:
+    def handle(self) -> Handle:
         made: Any = self
-        return BindingHandle(made, made, self.pause)
+        return Handle(made, made, self.pause, {}, tuple)
 
     def monotonic(self) -> float:
         return self.seconds
@@ -64,9 +64,11 @@ class Server:
 
 
 def reserved(around: Cluster, of: Pod, name: str = "a") -> VolumeReservation:
-    made = PLUGIN.reserve(of, around, around.nodes.row_of[name])
-    assert isinstance(made, VolumeReservation)
+    assumed = AssumedPod(of, name, around)
     around.assume(of, around.nodes.row_of[name])
+    assert PLUGIN.reserve(assumed) is None
+    made = assumed.state[PLUGIN.name]
+    assert isinstance(made, VolumeReservation)
     return made
 
 
@@ -147,12 +149,15 @@ def test_a_volume_that_was_meant_for_the_claim_gets_no_mark_of_the_controller() 
 
 def test_nothing_is_held_where_nothing_is_left_to_bind() -> None:
     around = with_storage(*NODES, claim(to="v"), volume())
-    assert PLUGIN.reserve(POD, around, 0) is None
-    assert PLUGIN.reserve(claiming("q"), around, 0) is None
+    for one in (POD, claiming("q")):
+        assumed = AssumedPod(one, "a", around)
+        assert PLUGIN.reserve(assumed) is None
+        assert not PLUGIN.pre_bind_pre_flight(assumed)
+        PLUGIN.unreserve(assumed)
 
 
 def test_claims_that_cannot_be_used_any_more_are_a_status() -> None:
-    answer = PLUGIN.reserve(POD, with_storage(*NODES), 0)
+    answer = PLUGIN.reserve(AssumedPod(POD, "a", with_storage(*NODES)))
     assert isinstance(answer, Status)
     assert answer.reasons == ('persistentvolumeclaim "c" not found',)
 

@@ -1,0 +1,167 @@
+"""Plugins between a decision and a bound pod: Reserve, Permit, PreBind, Bind and PostBind.
+
+Reserve and Permit belong to the scheduling cycle and answer at once; the others run in the pod's binding cycle, beside
+other cycles, and may wait. None as an answer is success. What becomes of other answers:
+
+- a rejection by Reserve or Permit, and by whoever rejects a pod that waits at Permit: the pod is unschedulable until a
+  change that the plugin's `events` name;
+- any other failure, and everything that goes wrong from PreBind on: the pod is tried again after a backoff.
+
+In all cases Unreserve runs for all Reserve plugins in reverse order, those among them that were not asked.
+
+Source: pkg/scheduler/framework/runtime (framework.go, waiting_pods_map.go), schedule_one.go, v1.36.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from policysched.framework.client import Client, Clock
+from policysched.framework.plugin import Plugin
+from policysched.framework.status import Status, unschedulable
+from policysched.model.objects import Pod
+from policysched.state.cluster import Cluster
+
+LONGEST_WAIT: Final = 15 * 60.0
+"""How long a pod may wait at Permit, whatever plugins ask for. Units: seconds."""
+
+
+@dataclass(slots=True, eq=False)
+class AssumedPod:
+    """A pod that counts on the node that was decided for it, until it is bound or given up."""
+
+    pod: Pod
+    node: str
+    cluster: Cluster
+    state: dict[str, Any] = field(default_factory=dict)
+    """What plugins keep for it from one point to the next, each under its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The answer of a Permit plugin that lets the pod wait until the plugin allows or rejects it.
+
+    Units: seconds, after which the pod is rejected.
+    """
+
+    timeout: float
+
+
+class WaitingPod:
+    """A pod that waits at Permit: until every plugin that made it wait allows it, or anybody rejects it."""
+
+    def __init__(self, assumed: AssumedPod, waits: Mapping[str, Wait]) -> None:
+        loop = asyncio.get_running_loop()
+        self.assumed = assumed
+        self._outcome: asyncio.Future[Status | None] = loop.create_future()
+        self._timers = {
+            plugin: loop.call_later(min(wait.timeout, LONGEST_WAIT), self._time_out, plugin, wait)
+            for plugin, wait in waits.items()
+        }
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The plugins that have not allowed it yet."""
+        return tuple(self._timers)
+
+    def allow(self, plugin: str) -> None:
+        """Let it go on as far as a plugin is concerned."""
+        if timer := self._timers.pop(plugin, None):
+            timer.cancel()
+        if not self._timers:
+            self._end(None)
+
+    def reject(self, plugin: str, message: str) -> None:
+        """Turn it away in a plugin's name."""
+        self._end(unschedulable(message).by(plugin))
+
+    async def outcome(self) -> Status | None:
+        """Wait for the outcome: None where every plugin allowed it."""
+        return await self._outcome
+
+    def cancel(self) -> None:
+        """End the wait without an outcome, as the process ends."""
+        self._clear()
+        self._outcome.cancel()
+
+    def _time_out(self, plugin: str, wait: Wait) -> None:
+        waited = _as_go_writes(min(wait.timeout, LONGEST_WAIT))
+        self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
+
+    def _end(self, status: Status | None) -> None:
+        self._clear()
+        if not self._outcome.done():
+            self._outcome.set_result(status)
+
+    def _clear(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """What plugins may use while a pod is on its way to its node."""
+
+    client: Client
+    clock: Clock
+    pause: Callable[[float], Awaitable[None]]
+    """Waits for so many seconds."""
+    waiting: Mapping[str, WaitingPod]
+    """The pods that wait at Permit, by identity."""
+    activate: Callable[[Iterable[str]], None]
+    """Has pending pods tried at once, given by identity."""
+
+
+class ReservePlugin(Plugin, Protocol):
+    """A plugin at Reserve; with `events`, as filters have them, where it rejects pods."""
+
+    def reserve(self, assumed: AssumedPod) -> Status | None:
+        """Hold what the pod needs on its node; after a failure `unreserve` is called, too."""
+
+    def unreserve(self, assumed: AssumedPod) -> None:
+        """Give back what is held for the pod, if anything; called after anything failed."""
+
+
+class PermitPlugin(Plugin, Protocol):
+    """A plugin at Permit; with `events`, as filters have them, for the pods that it rejects."""
+
+    def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:
+        """Let the pod be bound, wait, or go."""
+
+
+class PreBindPlugin(Plugin, Protocol):
+    """A plugin at PreBind."""
+
+    def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool:
+        """Return whether there is something to do for the pod; `pre_bind` is called for no other one."""
+
+    async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
+        """Do what must be done before the pod is bound."""
+
+
+class BindPlugin(Plugin, Protocol):
+    """A plugin at Bind."""
+
+    async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
+        """Bind the pod; a status with code SKIP leaves it to the next plugin."""
+
+
+class PostBindPlugin(Plugin, Protocol):
+    """A plugin at PostBind."""
+
+    async def post_bind(self, assumed: AssumedPod, handle: Handle) -> None:
+        """Take note that the pod is bound."""
+
+
+def _as_go_writes(seconds: float) -> str:
+    """Write a duration as Go does: `1h0m0s`, `1m30s`, `2.5s`, `500ms`."""
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:g}ms"
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    parts = (f"{hours}h" if hours else "", f"{minutes}m" if hours or minutes else "", f"{rest:g}s")
+    return "".join(parts)
