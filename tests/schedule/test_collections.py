@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.model.decode import decode_node, decode_pod
+from policysched.model import kinds
+from policysched.model.decode import decode_pod
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 from tests.schedule.every_list import FORMS, KINDS, Object, everything, made, shown
@@ -60,12 +61,7 @@ def of_a_pod(raw: Object) -> Iterator[tuple[str, int]]:
 
 
 def take(cluster: Cluster, kind: str, raw: Object) -> None:
-    if kind == "Node":
-        cluster.set_node(decode_node(raw))
-    elif kind == "Namespace":
-        cluster.set_namespace(KINDS["Namespace"].decode(raw))
-    else:
-        cluster.set_stored(KINDS[kind].decode(raw))
+    cluster.take(kinds.KINDS[kind].decode(raw))
 
 
 def of_another(kind: str, raw: Object, changed: Object) -> Iterator[tuple[str, int]]:

@@ -124,14 +124,14 @@ CASES: dict[str, tuple[Spec, list[Any], list[Step], Step, str]] = {
         {"filters": filtering("node.ready"), "namespaceSelector": {"matchLabels": {"tier": "gold"}}},
         [node("n1")],
         [lambda s: s.set_node(node("n1", labels={"k": "y"})), lambda s: s.set_node(ready("n1"))],
-        lambda s: s.set_namespace(Namespace(metadata=Metadata(name="default"))),
+        lambda s: s.take(Namespace(metadata=Metadata(name="default"))),
         "n1",
     ),
     "a label of the namespace": (
         {"filters": filtering('pod.namespace_labels["tier"] == "gold"')},
         [node("n1")],
         [lambda s: s.set_node(node("n1", labels={"a": "b"}))],
-        lambda s: s.set_namespace(Namespace(metadata=Metadata(name="default", labels={"tier": "gold"}))),
+        lambda s: s.take(Namespace(metadata=Metadata(name="default", labels={"tier": "gold"}))),
         "n1",
     ),
 }  # fmt: skip
