@@ -11,12 +11,17 @@ from msgspec.structs import replace
 
 from policysched.framework import ABOUT_PODS, Cluster, FilterOfChangedRow, Status
 from policysched.framework.profile import Profile
+from policysched.model.defaults import priority_classes
 from policysched.model.objects import Pod
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.nodes.node_ports import NodePorts
 from policysched.plugins.nodes.node_unschedulable import NodeUnschedulable
 from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
+from policysched.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from policysched.plugins.volumes.volume_binding import VolumeBinding
+from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
+from policysched.plugins.volumes.volume_zone import VolumeZone
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.dependencies.changed_rows import reads_pods
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -24,15 +29,19 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.tracks import FilterTrack
 from policysched.schedule.cycle.trial import Trial
+from policysched.state.placed.pods import PlacedPod, pod_id
 from tests.build import cluster, node, pod
+from tests.oracle.storage import storage
 from tests.rules.build import compiled, filtering
 from tests.rules.results.test_reference import CONDITIONS, METRIC_FIELDS
 from tests.schedule.life_pods import wanted
 from tests.schedule.neighbours import neighbourly
 from tests.schedule.parts import profile
+from tests.schedule.test_volume_truth import Object, loaded
 from tests.schedule.world import World
 from tests.schedule.world_objects import some_pod
 
+NO_CLASSES = priority_classes([])
 SEED = 20261122
 EXTREMES = (
     'max(node.free.cpu) by node.labels["zone"] > 4',
@@ -103,6 +112,46 @@ def test_a_trial_equals_what_really_happens(seed: int, monkeypatch: pytest.Monke
 def test_a_trial_of_policies_equals_what_really_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     told = Asking(World(SEED, 6), [PolicySet.of([one]).join(profile()) for one in policies()]).run(30, monkeypatch)
     assert told[True] > 30, told
+
+
+VOLUME_FILTERS = (NodeResourcesFit, VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone)
+
+
+def test_a_trial_of_a_pod_with_volumes_equals_what_really_happens() -> None:
+    told: Counter[bool] = Counter()
+    for number in range(120):
+        chance = random.Random(f"{SEED}/{number}")
+        objects = storage(chance, "trial")["objects"]
+        around = loaded(objects)
+        placed = [one for one in around.storage.pods.values() if around.nodes.present.data[one.row]]
+        if placed:
+            like = chance.choice(placed)
+            _ask_a_sibling(like, objects, around, told, chance)
+    assert told[True] > 5, told
+
+
+def _ask_a_sibling(
+    like: PlacedPod, objects: Sequence[Object], around: Cluster, told: Counter[bool], chance: random.Random
+) -> None:
+    """Ask about a pod with the volumes of one that is placed, on that one's node."""
+    metadata = replace(like.pod.metadata, name="sibling", uid="sibling")
+    waiting = replace(like.pod, metadata=metadata, spec=replace(like.pod.spec, node_name=""))
+    plugins = profile([one() for one in VOLUME_FILTERS])
+    evaluation = engine_over(around, plugins).decide(waiting).evaluation
+    if evaluation.rejection is not None:
+        return
+    there = [placed.pod for placed in around.pods.on_row(like.row)]
+    gone = chance.sample(there, chance.randint(1, len(there)))
+    trial = evaluation.trial(like.row)
+    assert trial.verdict() == verdict(evaluation, like.row)
+    change([(plugins, trial)], gone, ())
+    change([(plugins, trial)], (), gone[1:2])
+    after = loaded(objects)
+    for one in [*gone[:1], *gone[2:]]:
+        after.remove_pod(pod_id(one))
+    expected = engine_over(after, plugins).decide(waiting).evaluation
+    assert trial.verdict() == verdict(expected, after.nodes.row_of[around.nodes.names[like.row]])
+    told[trial.verdict() != verdict(evaluation, like.row)] += 1
 
 
 def refuse(*_: object) -> None:

@@ -8,6 +8,7 @@ Source: plugins/nodevolumelimits/csi.go, v1.36.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,6 +21,7 @@ from policysched.framework import (
     Action,
     Aspect,
     Change,
+    ChangedRow,
     Cluster,
     Code,
     Codes,
@@ -61,7 +63,7 @@ class NodeVolumeLimits(OwnRowOnly):
     """The plugin."""
 
     name = "NodeVolumeLimits"
-    filter_reads = Aspect.NONE
+    filter_reads = Aspect.PODS
     per_pod = staticmethod(has_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
@@ -91,6 +93,26 @@ class NodeVolumeLimits(OwnRowOnly):
         if isinstance(state.without_node, CountingError):
             codes[~has_node] = WITHOUT_NODE
         return codes
+
+    def filter_changed(self, state: Load, changed: ChangedRow) -> Status | None:
+        """Count the row's volumes anew, with those of the pods that would be there.
+
+        Cost: O(pods with volumes on the row).
+        """
+        attachments, row = state.cluster.attachments, changed.row
+        has_node = bool(attachments.has_csi_node[row])
+        brought = state.with_node if has_node else state.without_node
+        if isinstance(brought, CountingError):
+            return self.reason(state, WITH_NODE if has_node else WITHOUT_NODE)
+        if not has_node or not brought:
+            return None
+        used, error = attachments.used_by(changed.pods(), has_csi_node=has_node)
+        if error and attachments.limited[row]:
+            return Status(Code.ERROR, (error,))
+        counts = Counter(one.driver for one in attachments.attached(row, used))
+        new = Counter(one.driver for one in brought - used)
+        exceeds = any(counts[driver] + count > attachments.limits(driver)[row] for driver, count in new.items())
+        return self.reason(state, EXCEEDED) if exceeds else None
 
     def reason(self, state: Load, code: int) -> Status:
         """Name the limit, or what is wrong with the pod's claims or with those of pods on the node."""

@@ -7,7 +7,8 @@ Source: plugins/volumerestrictions/volume_restrictions.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from policysched.framework import (
     Action,
     Aspect,
     Change,
+    ChangedRow,
     Cluster,
     Codes,
     Hint,
@@ -43,18 +45,22 @@ DISK, CLAIM = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """Where a pod's disks are taken, and whether one of its claims is."""
+    """Where a pod's disks are taken, and how often its claims are that one pod holds at a time."""
 
     cluster: Cluster
-    rows: frozenset[int]
-    claimed: bool
+    disks: Disks
+    rows: Mapping[int, int]
+    """How many pods of a row have one of the disks."""
+    claims: ExclusiveClaims
+    users: int
+    """How many pods on nodes that are there state one of the claims."""
 
 
 class VolumeRestrictions(OwnRowOnly):
     """The plugin."""
 
     name = "VolumeRestrictions"
-    filter_reads = Aspect.NONE
+    filter_reads = Aspect.PODS
     per_pod = staticmethod(has_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
@@ -69,21 +75,31 @@ class VolumeRestrictions(OwnRowOnly):
                 return unresolvable(claim_missing(name))
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 exclusive.append(name)
-        claimed = _is_any_in_use(cluster, pod, exclusive)
+        claims = ExclusiveClaims(pod.metadata.namespace, frozenset(exclusive))
+        users = claims.count_users(cluster)
         disks = Disks(pod)
-        if not disks and not claimed:
+        if not disks and not users:
             return SKIP
         placed = cluster.storage.pods.values() if disks else ()
-        rows = frozenset(one.row for one in placed if disks.conflict_with(one.pod))
-        return Conflicts(cluster, rows, claimed)
+        rows = Counter(one.row for one in placed if disks.conflict_with(one.pod))
+        return Conflicts(cluster, disks, rows, claims, users)
 
     def filter(self, state: Conflicts, rows: Rows) -> Codes:
         """Reject rows with a conflicting disk, and all rows where a claim is in use."""
         nodes = state.cluster.nodes
-        codes = np.full(row_count(nodes, rows), CLAIM if state.claimed else 0, np.int32)
+        codes = np.full(row_count(nodes, rows), CLAIM if state.users else 0, np.int32)
         numbers = np.arange(nodes.columns.capacity)[rows]
         codes[np.isin(numbers, list(state.rows))] = DISK
         return codes
+
+    def filter_changed(self, state: Conflicts, changed: ChangedRow) -> Status | None:
+        """Tell whether a disk would be taken there, or a claim anywhere."""
+        disks, claims = state.disks, state.claims
+        more = changed.more(disks, lambda placed: disks.conflict_with(placed.pod))
+        if state.rows.get(changed.row, 0) + more > 0:
+            return self.reason(state, DISK)
+        users = state.users + changed.more(claims, lambda placed: claims.are_stated_by(placed.pod))
+        return self.reason(state, CLAIM) if users > 0 else None
 
     def reason(self, state: Conflicts, code: int) -> Status:  # noqa: ARG002 - the code says it all
         """Name the conflict."""
@@ -134,18 +150,23 @@ def _disks(volume: Volume) -> Iterator[tuple[Hashable, bool]]:
             yield ("rbd", volume.rbd.pool, volume.rbd.image, monitor), volume.rbd.read_only
 
 
-def _is_any_in_use(cluster: Cluster, pod: Pod, names: Iterable[str]) -> bool:
-    """Tell whether a pod on a node that is there states one of the claims."""
-    present = cluster.nodes.present.data
-    stated: dict[str, frozenset[str]] = {}
-    for name in names:
-        for identity in cluster.storage.users(f"{pod.metadata.namespace}/{name}"):
-            user = cluster.storage.pods[identity]
-            if identity not in stated:
-                stated[identity] = frozenset(stated_claims(user.pod) if present[user.row] else ())
-            if name in stated[identity]:
-                return True
-    return False
+@dataclass(frozen=True, slots=True)
+class ExclusiveClaims:
+    """Claims of a namespace that one pod holds at a time."""
+
+    namespace: str
+    names: frozenset[str]
+
+    def are_stated_by(self, pod: Pod) -> bool:
+        """Tell whether a pod states one of them."""
+        return pod.metadata.namespace == self.namespace and not self.names.isdisjoint(stated_claims(pod))
+
+    def count_users(self, cluster: Cluster) -> int:
+        """Count the pods that state one of them on nodes that are there."""
+        storage, present = cluster.storage, cluster.nodes.present.data
+        users = {identity for name in self.names for identity in storage.users(f"{self.namespace}/{name}")}
+        placed = [storage.pods[identity] for identity in users]
+        return sum(bool(present[one.row]) and self.are_stated_by(one.pod) for one in placed)
 
 
 def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature

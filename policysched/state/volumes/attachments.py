@@ -8,7 +8,8 @@ Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (Filter, getNode
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,7 @@ from policysched.model.objects import (
 )
 from policysched.model.objects.storage import MIGRATED_PLUGINS
 from policysched.state.changes import Change
-from policysched.state.placed.pods import PodTable
+from policysched.state.placed.pods import PlacedPod, PodTable
 from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.nodes import NodeTable
 from policysched.state.volumes.csi_volumes import CountingError, CSIVolumeName, csi_volumes
@@ -134,9 +135,21 @@ class Attachments:
         if row is not None:
             self._stale.add(row)
 
-    def _attached_to(self, name: str) -> set[CSIVolumeName]:
-        found = set()
-        for one in self._storage.attached_to(name):
+    def used_by(self, pods: Iterable[PlacedPod], *, has_csi_node: bool) -> tuple[set[CSIVolumeName], str]:
+        """Return the volumes that pods on one node use, and what is wrong with them, empty where nothing is."""
+        used: set[CSIVolumeName] = set()
+        wrong = ""
+        for placed in pods:
+            try:
+                used |= csi_volumes(placed.pod, self._storage, has_csi_node=has_csi_node, placed=True)
+            except CountingError as error:
+                wrong = str(error)
+        return used, wrong
+
+    def attached(self, row: int, used: Collection[CSIVolumeName]) -> set[CSIVolumeName]:
+        """Return the volumes of a row whose pods use some: these, and those that a VolumeAttachment names."""
+        found = set(used)
+        for one in self._storage.attached_to(self._nodes.names[row]):
             named = one.spec.source.persistent_volume_name
             volume = self._storage.volumes.stored(named) if one.spec.attacher and named is not None else None
             if volume is not None and volume.spec.csi is not None:
@@ -150,7 +163,10 @@ class Attachments:
         moved = _moved(node)
         for in_tree, column in self._migrated.items():
             column.data[row] = in_tree in moved
-        used = self._used(row, has_csi_node=node is not None)
+        used, error = self.used_by(self._pods.on_row(row), has_csi_node=node is not None)
+        self._errors.pop(row, None)
+        if error:
+            self._errors[row] = error
         self._note_used(row, used)
         limits = {
             one.name: one.allocatable.count
@@ -158,21 +174,8 @@ class Attachments:
             if one.allocatable is not None and one.allocatable.count is not None
         }
         self._limited.data[row] = bool(limits)
-        counts: dict[str, int] = {}
-        for volume in used | self._attached_to(name):
-            counts[volume.driver] = counts.get(volume.driver, 0) + 1
-        self._store(self._counts, row, counts, 0)
+        self._store(self._counts, row, Counter(one.driver for one in self.attached(row, used)), 0)
         self._store(self._limits, row, limits, NO_LIMIT)
-
-    def _used(self, row: int, *, has_csi_node: bool) -> set[CSIVolumeName]:
-        self._errors.pop(row, None)
-        used: set[CSIVolumeName] = set()
-        for placed in self._pods.on_row(row):
-            try:
-                used |= csi_volumes(placed.pod, self._storage, has_csi_node=has_csi_node, placed=True)
-            except CountingError as error:
-                self._errors[row] = str(error)
-        return used
 
     def _note_used(self, row: int, used: set[CSIVolumeName]) -> None:
         before = self._by_row.pop(row, set())
@@ -186,7 +189,7 @@ class Attachments:
         if used:
             self._by_row[row] = used
 
-    def _store(self, columns: dict[str, Column], row: int, values: dict[str, int], absent: int) -> None:
+    def _store(self, columns: dict[str, Column], row: int, values: Mapping[str, int], absent: int) -> None:
         for driver in columns.keys() | values.keys():
             column = columns.get(driver)
             if column is None:
