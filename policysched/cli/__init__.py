@@ -10,24 +10,31 @@ from __future__ import annotations
 import errno
 import io
 import os
+import platform
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 import typer
 
+import policysched
 from policysched.cli.check import check
 from policysched.cli.demo import demo
 from policysched.cli.dry_run import dry_run
 from policysched.cli.explain import explain
 from policysched.cli.fmt import fmt
 from policysched.cli.logs import show_every_record
-from policysched.cli.once import OnceCommand
-from policysched.cli.output import say_error
+from policysched.cli.options import OnceCommand
+from policysched.cli.output import say, say_error
 from policysched.cli.run import run
 from policysched.cli.sandbox import sandbox
-from policysched.cli.version import version
 from policysched.errors import ConnectionProblemError, PolicyschedError, UsageError
+
+
+def version() -> None:
+    """Print the version."""
+    say(f"policysched {policysched.__version__} (Python {platform.python_version()})")
+
 
 app = typer.Typer(
     name="policysched",
@@ -37,14 +44,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(cls=OnceCommand)(run)
-app.command("dry-run", cls=OnceCommand)(dry_run)
-app.command(cls=OnceCommand)(check)
-app.command(cls=OnceCommand)(fmt)
-app.command(cls=OnceCommand)(explain)
-app.command(cls=OnceCommand)(sandbox)
-app.command(cls=OnceCommand)(demo)
-app.command(cls=OnceCommand)(version)
+for command in (run, dry_run, check, fmt, explain, sandbox, demo, version):
+    app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 
 INTERRUPTED = 130
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
@@ -65,7 +66,8 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _call(given)
-        _flush()
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.flush()
     except (UsageError, ConnectionProblemError) as error:
         return _fail(str(error), 2)
     except PolicyschedError as error:
@@ -81,11 +83,6 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         _leave_stdout()
         return _fail(f"the output cannot be written: {os.strerror(error.errno).lower()}", 1)
     return code
-
-
-def _flush() -> None:
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.flush()
 
 
 def _leave_stdout() -> None:

@@ -1,21 +1,35 @@
-"""`policysched check`: what is wrong with policies in files."""
+"""`policysched check`: what is wrong with policies in files.
+
+Findings may be printed as workflow commands of GitHub Actions, which it shows beside the lines of a change.
+
+Source: actions/toolkit, packages/core/src/command.ts (what has to be escaped).
+"""
 
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Annotated
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from policysched.cli.options import Context, Kubeconfig
 from policysched.cli.output import count, print_finding, say, say_error, say_json, working
 from policysched.errors import UsageError
+from policysched.visible import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from policysched.app.checking.files import Checked
+    from policysched.app.checking.findings import Finding
     from policysched.framework import Cluster
+
+_DATA: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_PROPERTY: Final = {**_DATA, ":": "%3A", ",": "%2C"}
+_PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<col>\d+): (?P<message>.*)", re.DOTALL)
 
 
 class CheckFormat(enum.StrEnum):
@@ -72,7 +86,10 @@ def _print(found: Checked, output: CheckFormat) -> None:
     if output is CheckFormat.JSON:
         say_json([one.to_dict() for one in found.findings])
     elif output is CheckFormat.GITHUB:
-        _print_annotations(found)
+        for one in found.findings:
+            say(_annotation(one))
+        for problem in found.problems:
+            say(_problem(problem))
     else:
         for one in found.findings:
             print_finding(one.text())
@@ -82,13 +99,34 @@ def _print(found: Checked, output: CheckFormat) -> None:
         say(_summary(found))
 
 
-def _print_annotations(found: Checked) -> None:
-    from policysched.cli.github import annotation, problem  # noqa: PLC0415 - as above
+def _annotation(one: Finding) -> str:
+    """Give the workflow command for a finding."""
+    from policysched.app.files.objects import STDIN, shown  # noqa: PLC0415 - as above
 
-    for one in found.findings:
-        say(annotation(one))
-    for error in found.problems:
-        say(problem(error))
+    found, place = one.diagnostic, one.place()
+    where: dict[str, object] = {}
+    if one.document is not None and place is not None and one.document.file != shown(STDIN):
+        where |= {"file": PurePath(one.document.file).as_posix(), "line": place.line, "col": place.column}
+        where["endColumn"] = one.end(place)
+    help_text = f"\nhelp: {visible(found.help)}" if found.help else ""
+    return _command(found.severity, {**where, "title": found.code}, f"{visible(found.message)}{help_text}")
+
+
+def _problem(error: UsageError) -> str:
+    """Give the workflow command for a file that cannot be read."""
+    match = _PLACED.fullmatch(str(error))
+    if match is None:
+        return _command("error", {}, visible(str(error)))
+    where = {"file": PurePath(match["file"]).as_posix(), "line": match["line"], "col": match["col"]}
+    return _command("error", where, visible(match["message"]))
+
+
+def _command(name: str, properties: Mapping[str, object], data: str) -> str:
+    def escaped(text: str, escapes: Mapping[str, str]) -> str:
+        return "".join(escapes.get(character, character) for character in text)
+
+    written = ",".join(f"{key}={escaped(str(value), _PROPERTY)}" for key, value in properties.items())
+    return f"::{name}{' ' if written else ''}{written}::{escaped(data, _DATA)}"
 
 
 def _summary(found: Checked) -> str:

@@ -31,8 +31,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.configuration.profiles import DEFAULT_NAME  # noqa: PLC0415
     from policysched.app.running.feed import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.running.run import RunOptions, run_scheduler  # noqa: PLC0415
-    from policysched.cli.stopping import stop_on_signals  # noqa: PLC0415
-    from policysched.cli.waiting import wait_for  # noqa: PLC0415
+    from policysched.cli.waiting import serve  # noqa: PLC0415
 
     log_to_stderr(verbosity)
     names = tuple(dict.fromkeys(scheduler_name or [DEFAULT_NAME]))
@@ -41,9 +40,5 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     interval = read_interval(metrics_interval)
     metrics = MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file, interval)
     options = RunOptions(kubeconfig=kubeconfig, context=context, scheduler_names=names, metrics=metrics)
-
-    async def until_stopped() -> None:
-        await run_scheduler(options, stop_on_signals())
-
-    wait_for(until_stopped())
+    serve(lambda stop: run_scheduler(options, stop))
     return 0

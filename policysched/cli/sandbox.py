@@ -27,15 +27,10 @@ def sandbox(
     There is no authentication and nothing is kept: it is for one user on one machine.
     """
     from policysched.app.demo.sandbox import SandboxOptions, serve_sandbox  # noqa: PLC0415 - no server is needed for --help
-    from policysched.cli.stopping import stop_on_signals  # noqa: PLC0415
-    from policysched.cli.waiting import wait_for  # noqa: PLC0415
+    from policysched.cli.waiting import serve  # noqa: PLC0415
 
     options = SandboxOptions(tuple(load or ()), nodes, port, kubeconfig_out)
-
-    async def until_stopped() -> None:
-        await serve_sandbox(options, stop_on_signals(), _announce)
-
-    wait_for(until_stopped())
+    serve(lambda stop: serve_sandbox(options, stop, _announce))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Running what awaits to its end.
+"""Running what awaits to its end, or until SIGTERM or Ctrl-C.
 
 Commands import it where they begin to work: asyncio takes longer to import than `--help` needs otherwise.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Coroutine, Iterator
+import signal
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -27,6 +28,18 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
     asyncio.run(run())
     return made[0]
+
+
+def serve(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine to its end; the event it gets is set on SIGTERM or SIGINT."""
+
+    async def run() -> None:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        for one in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(one, stop.set)
+        await work(stop)
+
+    wait_for(run())
 
 
 @contextmanager

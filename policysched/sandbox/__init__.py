@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from policysched.sandbox.api.server import Faults
-    from policysched.sandbox.sandbox import Sandbox, sandbox_nodes
+    from policysched.sandbox.sandbox import Sandbox, load_rank, sandbox_nodes
 
-__all__ = ["Faults", "Sandbox", "sandbox_nodes"]
+__all__ = ["Faults", "Sandbox", "load_rank", "sandbox_nodes"]
 _PLACES: Final = {
     "Faults": "policysched.sandbox.api.server",
     "Sandbox": "policysched.sandbox.sandbox",
+    "load_rank": "policysched.sandbox.sandbox",
     "sandbox_nodes": "policysched.sandbox.sandbox",
 }
 

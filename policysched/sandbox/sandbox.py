@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from importlib.resources import files
 from typing import Any
 
+import yaml
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
@@ -28,7 +30,7 @@ from policysched.sandbox.controllers.cluster import (
     NodeLifecycleController,
 )
 from policysched.sandbox.controllers.workloads import DeploymentController, ReplicaSetController
-from policysched.sandbox.objects import Json
+from policysched.sandbox.objects import Json, decode, encode
 from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.storage.store import Backend
 from policysched.sandbox.storage.writes import WriteOptions, create
@@ -43,24 +45,7 @@ _CONTROLLERS = (
     DeploymentController,
 )
 _ORDER = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 2, "StorageClass": 3, "Node": 4}
-_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-ZONES = ("zone-a", "zone-b", "zone-c")
-_INFO = {
-    "architecture": "amd64",
-    "operatingSystem": "linux",
-    "kubeletVersion": "v1.36.2",
-    "kubeProxyVersion": "",
-    "osImage": "sandbox",
-    "containerRuntimeVersion": "sandbox://1",
-    "kernelVersion": "0",
-}
-_CONDITIONS = (
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-)
-_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_ZONES = (b"zone-a", b"zone-b", b"zone-c")
 
 
 class Sandbox:
@@ -90,16 +75,7 @@ class Sandbox:
         self._site: web.TCPSite | None = None
         self._controllers = ControllerLoop(self._backend, _CONTROLLERS, kubelet_seconds)
         self.faults = Faults(self.close_watches)
-        self._furnish()
-
-    def _furnish(self) -> None:
-        self.load({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in _NAMESPACES)
-        for name, value in _CLASSES.items():
-            found = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": value}
-            self.load([found | {"metadata": {"name": name}}])
-        spec = {"ports": [{"name": "https", "port": 443, "targetPort": 6443}]}
-        metadata = {"name": "kubernetes", "namespace": "default", "labels": {"provider": "kubernetes"}}
-        self.load([{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}])
+        self.load(_data("cluster.yaml"))
 
     @property
     def url(self) -> str:
@@ -160,7 +136,7 @@ class Sandbox:
             KeyError: an object is of a kind that is not served.
         """
         flat = [item for obj in objects for item in _items(obj)]
-        for obj in sorted(flat, key=lambda item: _ORDER.get(item.get("kind", ""), len(_ORDER))):
+        for obj in sorted(flat, key=load_rank):
             self._load(obj)
 
     def _load(self, obj: Json) -> None:
@@ -196,6 +172,11 @@ def _request(
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_BODY)
 
 
+def load_rank(obj: Mapping[str, Any]) -> int:
+    """Say when an object is loaded: definitions, namespaces and classes before what needs them."""
+    return _ORDER.get(obj.get("kind", ""), len(_ORDER))
+
+
 def _items(obj: Json) -> list[Json]:
     if "items" not in obj or not str(obj.get("kind", "")).endswith("List"):
         return [obj]
@@ -215,28 +196,10 @@ def _copied(value: Any) -> Any:
 
 def sandbox_nodes(count: int) -> list[Json]:
     """Make nodes `node-1` … of 4 CPUs, 32Gi and 110 pods, as kubectl prints them, dealt in turn over three zones."""
-    return [_node(f"node-{index + 1}", ZONES[index % len(ZONES)]) for index in range(count)]
+    text = encode(_data("node.yaml"))
+    named = (text.replace(b"NAME", b"node-%d" % (index + 1)) for index in range(count))
+    return [decode(node.replace(b"ZONE", _ZONES[index % len(_ZONES)])) for index, node in enumerate(named)]
 
 
-def _node(name: str, zone: str) -> Json:
-    labels = {
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
-        "topology.kubernetes.io/zone": zone,
-        "topology.kubernetes.io/region": "sandbox",
-    }
-    capacity = {"cpu": "4", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {},
-        "status": {
-            "capacity": capacity,
-            "allocatable": dict(capacity),
-            "conditions": [dict(zip(("type", "status", "reason", "message"), row, strict=True)) for row in _CONDITIONS],
-            "addresses": [{"type": "Hostname", "address": name}],
-            "nodeInfo": _INFO | dict.fromkeys(("machineID", "systemUUID", "bootID"), name),
-        },
-    }
+def _data(name: str) -> Any:
+    return yaml.safe_load(files("policysched.sandbox").joinpath(name).read_text("utf-8"))

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from rich.console import RenderableType
 
-from policysched.app.demo.demo import decision_parts, play
-from policysched.app.demo.objects import demo_nodes, demo_pod, demo_policy
+from policysched.app.demo.demo import decision_parts, demo_nodes, demo_pod, demo_policy, play
 from policysched.app.demo.stage import stage
 from policysched.errors import PolicyschedError
 from tests.app.showing import lines

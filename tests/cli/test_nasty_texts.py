@@ -232,7 +232,6 @@ def test_the_demo_shows_names_as_they_are_written() -> None:
 
 ALLOWED: Final = {"policysched/cli/output.py"}
 OWN_TEXTS: Final = {
-    "policysched/cli/version.py": "the version",
     "policysched/cli/explain.py": "explanations, which are ours",
     "policysched/cli/fmt.py": "a file's bytes or its difference, for a program; a terminal gets visible ones",
     "policysched/cli/demo.py": "made visible there",

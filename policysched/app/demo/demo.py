@@ -12,11 +12,11 @@ from typing import Any, Final, Protocol
 from rich.console import RenderableType
 from rich.text import Text
 
-from policysched.app.demo.objects import POLICY, demo_nodes, demo_pod, demo_policy
 from policysched.app.demo.stage import Stage, stage
 from policysched.app.dry_run.tables import plain_table
 from policysched.framework import PREFIX
-from policysched.model.policy import KIND
+from policysched.model.policy import API_VERSION, KIND
+from policysched.sandbox import sandbox_nodes
 from policysched.visible import visible
 
 Object = dict[str, Any]
@@ -24,6 +24,8 @@ BROKEN: Final = 'node.labels["disk"] = "ssd"'
 RULES: Final = "rules that decided"
 WIDE: Final = 130
 _HELD: Final = "web-hdd"
+POLICY: Final = "web-on-ssd"
+_DISKS: Final = {"piworknode001": "ssd", "piworknode002": "ssd", "piworknode003": "hdd"}
 
 
 class Narrator(Protocol):
@@ -40,6 +42,41 @@ class Narrator(Protocol):
 
     def working(self, text: str) -> None:
         """Tell what is awaited, where that can be taken back."""
+
+
+def demo_nodes() -> list[Object]:
+    """Make the tainted control plane and three workers with a disk label."""
+    names = ("master", *_DISKS)
+    nodes = sandbox_nodes(len(names))
+    for node, name in zip(nodes, names, strict=True):
+        node["metadata"]["name"] = name
+        node["metadata"]["labels"]["kubernetes.io/hostname"] = name
+        if name in _DISKS:
+            node["metadata"]["labels"]["disk"] = _DISKS[name]
+        else:
+            node["spec"]["taints"] = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
+    return nodes
+
+
+def demo_policy(favourite: str = "piworknode001", require: str = 'node.labels["disk"] == "ssd"') -> Object:
+    """Make the policy: web pods need an SSD and like one node best."""
+    cases = [f'node.name == "{favourite}" → 80', "else → 20"]
+    spec = {
+        "podSelector": {"matchLabels": {"app": "web"}},
+        "filters": [{"name": "ssd", "require": require, "message": "no SSD"}],
+        "scores": [{"name": "favourite", "normalize": "Max", "cases": cases}],
+    }
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": POLICY}, "spec": spec}
+
+
+def demo_pod(name: str, node_selector: dict[str, str] | None = None) -> Object:
+    """Make a web pod."""
+    requests = {"cpu": "250m", "memory": "256Mi"}
+    container = {"name": "web", "image": "nginx:1.29", "resources": {"requests": requests}}
+    spec: Object = {"schedulerName": "policysched", "containers": [container]}
+    if node_selector:
+        spec["nodeSelector"] = node_selector
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "web"}}, "spec": spec}
 
 
 async def play(narrator: Narrator) -> None:
@@ -132,20 +169,19 @@ def decision_parts(decisions: Sequence[tuple[str, str, Object]], width: int) -> 
         width: Where a line is shorter than a wide table, the rules stand below it.
     """
     columns = _columns(record["scores"][node] for _, node, record in decisions)
-    headings = [column.removeprefix(PREFIX) if column.startswith(PREFIX) else _spaced(column) for column in columns]
-    scores = {
-        pod: [str(record["scores"][node].get(plugin, "")) for plugin in columns] for pod, node, record in decisions
-    }
-    rules = {pod: _decided(record, node) for pod, node, record in decisions}
-    numbers = range(2, 2 + len(columns))
+    headings = ["pod", "node"]
+    headings += [one.removeprefix(PREFIX) if one.startswith(PREFIX) else _spaced(one) for one in columns]
+    rows = [
+        [pod, node, *(str(record["scores"][node].get(plugin, "")) for plugin in columns)]
+        for pod, node, record in decisions
+    ]
+    rules, numbers = [_decided(record, node) for _, node, record in decisions], range(2, 2 + len(columns))
     if width >= WIDE:
-        rows = [[pod, node, *scores[pod], rules[pod]] for pod, node, _ in decisions]
-        yield plain_table(None, ["pod", "node", *headings, RULES], rows, numbers)
+        rows = [[*row, said] for row, said in zip(rows, rules, strict=True)]
+        yield plain_table(None, [*headings, RULES], rows, numbers)
         return
-    yield plain_table(
-        None, ["pod", "node", *headings], [[pod, node, *scores[pod]] for pod, node, _ in decisions], numbers
-    )
-    for text in dict.fromkeys(rules.values()):
+    yield plain_table(None, headings, rows, numbers)
+    for text in dict.fromkeys(rules):
         yield Text(visible(f"{RULES}: {text}"))
 
 

@@ -9,7 +9,7 @@ import asyncio
 import errno
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,11 +22,10 @@ from policysched.app.clock import SystemClock
 from policysched.app.files.objects import Document, load
 from policysched.errors import PolicyschedError, UsageError
 from policysched.model.policy import API_GROUP, PLURAL
-from policysched.sandbox import Sandbox, sandbox_nodes
+from policysched.sandbox import Sandbox, load_rank, sandbox_nodes
 from policysched.sandbox.objects.errors import StatusError
 
 DEFAULT_NODES: Final = 3
-_ORDER: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "Node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +57,11 @@ def fill(sandbox: Sandbox, documents: Sequence[Document]) -> None:
     Raises:
         UsageError: an object is refused; the text says where it stands.
     """
-    rank = {kind: index for index, kind in enumerate(_ORDER)}
     own = f"{PLURAL}.{API_GROUP}"
-    for one in sorted(documents, key=lambda document: rank.get(document.object["kind"], len(_ORDER))):
+    for one in sorted(documents, key=lambda document: load_rank(document.object)):
         metadata = one.object.get("metadata")
-        if one.object["kind"] == _ORDER[0] and isinstance(metadata, dict) and metadata.get("name") == own:
+        definition = one.object["kind"] == "CustomResourceDefinition"
+        if definition and isinstance(metadata, dict) and metadata.get("name") == own:
             continue
         try:
             sandbox.load([dict(one.object)])
@@ -117,19 +116,11 @@ def written_kubeconfig(content: dict[str, Any], path: Path | None = None) -> Ite
     Raises:
         UsageError: it cannot be written.
     """
-    if path is not None:
-        _write(content, path)
+    with TemporaryDirectory(prefix="policysched-") if path is None else nullcontext() as folder:
+        path = path or Path(folder or "") / "kubeconfig"
+        try:
+            path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+            path.chmod(0o600)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from error
         yield path
-        return
-    with TemporaryDirectory(prefix="policysched-") as folder:
-        made = Path(folder) / "kubeconfig"
-        _write(content, made)
-        yield made
-
-
-def _write(content: dict[str, Any], path: Path) -> None:
-    try:
-        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-        path.chmod(0o600)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from error

@@ -11,24 +11,69 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME
-from policysched.app.demo.api import Api
 from policysched.app.demo.sandbox import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.running.feed import NO_METRICS, MetricOptions
 from policysched.app.running.run import RunOptions, run_scheduler
 from policysched.errors import PolicyschedError
 from policysched.kube.connection import Connection
-from policysched.kube.transport import Transport
+from policysched.kube.transport import JSON, MERGE_PATCH, Transport
 from policysched.model.kinds import KINDS
-from policysched.model.policy import KIND
+from policysched.model.policy import API_VERSION, KIND, PLURAL
 from policysched.sandbox import Sandbox
 
 Object = dict[str, Any]
 T = TypeVar("T")
 POLL: Final = 0.02
 """Units: seconds."""
+
+_PATHS: Final = {
+    "Node": "/api/v1/nodes",
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "Event": "/api/v1/namespaces/{}/events",
+    "Namespace": "/api/v1/namespaces",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    KIND: f"/apis/{API_VERSION}/{PLURAL}",
+}
+
+
+class Api:
+    """Requests about objects of a few kinds, as kubectl makes them; the engine has a client of its own."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def create(self, obj: Object) -> Object:
+        """Create an object."""
+        namespace = obj["metadata"].get("namespace", "default")
+        return await self._ask("POST", _PATHS[obj["kind"]].format(namespace), obj)
+
+    async def get(self, kind: str, name: str, namespace: str = "default") -> Object:
+        """Read an object."""
+        return await self._ask("GET", f"{_PATHS[kind].format(namespace)}/{name}")
+
+    async def list(self, kind: str, namespace: str = "default") -> list[Object]:
+        """List the objects of a kind."""
+        items: list[Object] = (await self._ask("GET", _PATHS[kind].format(namespace)))["items"]
+        return items
+
+    async def patch(self, kind: str, name: str, patch: Object, namespace: str = "default") -> Object:
+        """Change some fields of an object."""
+        return await self._ask("PATCH", f"{_PATHS[kind].format(namespace)}/{name}", patch, MERGE_PATCH)
+
+    async def delete(self, kind: str, name: str, namespace: str = "default") -> None:
+        """Delete an object."""
+        await self._ask("DELETE", f"{_PATHS[kind].format(namespace)}/{name}")
+
+    async def _ask(self, method: str, path: str, body: Object | None = None, content_type: str = JSON) -> Object:
+        data = msgspec.json.encode(body) if body is not None else None
+        answer = await self._transport.request(method, path, data, content_type=content_type)
+        made: Object = msgspec.json.decode(answer)
+        return made
 
 
 @dataclass(frozen=True, slots=True)

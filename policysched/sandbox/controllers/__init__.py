@@ -23,6 +23,7 @@ class Controller(ABC):
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         self._backend = backend
+        self._store = backend.store
         self._wake = wake
         self._queue: dict[Name, None] = {}
 

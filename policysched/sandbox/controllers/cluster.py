@@ -53,25 +53,25 @@ class Kubelets(Controller):
 
     def reconcile(self, name: Name) -> None:
         """Start or end a pod."""
-        entry = self._backend.store.get("pods", *name)
+        entry = self._store.get("pods", *name)
         if entry is None:
             return
         pod = entry.object
         node = pod["spec"].get("nodeName", "")
         if pod["metadata"].get("deletionTimestamp"):
             self._end(pod)
-        elif self._backend.store.get("nodes", "", node):
-            self._backend.store.write("pods", pod | {"status": self._running(pod)})
+        elif self._store.get("nodes", "", node):
+            self._store.write("pods", pod | {"status": self._running(pod)})
         else:
             self._without_node.setdefault(node, set()).add(name)
 
     def _end(self, pod: Json) -> None:
         metadata = pod["metadata"]
         if not metadata.get("finalizers"):
-            self._backend.store.remove("pods", metadata["namespace"], metadata["name"])
+            self._store.remove("pods", metadata["namespace"], metadata["name"])
         elif metadata.get("deletionGracePeriodSeconds"):
             ended = metadata | {"deletionGracePeriodSeconds": 0}
-            self._backend.store.write("pods", pod | {"metadata": ended})
+            self._store.write("pods", pod | {"metadata": ended})
 
     def _running(self, pod: Json) -> Json:
         now, address = self._backend.timestamp(), self._next_address()
@@ -118,7 +118,7 @@ class NodeLifecycleController(Controller):
 
     def reconcile(self, name: Name) -> None:
         """Give a node its conditions and taints."""
-        entry = self._backend.store.get("nodes", *name)
+        entry = self._store.get("nodes", *name)
         if entry is None:
             return
         node, now = entry.object, self._backend.timestamp()
@@ -130,7 +130,7 @@ class NodeLifecycleController(Controller):
         spec = {key: value for key, value in node["spec"].items() if key != "taints"}
         node = node | {"spec": spec | ({"taints": taints} if taints else {})}
         if node != entry.object:
-            self._backend.store.write("nodes", node)
+            self._store.write("nodes", node)
 
 
 def _taints(node: Json, now: str) -> list[Json]:
@@ -193,11 +193,11 @@ class GarbageCollector(Controller):
 
     def _owner(self, uid: str) -> Stored | None:
         place = self._owners.get(uid)
-        entry = self._backend.store.get(place[0], *place[1]) if place else None
+        entry = self._store.get(place[0], *place[1]) if place else None
         return entry if entry and entry.object["metadata"]["uid"] == uid else None
 
     def _delete(self, place: Place, uid: str) -> None:
-        entry = self._backend.store.get(place[0], *place[1])
+        entry = self._store.get(place[0], *place[1])
         resource = self._backend.registry.stored_as(place[0])
         if entry is None or resource is None or not _owned(entry, uid):
             self._dependents.get(uid, set()).discard(place)
@@ -205,11 +205,11 @@ class GarbageCollector(Controller):
             delete(self._backend, resource, entry, DeleteOptions(propagation="Background"))
 
     def _disown(self, place: Place, uid: str) -> None:
-        entry = self._backend.store.get(place[0], *place[1])
+        entry = self._store.get(place[0], *place[1])
         if entry is not None and _owned(entry, uid):
             metadata = entry.object["metadata"]
             kept = [each for each in metadata["ownerReferences"] if each["uid"] != uid]
-            self._backend.store.write(place[0], entry.object | {"metadata": metadata | {"ownerReferences": kept}})
+            self._store.write(place[0], entry.object | {"metadata": metadata | {"ownerReferences": kept}})
 
     def _release(self, uid: str, owner: Stored, finalizer: str) -> None:
         resource = self._backend.registry.stored_as(self._owners.pop(uid)[0])
@@ -240,25 +240,25 @@ class NamespaceController(Controller):
 
     def reconcile(self, name: Name) -> None:
         """Furnish or empty a namespace."""
-        entry, namespace = self._backend.store.get("namespaces", *name), name[1]
+        entry, namespace = self._store.get("namespaces", *name), name[1]
         if entry is None:
             self._ending.discard(namespace)
         elif entry.object["metadata"].get("deletionTimestamp"):
             self._empty(namespace)
-        elif self._backend.store.get("serviceaccounts", namespace, "default") is None:
+        elif self._store.get("serviceaccounts", namespace, "default") is None:
             account: Json = {"metadata": {"name": "default"}}
             create(self._backend, builtin("serviceaccounts"), namespace, account, WriteOptions(loaded=True))
 
     def _empty(self, namespace: str) -> None:
         self._ending.add(namespace)
         left = False
-        for key in self._backend.store.resources():
+        for key in self._store.resources():
             resource = self._backend.registry.stored_as(key)
             if resource is None or not resource.namespaced:
                 continue
-            for entry in self._backend.store.entries(key, namespace):
+            for entry in self._store.entries(key, namespace):
                 _, gone = delete(self._backend, resource, entry, DeleteOptions())
                 left = left or not gone
         if not left:
             self._ending.discard(namespace)
-            self._backend.store.remove("namespaces", "", namespace)
+            self._store.remove("namespaces", "", namespace)

@@ -24,7 +24,7 @@ from policysched.sandbox.storage.actions import DeleteOptions, delete
 from policysched.sandbox.storage.store import Backend, Stored, StoreEvent, is_true
 from policysched.sandbox.storage.writes import WriteOptions, create
 
-REPLICA_SETS, DEPLOYMENTS = builtin("replicasets.apps"), builtin("deployments.apps")
+REPLICA_SETS, DEPLOYMENTS, EVENTS = builtin("replicasets.apps"), builtin("deployments.apps"), builtin("events")
 HASH_LABEL, REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -34,22 +34,21 @@ def _controller_of(obj: Json) -> Json:
     return next((each for each in obj["metadata"].get("ownerReferences") or () if each.get("controller")), {})
 
 
-def _owner_reference(kind: str, owner: Json) -> Json:
-    metadata = owner["metadata"]
-    flags = {"controller": True, "blockOwnerDeletion": True}
-    return {"apiVersion": "apps/v1", "kind": kind, "name": metadata["name"], "uid": metadata["uid"]} | flags
+def _controlled_by(owner: Json) -> list[Json]:
+    """Return the owner references of what a workload makes."""
+    reference = {"apiVersion": "apps/v1", "kind": owner["kind"], "controller": True, "blockOwnerDeletion": True}
+    return [reference | {name: owner["metadata"][name] for name in ("name", "uid")}]
 
 
-def _record(backend: Backend, kind: str, obj: Json, reason: str, message: str) -> None:
+def _record(backend: Backend, obj: Json, reason: str, message: str) -> None:
     """Write an event about a workload."""
-    metadata, now, source = obj["metadata"], backend.timestamp(), f"{kind.lower()}-controller"
+    metadata, now, source = obj["metadata"], backend.timestamp(), f"{obj['kind'].lower()}-controller"
     # Names sort by time; the version keeps those of one instant apart.
     stamp = int(backend.now().timestamp() * 1000) * 1_000_000 + backend.store.revision % 1_000_000
-    involved = {"apiVersion": "apps/v1", "kind": kind}
-    involved |= {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion")}
+    involved = {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion")}
     event = {
         "metadata": {"name": f"{metadata['name']}.{stamp:x}"},
-        "involvedObject": involved,
+        "involvedObject": {"apiVersion": "apps/v1", "kind": obj["kind"]} | involved,
         "reason": reason,
         "message": message,
         "type": "Normal",
@@ -60,7 +59,7 @@ def _record(backend: Backend, kind: str, obj: Json, reason: str, message: str) -
         "count": 1,
     }
     try:
-        create(backend, builtin("events"), metadata["namespace"], event, WriteOptions())
+        create(backend, EVENTS, metadata["namespace"], event, WriteOptions())
     except StatusError:
         return  # a namespace that ends takes no more events
 
@@ -88,16 +87,15 @@ class ReplicaSetController(Controller):
 
     def reconcile(self, name: Name) -> None:
         """Bring a ReplicaSet to its number and report what there is."""
-        entry = self._backend.store.get(REPLICA_SETS.key, *name)
-        if entry is None:
-            return
-        if not entry.object["metadata"].get("deletionTimestamp"):
+        entry = self._store.get(REPLICA_SETS.key, *name)
+        if entry is not None and not entry.object["metadata"].get("deletionTimestamp"):
             self._scale(entry.object)
-        self._report(name)
+        entry = self._store.get(REPLICA_SETS.key, *name)
+        if entry is not None:
+            self._report(entry.object)
 
     def _controlled(self, replica_set: Json) -> list[Stored]:
-        names = list(self._pods.get(replica_set["metadata"]["uid"], ()))
-        entries = (self._backend.store.get("pods", *name) for name in names)
+        entries = (self._store.get("pods", *name) for name in self._pods.get(replica_set["metadata"]["uid"], ()))
         return [entry for entry in entries if entry is not None]
 
     def _scale(self, replica_set: Json) -> None:
@@ -111,34 +109,29 @@ class ReplicaSetController(Controller):
             pods.sort(key=lambda entry: (bool(entry.object["spec"].get("nodeName")), is_true(entry.object, "Ready")))
             for entry in pods[:-missing]:
                 delete(self._backend, PODS, entry, DeleteOptions())
-                _record(self._backend, "ReplicaSet", replica_set, "SuccessfulDelete", f"Deleted pod: {entry.key[1]}")
+                _record(self._backend, replica_set, "SuccessfulDelete", f"Deleted pod: {entry.key[1]}")
 
     def _create(self, replica_set: Json) -> bool:
         template = copy.deepcopy(replica_set["spec"]["template"])
-        namespace, name = replica_set["metadata"]["namespace"], replica_set["metadata"]["name"]
-        metadata = template["metadata"] | {"generateName": f"{name}-"}
-        metadata["ownerReferences"] = [_owner_reference("ReplicaSet", replica_set)]
+        owner = {"generateName": f"{replica_set['metadata']['name']}-", "ownerReferences": _controlled_by(replica_set)}
+        body = {"metadata": template["metadata"] | owner, "spec": template["spec"]}
         try:
-            body = {"metadata": metadata, "spec": template["spec"]}
-            pod = create(self._backend, PODS, namespace, body, WriteOptions())
+            pod = create(self._backend, PODS, replica_set["metadata"]["namespace"], body, WriteOptions())
         except StatusError:
             return False  # the namespace ends, or the template is refused: the next change tries again
-        _record(self._backend, "ReplicaSet", replica_set, "SuccessfulCreate", f"Created pod: {pod.key[1]}")
+        _record(self._backend, replica_set, "SuccessfulCreate", f"Created pod: {pod.key[1]}")
         return True
 
-    def _report(self, name: Name) -> None:
-        entry = self._backend.store.get(REPLICA_SETS.key, *name)
-        if entry is None:
-            return
-        controlled = [pod.object for pod in self._controlled(entry.object)]
+    def _report(self, replica_set: Json) -> None:
+        controlled = [pod.object for pod in self._controlled(replica_set)]
         active = [pod for pod in controlled if _is_active(pod)]
         ready = sum(is_true(pod, "Ready") for pod in active)
         counts = {"fullyLabeledReplicas": len(active), "readyReplicas": ready, "availableReplicas": ready}
         status = {"replicas": len(active)} | {key: count for key, count in counts.items() if count}
         status["terminatingReplicas"] = sum("deletionTimestamp" in pod["metadata"] for pod in controlled)
-        status["observedGeneration"] = entry.object["metadata"]["generation"]
-        if status != entry.object.get("status"):
-            self._backend.store.write(REPLICA_SETS.key, entry.object | {"status": status})
+        status["observedGeneration"] = replica_set["metadata"]["generation"]
+        if status != replica_set.get("status"):
+            self._store.write(REPLICA_SETS.key, replica_set | {"status": status})
 
 
 def _is_active(pod: Json) -> bool:
@@ -160,30 +153,29 @@ class DeploymentController(Controller):
 
     def reconcile(self, name: Name) -> None:
         """Take a rollout a step further."""
-        entry = self._backend.store.get(DEPLOYMENTS.key, *name)
+        entry = self._store.get(DEPLOYMENTS.key, *name)
         if entry is None or entry.object["metadata"].get("deletionTimestamp"):
             return
         deployment = entry.object
-        sets = self._sets(deployment)
-        digest = _template_hash(deployment["spec"]["template"])
-        new = next((each for each in sets if _hash(each) == digest), None)
+        sets, digest = self._sets(deployment), _template_hash(deployment["spec"]["template"])
+        new = next((each for each in sets if (each["metadata"].get("labels") or {}).get(HASH_LABEL) == digest), None)
         if not deployment["spec"].get("paused"):
             new = self._roll(deployment, sets, new, digest)
-        _report(self._backend, name, self._sets(deployment), digest if new else "")
+        self._report(deployment, self._sets(deployment), new)
 
     def _sets(self, deployment: Json) -> list[Json]:
         namespace, uid = deployment["metadata"]["namespace"], deployment["metadata"]["uid"]
-        sets = [entry.object for entry in self._backend.store.entries(REPLICA_SETS.key, namespace)]
+        sets = [entry.object for entry in self._store.entries(REPLICA_SETS.key, namespace)]
         return sorted((each for each in sets if _controller_of(each).get("uid") == uid), key=_revision)
 
     def _roll(self, deployment: Json, sets: list[Json], new: Json | None, digest: str) -> Json | None:
         old = [each for each in sets if each is not new]
+        surge = unavailable = 0
         if deployment["spec"]["strategy"]["type"] == "Recreate":
             for each in old:
                 self._resize(deployment, each, 0)
-            if any((each.get("status") or {}).get("replicas") for each in old):
+            if any(_count(each, "replicas") for each in old):
                 return new
-            surge, unavailable = 0, 0
         else:
             surge, unavailable = _bounds(deployment)
         if new is None:
@@ -197,12 +189,9 @@ class DeploymentController(Controller):
 
     def _renumber(self, new: Json, revision: int) -> None:
         """Count a template that was taken up again as the latest."""
-        entry = self._backend.store.get(REPLICA_SETS.key, new["metadata"]["namespace"], new["metadata"]["name"])
+        entry = self._store.get(REPLICA_SETS.key, new["metadata"]["namespace"], new["metadata"]["name"])
         if entry is not None and _revision(entry.object) < revision:
-            metadata = entry.object["metadata"]
-            annotations = (metadata.get("annotations") or {}) | {REVISION: str(revision)}
-            changed = entry.object | {"metadata": metadata | {"annotations": annotations}}
-            self._backend.store.write(REPLICA_SETS.key, changed)
+            self._store.write(REPLICA_SETS.key, _annotated(entry.object, str(revision)))
 
     def _grow(self, deployment: Json, new: Json, old: list[Json], surge: int) -> None:
         wanted, size = deployment["spec"]["replicas"], new["spec"]["replicas"]
@@ -212,29 +201,27 @@ class DeploymentController(Controller):
     def _shrink(self, deployment: Json, new: Json, old: list[Json], unavailable: int) -> None:
         """Take pods off the old sets: first those that are not available, then as many as may be missing."""
         least = deployment["spec"]["replicas"] - unavailable
-        spare = sum(each["spec"]["replicas"] for each in [new, *old]) - least
-        spare -= new["spec"]["replicas"] - _available(new)
-        ready = sum(_available(each) for each in [new, *old]) - least
-        for each in old:
+        available = [_count(each, "availableReplicas") for each in (*old, new)]
+        spare = sum(each["spec"]["replicas"] for each in old) + available[-1] - least
+        ready = sum(available) - least
+        for each, up in zip(old, available, strict=False):
             size = each["spec"]["replicas"]
-            sick = max(min(size - _available(each), spare), 0)
-            well = max(min(_available(each), ready, spare - sick), 0)
+            sick = max(min(size - up, spare), 0)
+            well = max(min(up, ready, spare - sick), 0)
             spare, ready = spare - sick - well, ready - well
             self._resize(deployment, each, size - sick - well)
 
     def _resize(self, deployment: Json, replica_set: Json, size: int) -> None:
-        metadata = replica_set["metadata"]
-        entry = self._backend.store.get(REPLICA_SETS.key, metadata["namespace"], metadata["name"])
-        before = entry.object["spec"]["replicas"] if entry else size
-        if entry is None or before == size:
+        name = replica_set["metadata"]["name"]
+        entry = self._store.get(REPLICA_SETS.key, replica_set["metadata"]["namespace"], name)
+        if entry is None or entry.object["spec"]["replicas"] == size:
             return
-        present = entry.object["metadata"]
-        changed = {"metadata": present | {"generation": present["generation"] + 1}}
-        changed["spec"] = entry.object["spec"] | {"replicas": size}
-        self._backend.store.write(REPLICA_SETS.key, entry.object | changed)
+        metadata, spec, before = entry.object["metadata"], entry.object["spec"], entry.object["spec"]["replicas"]
+        metadata = metadata | {"generation": metadata["generation"] + 1}
+        self._store.write(REPLICA_SETS.key, entry.object | {"metadata": metadata, "spec": spec | {"replicas": size}})
         way = "up" if size > before else "down"
-        message = f"Scaled {way} replica set {metadata['name']} from {before} to {size}"
-        _record(self._backend, "Deployment", deployment, "ScalingReplicaSet", message)
+        message = f"Scaled {way} replica set {name} from {before} to {size}"
+        _record(self._backend, deployment, "ScalingReplicaSet", message)
 
     def _create(self, deployment: Json, digest: str, revision: int) -> Json | None:
         metadata, spec = deployment["metadata"], deployment["spec"]
@@ -247,7 +234,7 @@ class DeploymentController(Controller):
                 "name": f"{metadata['name']}-{digest}",
                 "labels": dict(labels),
                 "annotations": {REVISION: str(revision)},
-                "ownerReferences": [_owner_reference("Deployment", deployment)],
+                "ownerReferences": _controlled_by(deployment),
             },
             "spec": {"replicas": 0, "selector": selector, "template": template},
         }
@@ -256,6 +243,28 @@ class DeploymentController(Controller):
         except StatusError:
             return None  # an old set of that name is still going: its last change tries again
 
+    def _report(self, deployment: Json, sets: list[Json], new: Json | None) -> None:
+        """Write a Deployment's counts, its conditions and the observed generation that `rollout status` waits for."""
+        new = next((each for each in sets if new and each["metadata"]["uid"] == new["metadata"]["uid"]), None)
+        wanted, old = deployment["spec"]["replicas"], deployment.get("status") or {}
+        counts = {
+            name: sum(_count(each, name) for each in sets)
+            for name in ("replicas", "readyReplicas", "availableReplicas")
+        }
+        counts["updatedReplicas"] = _count(new or {}, "replicas")
+        counts["unavailableReplicas"] = max(max(wanted, counts["replicas"]) - counts["availableReplicas"], 0)
+        status: Json = {name: count for name, count in counts.items() if count}
+        status["terminatingReplicas"] = sum(_count(each, "terminatingReplicas") for each in sets)
+        status["observedGeneration"] = deployment["metadata"]["generation"]
+        name, now = new["metadata"]["name"] if new else "", self._backend.timestamp()
+        status["conditions"] = _conditions(deployment, counts, name, now)
+        status |= {"collisionCount": old["collisionCount"]} if old.get("collisionCount") else {}
+        changed = deployment | {"status": status}
+        if new is not None:
+            changed = _annotated(changed, new["metadata"]["annotations"][REVISION])
+        if changed != deployment:
+            self._store.write(DEPLOYMENTS.key, changed)
+
 
 def _template_hash(template: Json) -> str:
     """Name a pod template by its content."""
@@ -263,9 +272,10 @@ def _template_hash(template: Json) -> str:
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:10])
 
 
-def _hash(replica_set: Json) -> str:
-    found: str = (replica_set["metadata"].get("labels") or {}).get(HASH_LABEL, "")
-    return found
+def _annotated(obj: Json, revision: str) -> Json:
+    """Return a ReplicaSet or Deployment with its number in the line of templates."""
+    annotations = (obj["metadata"].get("annotations") or {}) | {REVISION: revision}
+    return obj | {"metadata": obj["metadata"] | {"annotations": annotations}}
 
 
 def _next_revision(sets: list[Json]) -> int:
@@ -276,8 +286,8 @@ def _revision(replica_set: Json) -> int:
     return int((replica_set["metadata"].get("annotations") or {}).get(REVISION, "0"))
 
 
-def _available(replica_set: Json) -> int:
-    count: int = (replica_set.get("status") or {}).get("availableReplicas", 0)
+def _count(replica_set: Json, name: str) -> int:
+    count: int = (replica_set.get("status") or {}).get(name, 0)
     return count
 
 
@@ -294,71 +304,27 @@ def _share(value: Any, of: int, rounded: Callable[[float], int]) -> int:
     return rounded(of * int(text[:-1]) / 100) if text.endswith("%") else int(text)
 
 
-def _report(backend: Backend, name: Name, sets: list[Json], digest: str) -> None:
-    """Write a Deployment's counts, its conditions and the observed generation that `rollout status` waits for."""
-    entry = backend.store.get(DEPLOYMENTS.key, *name)
-    if entry is None:
-        return
-    deployment = entry.object
-    new = next((each for each in sets if digest and each["metadata"]["name"].endswith(f"-{digest}")), None)
-    status = _counts(deployment, sets, new)
-    status["conditions"] = _conditions(backend.timestamp(), deployment, status, new)
-    collisions = (deployment.get("status") or {}).get("collisionCount")
-    status |= {"collisionCount": collisions} if collisions else {}
-    metadata = deployment["metadata"]
-    if new is not None:
-        revision = {REVISION: new["metadata"]["annotations"][REVISION]}
-        metadata = metadata | {"annotations": (metadata.get("annotations") or {}) | revision}
-    changed = deployment | {"metadata": metadata, "status": status}
-    if changed != deployment:
-        backend.store.write(DEPLOYMENTS.key, changed)
-
-
-def _counts(deployment: Json, sets: list[Json], new: Json | None) -> Json:
-    def total(name: str) -> int:
-        return sum((each.get("status") or {}).get(name, 0) for each in sets)
-
-    wanted, available = deployment["spec"]["replicas"], total("availableReplicas")
-    counts = {
-        "replicas": total("replicas"),
-        "updatedReplicas": ((new or {}).get("status") or {}).get("replicas", 0),
-        "readyReplicas": total("readyReplicas"),
-        "availableReplicas": available,
-        "unavailableReplicas": max(max(wanted, total("replicas")) - available, 0),
-    }
-    found: Json = {name: count for name, count in counts.items() if count}
-    found["terminatingReplicas"] = total("terminatingReplicas")
-    return found | {"observedGeneration": deployment["metadata"]["generation"]}
-
-
-def _conditions(now: str, deployment: Json, status: Json, new: Json | None) -> list[Json]:
-    spec, available = deployment["spec"], status.get("availableReplicas", 0)
-    rolling = spec["strategy"].get("rollingUpdate") or {}
-    enough = available >= spec["replicas"] - _share(rolling.get("maxUnavailable", 0), spec["replicas"], math.floor)
-    complete = status.get("updatedReplicas", 0) == spec["replicas"] == available == status.get("replicas", 0)
-    name = new["metadata"]["name"] if new else ""
+def _conditions(deployment: Json, counts: dict[str, int], name: str, now: str) -> list[Json]:
+    """Write the conditions of a Deployment whose newest ReplicaSet has the name."""
+    strategy, wanted, available = deployment["spec"]["strategy"], deployment["spec"]["replicas"], "availableReplicas"
+    missing = _share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 0), wanted, math.floor)
+    enough = counts[available] >= wanted - missing
+    complete = counts["updatedReplicas"] == wanted == counts[available] == counts["replicas"]
+    has = ("Available", "has") if enough else ("Unavailable", "does not have")
     progress = (
-        ("NewReplicaSetAvailable", f'ReplicaSet "{name}" has successfully progressed.')
+        ("NewReplicaSetAvailable", "has successfully progressed")
         if complete
-        else ("ReplicaSetUpdated", f'ReplicaSet "{name}" is progressing.')
+        else ("ReplicaSetUpdated", "is progressing")
     )
-    availability = (
-        ("MinimumReplicasAvailable", "Deployment has minimum availability.")
-        if enough
-        else ("MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+    rows = (
+        ("Available", str(enough), f"MinimumReplicas{has[0]}", f"Deployment {has[1]} minimum availability."),
+        ("Progressing", "True", progress[0], f'ReplicaSet "{name}" {progress[1]}.'),
     )
-    old = (deployment.get("status") or {}).get("conditions") or []
-    return [
-        _condition(now, old, "Available", "True" if enough else "False", availability),
-        _condition(now, old, "Progressing", "True", progress),
-    ]
-
-
-def _condition(now: str, old: list[Json], kind: str, value: str, said: tuple[str, str]) -> Json:
-    found: Json = {"type": kind, "status": value, "reason": said[0], "message": said[1]}
-    for before in old:
-        if before["type"] == kind and before["status"] == value:
-            same = before["reason"] == said[0] and before["message"] == said[1]
-            times = {"lastTransitionTime": before["lastTransitionTime"]}
-            return found | times | {"lastUpdateTime": before["lastUpdateTime"] if same else now}
-    return found | {"lastTransitionTime": now, "lastUpdateTime": now}
+    conditions = [dict(zip(("type", "status", "reason", "message"), row, strict=True)) for row in rows]
+    old = {(each["type"], each["status"]): each for each in (deployment.get("status") or {}).get("conditions") or ()}
+    for each in conditions:
+        before = old.get((each["type"], each["status"]), {})
+        same = all(before.get(name) == each[name] for name in ("reason", "message"))
+        each["lastTransitionTime"] = before.get("lastTransitionTime", now)
+        each["lastUpdateTime"] = before["lastUpdateTime"] if same else now
+    return conditions

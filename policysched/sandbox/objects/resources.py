@@ -1,11 +1,11 @@
 """Which resources the sandbox serves, the schemas of the built-in ones, and the registry that definitions add to.
 
-`fields/resources.txt` has a resource a line: version, kind, plural, scope (n or c), short names, subresources and
-categories. The other files there have a type and its fields a line, `name=number:type`: `*type` where absent and empty
-differ, `/key` where lists merge by that key, `/` where they merge as sets, `+number:type` for fields that JSON writes
-inline; `defaults.txt` has what the API server fills in whatever else an object says. Each type becomes a structural
-OpenAPI schema, the form that definitions of custom resources have, so that one code decodes, completes, merges and
-describes both.
+`fields/resources.txt` has a resource a line: version, kind, plural, scope (n or c), short names, subresources,
+categories, + where its metadata has a generation, the fields that one may select by. The other files there have a type
+and its fields a line, `name=number:type`: `*type` where absent and empty differ, `/key` where lists merge by that key,
+`/` where they merge as sets, `+number:type` for fields that JSON writes inline; `defaults.txt` has what the API server
+fills in whatever else an object says. Each type becomes a structural OpenAPI schema, the form that definitions of
+custom resources have, so that one code decodes, completes, merges and describes both.
 """
 
 from __future__ import annotations
@@ -153,6 +153,8 @@ class ApiResource:
     list_kind: str = ""
     storage: str = ""
     verbs: tuple[str, ...] = ALL_VERBS
+    counts_generations: bool = True
+    selectable: tuple[str, ...] = ()
     custom: Json | None = field(default=None, compare=False)
     """The version of the definition that a custom resource is of."""
 
@@ -187,9 +189,9 @@ class ApiResource:
 
 
 def _builtin(line: str) -> ApiResource:
-    api_version, kind, plural, scope, *lists = line.split()
+    api_version, kind, plural, scope, *more = line.split()
     group, _, version = api_version.rpartition("/")
-    short_names, subresources, categories = (() if text == "-" else tuple(text.split(",")) for text in lists)
+    lists = [() if text == "-" else tuple(text.split(",")) for text in more]
     return ApiResource(
         group=group,
         version=version,
@@ -197,12 +199,14 @@ def _builtin(line: str) -> ApiResource:
         plural=plural,
         namespaced=scope == "n",
         singular=kind.lower(),
-        short_names=short_names,
-        subresources=frozenset(subresources),
-        categories=categories,
+        short_names=lists[0],
+        subresources=frozenset(lists[1]),
+        categories=lists[2],
         list_kind=f"{kind}List",
         storage="events" if plural == "events" else "",
         verbs=("create",) if plural.endswith("reviews") or plural == "bindings" else ALL_VERBS,
+        counts_generations=bool(lists[3]),
+        selectable=lists[4],
     )
 
 
@@ -272,5 +276,6 @@ class Registry:
                     subresources=frozenset(version.get("subresources") or ()),
                     categories=tuple(names.get("categories") or ()),
                     list_kind=names["listKind"],
+                    selectable=tuple(row["jsonPath"].lstrip(".") for row in version.get("selectableFields") or ()),
                     custom=version | {"storedVersion": stored},
                 )

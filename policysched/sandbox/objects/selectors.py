@@ -21,23 +21,6 @@ _TERM = re.compile(
     r"|(?P<key>[^\s=!,()<>]++)(?:\s*+(?P<op>==|=|!=|<|>)\s*+(?P<value>[^\s,]*+)"
     r"|\s++(?P<set>in|notin)\s*+\((?P<values>[^)]*+)\))?)\s*+(?:,|$)"
 )
-_SELECTABLE = {
-    "pods": (
-        "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork "
-        "status.phase status.podIP status.podIPs status.nominatedNodeName"
-    ),
-    "events": (
-        "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid "
-        "involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason "
-        "reportingComponent source type"
-    ),
-    "nodes": "spec.unschedulable",
-    "namespaces": "status.phase",
-    "secrets": "type",
-    "replicasets.apps": "status.replicas",
-    "replicationcontrollers": "status.replicas",
-    "resourceslices.resource.k8s.io": "spec.nodeName spec.driver",
-}
 _EVENT_FIELDS = {"regarding": "involvedObject", "reportingController": "reportingComponent"}
 
 
@@ -126,7 +109,7 @@ def _field_test(term: str, resource: ApiResource) -> Predicate:
 
 
 def _reader(path: str, resource: ApiResource) -> Callable[[Json], str]:
-    if path not in ("metadata.name", "metadata.namespace", *_paths(resource)):
+    if path not in ("metadata.name", "metadata.namespace", *resource.selectable):
         shown = path if resource.custom is None else f'"{path}"'
         raise StatusError(400, f"field label not supported: {shown}")
     steps = path.split(".")
@@ -144,15 +127,6 @@ def _reader(path: str, resource: ApiResource) -> Callable[[Json], str]:
         return absent if obj is None else str(obj)
 
     return read
-
-
-def _paths(resource: ApiResource) -> list[str]:
-    if resource.custom is not None:
-        return [row["jsonPath"].lstrip(".") for row in resource.custom.get("selectableFields", ())]
-    listed = _SELECTABLE.get(resource.key, "").split()
-    if resource.group == "events.k8s.io":
-        return [path.replace("involvedObject", "regarding") for path in listed] + ["reportingController"]
-    return listed
 
 
 def selector_text(selector: Json | None) -> str:

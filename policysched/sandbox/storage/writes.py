@@ -36,15 +36,11 @@ from policysched.sandbox.objects.kinds import (
     outward,
     validated,
 )
-from policysched.sandbox.objects.resources import DEFINITIONS, ApiResource
+from policysched.sandbox.objects.resources import ApiResource
 from policysched.sandbox.storage.store import Backend, ObjectStore, Stored
 
 PRIORITY_CLASSES, STORAGE_CLASSES = "priorityclasses.scheduling.k8s.io", "storageclasses.storage.k8s.io"
 _WORKLOADS = ("deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps")
-_GENERATIONS = frozenset((
-    *_WORKLOADS, "pods", "replicationcontrollers", "poddisruptionbudgets.policy", PRIORITY_CLASSES, DEFINITIONS,
-    "resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io",
-))  # fmt: skip
 _SYSTEM = (
     "name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
 )  # fmt: skip
@@ -142,7 +138,7 @@ def _new_metadata(backend: Backend, resource: ApiResource, obj: Json, options: W
     metadata["uid"] = (kept and uid) or backend.new_uid()
     metadata["creationTimestamp"] = (kept and created) or backend.timestamp()
     metadata.pop("generation", None)
-    if _counts_generations(resource):
+    if resource.counts_generations:
         metadata["generation"] = 1
 
 
@@ -316,10 +312,6 @@ def _guard(resource: ApiResource, old: Json, obj: Json) -> None:
         raise conflict(resource.group, resource.plural, name, STALE)
 
 
-def _counts_generations(resource: ApiResource) -> bool:
-    return resource.custom is not None or resource.key in _GENERATIONS
-
-
 def _prepared(resource: ApiResource, old: Json, new: Json, subresource: str) -> Json:
     """Put what this write may not change back: system metadata, and status or everything else; count the generation."""
     before = old["metadata"]
@@ -334,7 +326,7 @@ def _prepared(resource: ApiResource, old: Json, new: Json, subresource: str) -> 
         new = _with_status(new, old.get("status"))
     ignored = ("metadata", "status") if resource.custom is None or resource.has_status else ("metadata",)
     blank = dict.fromkeys(ignored)
-    if _counts_generations(resource) and old | blank != new | blank:
+    if resource.counts_generations and old | blank != new | blank:
         metadata["generation"] = before.get("generation", 1) + 1
     return new
 
