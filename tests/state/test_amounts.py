@@ -18,6 +18,7 @@ def tables(columns: ColumnSet | None = None) -> AmountTables:
     for row in range(3):
         made.store(row, {name: (row + 1) * (place + 1) for place, name in enumerate(NAMES)})
         made.take(row, PodResources(tuple((name, 1) for name in NAMES), 10, 20, ()), 1)
+    made.places(NAMES)
     return made
 
 
@@ -65,7 +66,8 @@ def test_a_resource_that_becomes_known_is_found_from_then_on() -> None:
     made = AmountTables(ColumnSet())
     assert at(made.allocatable, made.places(("x.io/new",)), slice(0, 1)).tolist() == [[0]]
     made.store(0, {"x.io/new": 5})
-    assert at(made.allocatable, made.places(("x.io/new",)), slice(0, 1)).tolist() == [[5]]
+    places = made.places(("x.io/new",))
+    assert at(made.allocatable, places, slice(0, 1)).tolist() == [[5]]
     assert made.place("x.io/other") == 0
     assert not made.allocatable[0].any()
 
@@ -148,20 +150,39 @@ def test_a_place_that_is_given_back_is_used_again_and_all_others_keep_their_amou
     assert made.place("x.io/new") == len(kept) + 1
 
 
-def test_tables_are_as_large_as_what_nodes_have() -> None:
+def test_tables_are_as_large_as_what_nodes_have_and_somebody_asks_about() -> None:
     made = AmountTables(ColumnSet())
     first = made.allocatable.nbytes
     names = [f"x.io/{number}" for number in range(1000)]
     made.take(0, PodResources(tuple((name, 1) for name in names), 0, 0, ()), 1)
     assert made.allocatable.nbytes == first
     made.store(0, dict.fromkeys(names, 2))
-    assert made.allocatable.nbytes > first
+    assert made.allocatable.nbytes == first
+    assert made.requested_of(names[7], slice(0, 2)).tolist() == [1, 0]
+    assert made.allocatable[made.place(names[7]), :2].tolist() == [2, 0]
+    assert made.allocatable.nbytes == 2 * first
+    made.places(tuple(names))
+    assert made.allocatable.nbytes > 100 * first
     made.store(0, dict.fromkeys(names[:10], 2))
     assert made.allocatable.nbytes <= 16 * first
     made.store(0, {"cpu": 1})
     assert made.allocatable.nbytes == made.requested.nbytes == made.counted.nbytes == first
     made.take(0, PodResources(tuple((name, 1) for name in names), 0, 0, ()), -1)
     assert made.unplaced(0) == {}
+
+
+def test_resources_that_nobody_asks_about_go_with_their_nodes() -> None:
+    made = AmountTables(ColumnSet())
+    for row in range(3):
+        made.store(row, {f"x.io/{number}": 1 for number in range(row + 1)})
+    made.store(0, {"x.io/0": 0})
+    made.store(2, {"x.io/1": 7})
+    asked = made.places(("x.io/0", "x.io/1", "x.io/2"))
+    assert at(made.allocatable, asked, slice(0, 3)).tolist() == [[0, 1, 0], [0, 1, 7], [0, 0, 0]]
+    made.store(1, {})
+    made.store(2, {})
+    assert [made.place(f"x.io/{number}") for number in range(3)] == [0, 0, 0]
+    assert made.allocatable.shape[0] == FIRST_PLACES
 
 
 @pytest.mark.parametrize("offered", [False, True])

@@ -58,12 +58,13 @@ class Wanted:
 
     def capacity(self, rows: Rows) -> Amounts:
         """Give what rows have, 0 where they do not know a resource."""
-        return at(self.tables.allocatable, self.tables.places(self.resources), rows)
+        places = self.tables.places(self.resources)
+        return at(self.tables.allocatable, places, rows)
 
     def taken(self, rows: Rows) -> Amounts:
         """Give what is taken on rows without the pod."""
-        table = self.tables.counted if self.nonzero else self.tables.requested
-        return at(table, self.tables.places(self.resources), rows)
+        places = self.tables.places(self.resources)
+        return at(self.tables.counted if self.nonzero else self.tables.requested, places, rows)
 
     def on_row(self, row: int) -> tuple[list[int], list[int]]:
         """Give what one row has and what is taken there, one number a resource."""

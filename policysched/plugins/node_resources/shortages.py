@@ -218,8 +218,8 @@ class ManyRequested(Requested):
         tables = self.nodes.amounts
         if self._version == tables.version:
             return
-        self._version = tables.version
         placed = np.array([tables.place(one) > 0 for one in self.resources], np.bool_)
+        self._version = tables.version
         left = np.array([one in self._delegated for one in self.resources], np.bool_)
         self._offered, self._hidden = placed.nonzero()[0], (~placed & ~left).nonzero()[0]
 

@@ -1,9 +1,10 @@
 """Amounts of resources by node: what there is, what is requested, and what counts for scores.
 
-A resource has a place, the same in all three tables, as long as some node has any of it; cpu, memory and ephemeral
-storage always have theirs, cpu and memory side by side, so that what most pods ask for is a slice. Place 0 stands for
-every other resource. What placed pods request of those is kept by row and name, as much as the pods themselves say, and
-moves to the tables when a node begins to have the resource. Pods can name any resource, so names alone cost no row.
+A resource has a place, the same in all three tables, from when somebody asks about it until no node has any of it; cpu,
+memory and ephemeral storage always have theirs, cpu and memory side by side, so that what most pods ask for is a slice.
+Place 0 stands for every other resource. What nodes have of those, and what placed pods request, is kept by row and
+name, as much as nodes and pods themselves say, and moves to the tables with the first question. Pods can name any
+resource, and so can a kubelet, so names alone cost no row.
 
 Sums are int64 as in kube-scheduler: they wrap around, so that a pod that leaves takes off what it added, whatever else
 was added meanwhile.
@@ -18,6 +19,7 @@ Source: pkg/scheduler/framework/types.go (PodInfo.calculateResource, NodeInfo.up
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -53,7 +55,7 @@ class AmountTables:
 
     def __init__(self, columns: ColumnSet) -> None:
         self.version = 0
-        """Moves when a resource gets a place, loses it or moves to another."""
+        """Moves when a node begins to have a resource, or one gets a place, loses it or moves to another."""
         self.odd = False
         """Whether an amount that is not ordinary, below 0 or above the widest, was ever in the tables."""
         self._columns = columns
@@ -62,6 +64,10 @@ class AmountTables:
         self._offers = [0] * FIRST_PLACES
         """How many rows have any of the resource at a place."""
         self._known: dict[tuple[str, ...], Places] = {}
+        self._idle: dict[int, dict[str, int]] = {}
+        """What rows have of resources without a place."""
+        self._idle_on: Counter[str] = Counter()
+        """How many rows have any of these."""
         self._unplaced: dict[int, dict[str, int]] = {}
         """What pods of a row request of resources without a place, sums of 0 left out."""
         self._owing: dict[int, int] = {}
@@ -91,8 +97,8 @@ class AmountTables:
         return self._owing
 
     def place(self, resource: str) -> int:
-        """Give a resource's place, 0 for one that no node has."""
-        return self._places.get(resource, 0)
+        """Give a resource's place, 0 for one that no node has; look at the tables after that, not before."""
+        return self._places.get(resource) or (self._add(resource) if resource in self._idle_on else 0)
 
     def places(self, resources: tuple[str, ...]) -> Places:
         """Give the places of some resources: a slice where they are side by side. They hold until the next change."""
@@ -129,13 +135,14 @@ class AmountTables:
     def store(self, row: int, amounts: Mapping[str, int]) -> None:
         """Write what a node has."""
         had = [self._names[place] for place in self._allocatable.data[:, row].nonzero()[0].tolist()]
-        has = {name: amount for name, amount in amounts.items() if amount}
+        has = {name: amount for name, amount in amounts.items() if amount and name in self._places}
+        self._keep_idle(row, {name: amount for name, amount in amounts.items() if amount and name not in has})
         for name in has:
-            self._offers[self._places.get(name) or self._add(name)] += 1
+            self._offers[self._places[name]] += 1
         column = self._allocatable.data[:, row]
         column[:] = 0
         column[[self._places[name] for name in has]] = list(has.values())
-        self.odd |= not are_ordinary(has.values())
+        self.odd |= not are_ordinary(amounts.values())
         for name in had:
             place = self._places[name]
             self._offers[place] -= 1
@@ -163,13 +170,29 @@ class AmountTables:
         self.odd = True
         return wrap(total)
 
+    def _keep_idle(self, row: int, amounts: dict[str, int]) -> None:
+        """Keep what a row has of resources without a place."""
+        for name in self._idle.pop(row, NOTHING):
+            self._idle_on[name] -= 1
+            if not self._idle_on[name]:
+                del self._idle_on[name]
+        if amounts:
+            if not amounts.keys() <= self._idle_on.keys():
+                self._moved()
+            self._idle[row] = amounts
+            self._idle_on.update(amounts.keys())
+
     def _add(self, name: str) -> int:
-        """Give a resource a place, and put there what is requested of it already."""
+        """Give a resource a place, and put there what nodes have and what is requested of it already."""
         place = self._places[name] = len(self._names)
         self._names.append(name)
-        self._offers.append(0)
+        self._offers.append(self._idle_on.pop(name))
         if place >= len(self.allocatable):
             self._resize(2 * place)
+        for row in [row for row, amounts in self._idle.items() if name in amounts]:
+            self._allocatable.data[place, row] = self._idle[row].pop(name)
+            if not self._idle[row]:
+                del self._idle[row]
         for row in [row for row, amounts in self._unplaced.items() if name in amounts]:
             amount = self._unplaced[row][name]
             self._put(row, name, 0)

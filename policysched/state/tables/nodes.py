@@ -90,7 +90,8 @@ class NodeTable:
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
         """Give what rows have of a resource, 0 where they do not know it."""
-        data: NDArray[np.int64] = self.amounts.allocatable[self.amounts.place(resource)]
+        place = self.amounts.place(resource)
+        data: NDArray[np.int64] = self.amounts.allocatable[place]
         return data
 
     def requested(self, resource: str, rows: Rows = EVERY) -> NDArray[np.int64]:
