@@ -219,7 +219,7 @@ def _declared() -> Iterator[ApiResource]:
     for kind in KINDS.values():
         if kind.kind not in served and kind is not POLICIES:
             scope = "n" if kind.namespaced else "c"
-            yield _builtin(f"{kind.api_version} {kind.kind} {kind.plural} {scope} - status -")
+            yield _builtin(f"{kind.api_version} {kind.kind} {kind.plural} {scope} - status - - -")
 
 
 def builtin(key: str) -> ApiResource:
