@@ -1,0 +1,250 @@
+"""The recipes of docs/architecture.md: each change is made in the files that the page lists, and works.
+
+A change is made in a copy of the package, in exactly those files, and seen from outside: by a command, or by a program
+that imports the copy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.meta.markdown import ROOT, codes
+
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+COMMAND = "from policysched.cli import main; main()"
+Edit = tuple[str, str]
+"""A text that stands in a file once, and what stands there instead; an empty one stands for a new file."""
+NODES = "apiVersion: v1\nkind: List\nitems:\n" + "".join(
+    f"- {{apiVersion: v1, kind: Node, metadata: {{name: {name}}}, status: {{allocatable: {{cpu: 4, pods: 9}}}}}}\n"
+    for name in ("short", "a-longer-name")
+)
+
+
+def recipe(title: str) -> list[str]:
+    """The files of a recipe: the first code of each of its numbered lines, in their order.
+
+    A new file is named by its folder.
+    """
+    parts = re.split(r"^### +", ARCHITECTURE.read_text("utf-8"), flags=re.MULTILINE)
+    steps = next(part for part in parts if part.startswith(f"{title}\n")).split("\n## ")[0]
+    return [codes(step)[0] for step in re.findall(r"^\d+\. .*", steps, flags=re.MULTILINE)]
+
+
+class Copy:
+    """A copy of the package in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("policysched", "crds"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def change(self, title: str, edits: dict[str, list[Edit]]) -> None:
+        """Change the files of a recipe, and no other."""
+        listed = recipe(title)
+        assert len(edits) == len(listed)
+        for name, given, changes in zip(listed, edits, edits.values(), strict=True):
+            assert given.startswith(name) if name.endswith("/") else given == name
+            path = self.folder / given
+            assert path.exists() is not name.endswith("/"), (
+                f"{given}: a file that is new stands in a folder of the page"
+            )
+            for old, new in changes:
+                text = path.read_text("utf-8") if old else ""
+                assert not old or text.count(old) == 1, f"{name}: {old!r} stands there {text.count(old)} times"
+                path.write_text(text.replace(old, new) if old else new, "utf-8")
+
+    def run(self, program: str, *arguments: str) -> str:
+        """Run a program that imports the copy, and give what it prints."""
+        environment = {"PYTHONPATH": str(self.folder), "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(self.folder)!r}); {program}", *arguments],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def record(self, pod: str, *more: str) -> dict[str, object]:
+        """Give the decision about a pod."""
+        (self.folder / "nodes.yaml").write_text(NODES)
+        (self.folder / "pod.yaml").write_text(pod)
+        arguments = ("dry-run", "--cluster", "nodes.yaml", "--pod", "pod.yaml", "-o", "json", *more)
+        found: dict[str, object] = json.loads(self.run(COMMAND, *arguments))
+        return found
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Iterator[Copy]:
+    yield Copy(tmp_path)
+
+
+def pod(namespace: str = "default") -> str:
+    metadata = {"name": "web", "namespace": namespace}
+    return yaml.safe_dump({"kind": "Pod", "metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+
+
+def before(text: str) -> Callable[[str], Edit]:
+    return lambda new: (text, new + text)
+
+
+def test_function_of_the_language_is_a_rule_a_scalar_operation_and_a_kernel(copy: Copy) -> None:
+    rule, scalar, kernel = recipe("A function of the language")
+    edits: dict[str, list[Edit]] = {
+        rule: [
+            before('    "round": Function(')('    "squared": Function(_same_unit, 1, 1, "x", "its square", _ALL),\n')
+        ],
+        scalar: [before("    Op.ABS: abs,\n")('    "squared": lambda value: value * value,\n')],
+        kernel: [before("    Op.LEAST: _combined(")('    "squared": lambda run, node: run.memo[node.args[0]] ** 2,\n')],
+    }
+    copy.change("A function of the language", edits)
+    score = {"name": "squares", "value": "squared(node.allocatable.pods) + 1"}
+    assert scored(copy, {"scores": [score]}) == {"short": 82, "a-longer-name": 82}
+
+
+def scored(copy: Copy, spec: dict[str, object], of: str = "") -> dict[str, object]:
+    """The raw scores of the only rule of a policy that is tried."""
+    return dict(tried(copy, spec, of)["scores"]["squares"])  # type: ignore[index, call-overload]
+
+
+def tried(copy: Copy, spec: dict[str, object], namespace: str = "") -> dict[str, object]:
+    """What a record says of the rules of a policy that is tried."""
+    policy = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "p"}}
+    (copy.folder / "policy.yaml").write_text(yaml.safe_dump(policy | {"spec": spec}))
+    found = copy.record(pod(namespace or "default"), "--policy", "policy.yaml")
+    return found.get("rules", {}).get("p", {})  # type: ignore[attr-defined, no-any-return]
+
+
+def test_command_is_a_module_and_a_name_in_the_list(copy: Copy) -> None:
+    folder, commands = recipe("A command")
+    hello = '"""`policysched hello`."""\n\nfrom policysched.cli.output import say\n\n\ndef hello(name: str) -> int:\n'
+    hello += '    """Greet somebody."""\n    say(f"hello {name}")\n    return 0\n'
+    edits: dict[str, list[Edit]] = {
+        f"{folder}hello.py": [("", hello)],
+        commands: [
+            before("from policysched.cli.run import run\n")("from policysched.cli.hello import hello\n"),
+            ("explain, sandbox, demo, version)", "explain, sandbox, demo, version, hello)"),
+        ],
+    }
+    copy.change("A command", edits)
+    assert copy.run(COMMAND, "hello", "world") == "hello world\n"
+    assert "Greet somebody." in copy.run(COMMAND, "--help")
+
+
+def test_field_of_the_resource_is_in_the_schema_the_model_and_where_it_acts(copy: Copy) -> None:
+    schema, model, acts = recipe("A field of the SchedulingPolicy")
+    why = (
+        "if self._policy.spec.namespaces and pod.metadata.namespace not in self._policy.spec.namespaces:\n            "
+    )
+    why += 'return "namespaces do not hold the pod\'s"\n        '
+    edits: dict[str, list[Edit]] = {
+        schema: [
+            before("              includeSystemPods:\n")(
+                "              namespaces: {type: array, items: {type: string}}\n"
+            )
+        ],
+        model: [before("    include_system_pods: bool = False\n")("    namespaces: list[str] = []\n")],
+        acts: [before("names, pods = self._policy.spec.scheduler_names, self._policy.pods\n")(why)],
+    }
+    copy.change("A field of the SchedulingPolicy", edits)
+    spec: dict[str, object] = {"namespaces": ["a"], "filters": [{"name": "none", "require": "false"}]}
+    assert tried(copy, spec, "a")["filters"] == {"none": {"short": "false", "a-longer-name": "false"}}
+    assert "filters" not in tried(copy, spec, "b")
+    assert "1 policy: 0 errors" in copy.run(COMMAND, "check", "policy.yaml")
+
+
+def test_watched_kind_is_a_struct_and_a_row_of_the_table(copy: Copy) -> None:
+    structs, kinds = recipe("A watched kind")
+    struct = 'class Rack(Struct, frozen=True):\n    """A rack."""\n\n    metadata: Metadata = Metadata()\n'
+    struct += "    units: Int32 = 0\n\n\n"
+    row = '        ApiKind("example.io/v1", "Rack", "racks", partial(decode, Rack, "Rack"), Resource.NODE),\n'
+    edits: dict[str, list[Edit]] = {
+        structs: [before("class PriorityClass(Struct")(struct)],
+        kinds: [
+            before("from policysched.model.policy import")("from policysched.model.objects.cluster import Rack\n"),
+            before("        NODES,\n        NAMESPACES,\n")(row),
+        ],
+    }
+    copy.change("A watched kind", edits)
+    program = """
+from prometheus_client import CollectorRegistry
+from policysched.app.clock import SystemClock
+from policysched.app.running.run import Process, RunOptions
+from policysched.feeds.nothing import NoSource
+from policysched.framework import Cluster
+from policysched.kube.connection import Connection
+from policysched.model.kinds import KINDS
+from policysched.sandbox.objects.resources import Registry
+rack = KINDS["Rack"].decode(b'{"metadata": {"name": "r", "namespace": "n"}, "units": 42}')
+cluster = Cluster()
+cluster.take(rack)
+print({key: one.units for key, one in cluster.objects.of(type(rack)).items()})
+process = Process(RunOptions(), Connection("http://nowhere", SystemClock()), NoSource(), CollectorRegistry())
+print([one.watched.path for one in process.reflectors if one.watched.kind == "Rack"])
+print([row.qualified for row in Registry() if row.kind == "Rack"])
+"""
+    assert copy.run(program).splitlines() == ["{'n/r': 42}", "['/apis/example.io/v1/racks']", "['racks.example.io']"]
+
+
+def test_extension_point_is_a_protocol_a_tuple_of_the_profile_and_who_asks(copy: Copy) -> None:
+    protocol, profile, enabled, asks = recipe("An extension point")
+    asked = '            await _awaited("PostBind", plugin, plugin.post_bind(assumed, self.handle))\n'
+    edits: dict[str, list[Edit]] = {
+        protocol: [
+            before("class PostBindPlugin(")(
+                'class TellPlugin(Plugin, Protocol):\n    """A plugin that is told where pods are."""\n\n'
+                "    def tell(self, assumed: AssumedPod) -> None:\n"
+                '        """Take note of a bound pod."""\n\n\n'
+            )
+        ],
+        profile: [
+            before("    post_binds: tuple[")("    tells: tuple[TellPlugin, ...] = ()\n"),
+            ("import BindPlugin, ", "import BindPlugin, TellPlugin, "),
+        ],
+        enabled: [
+            before("            post_binds=self._having(")('            tells=self._having("postBind", "tell"),\n')
+        ],
+        asks: [(asked, f"{asked}        for one in profile.tells:\n            one.tell(assumed)\n")],
+    }
+    copy.change("An extension point", edits)
+    program = """
+import asyncio
+from dataclasses import replace
+from policysched.app.demo.demo import demo_nodes, demo_pod
+from policysched.app.demo.stage import stage
+from policysched.app.running import run
+class Told:
+    name = "Told"
+    def tell(self, assumed):
+        print(assumed.pod.metadata.name, "is on", assumed.node)
+made = run.default_profile
+run.default_profile = lambda name: replace(made(name), tells=(Told(),))
+async def main():
+    async with stage(demo_nodes()) as on:
+        await on.api.create(demo_pod("web", {"disk": "hdd"}))
+        async def bound():
+            return (await on.api.get("Pod", "web"))["spec"].get("nodeName")
+        await on.until(bound, "a node")
+        await asyncio.sleep(0.2)
+asyncio.run(main())
+"""
+    assert copy.run(program) == "web is on piworknode003\n"
+
+
+def test_extension_point_is_in_the_files_that_know_a_present_one() -> None:
+    known = re.compile(r'\bPostBindPlugin\b|\bpost_binds?\b|"postBind"')
+    modules = (ROOT / "policysched").rglob("*.py")
+    found = {str(path.relative_to(ROOT)) for path in modules if known.search(path.read_text("utf-8"))}
+    every_point = {"policysched/framework/__init__.py", "policysched/app/configuration/plugin_sets.py"}
+    assert found - every_point == set(recipe("An extension point"))
