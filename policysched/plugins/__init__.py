@@ -1,7 +1,7 @@
 """The default plugins under kube-scheduler's names: they know the framework, not each other.
 
-`registry` makes them by name and knows their order, `points` the extension points at which each acts, `arguments` how
-an entry of `pluginConfig` becomes a plugin's arguments. Plugins of one subject share a folder.
+`registry` is the table of them: their order, extension points, weights and arguments. `arguments` says how an entry of
+`pluginConfig` becomes a plugin's arguments. Plugins of one subject share a folder.
 """
 
 from policysched.plugins.registry import (

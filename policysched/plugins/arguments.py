@@ -10,7 +10,7 @@ Source: kube-scheduler/config/v1/types.go (decodeNestedObjects), v0.36.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -21,7 +21,9 @@ from policysched.model.decode import ObjectError, decode, without_nulls
 Arguments = Mapping[str, Any]
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-T = TypeVar("T")
+A = TypeVar("A", bound="PluginArguments")
+Fault = tuple[str, str]
+"""A field that is not valid, and why."""
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 """The version of configurations, and of arguments in them."""
 SECOND: Final = 1_000_000_000
@@ -47,32 +49,42 @@ class Given(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
 
 
 class PluginArguments(Given, frozen=True):
-    """The base of a plugin's arguments, which may say what they are."""
+    """The base of a plugin's arguments, which may say what they are: fields with their types and defaults."""
 
     api_version: str = ""
     kind: str = ""
 
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are of the right type and not valid, and why."""
+        return iter(())
 
-def converted(plugin: str, arguments: Arguments, shape: type[T]) -> T:
+
+def converted(plugin: str, arguments: Arguments, shape: type[A], *, of_type_alone: bool = False) -> A:
     """Turn what a configuration states into a plugin's shape.
 
     Args:
         plugin: the plugin's name.
         arguments: what stands in `args`.
         shape: a subclass of PluginArguments.
+        of_type_alone: whether its faults are overlooked.
 
     Raises:
-        UsageError: a field is unknown or of the wrong type, or the arguments say that they are something else.
+        UsageError: a field is unknown, of the wrong type or not valid, or the arguments say that they are something
+        else.
     """
-    unknown = unknown_field(arguments, shape)
+    plain, unknown = without_null_fields(arguments, shape)
     if unknown:
         raise refusal(plugin, unknown, "there is no such field")
-    plain = plainly(arguments, shape)
-    _check_identity(plugin, plain)
+    for field, expected in (("apiVersion", API_VERSION), ("kind", f"{plugin}Args")):
+        if plain.get(field) not in (None, "", expected):
+            raise refusal(plugin, field, f"expected {expected}, got {plain[field]}")
     try:
-        return decode(shape, f"{plugin}Args", plain)
+        made = decode(shape, f"{plugin}Args", plain)
     except ObjectError as error:
         raise refusal(plugin, error.field, error.reason) from error
+    for field, why in () if of_type_alone else made.faults():
+        raise refusal(plugin, field, why)
+    return made
 
 
 def refusal(plugin: str, field: str, why: str) -> UsageError:
@@ -80,60 +92,44 @@ def refusal(plugin: str, field: str, why: str) -> UsageError:
     return UsageError(f"{plugin}: {field}: {why}" if field else f"{plugin}: {why}")
 
 
-def unknown_field(raw: Any, shape: type[Any]) -> str:
-    """Find a field that a shape does not have, in nested objects too; the empty text where there is none."""
-    return next(iter(_unknown(raw, _described(shape), "")), "")
-
-
-def _described(shape: type[Any]) -> Any:
-    """Give the fields of a shape; finding them out takes longer than reading a configuration."""
-    if shape not in _SHAPES:
-        _SHAPES[shape] = msgspec.inspect.type_info(shape)
-    return _SHAPES[shape]
-
-
-def plainly(raw: Any, shape: type[Any], kept: str = "") -> Any:
+def without_null_fields(raw: Any, shape: type[Any], kept: str = "") -> tuple[Any, str]:
     """Copy a JSON value as kube-scheduler reads its nulls: as absent in an object, as empty in a list.
 
-    Values of the field that is `kept` stay as they are, nulls and all.
+    Args:
+        raw: the value.
+        shape: what it is meant to be.
+        kept: the name of a field whose value stays as it is, nulls and all.
+
+    Returns:
+        The copy, and a field that the shape does not have, in nested objects too; the empty text where there is none.
     """
-    return _plain(raw, _described(shape), kept)
+    if shape not in _SHAPES:  # finding out the fields of a shape takes longer than reading a configuration
+        _SHAPES[shape] = msgspec.inspect.type_info(shape)
+    unknown: list[str] = []
+    return _copied(raw, _SHAPES[shape], "", kept, unknown), next(iter(unknown), "")
 
 
-def _plain(value: Any, kind: Any, kept: str) -> Any:
+def _copied(value: Any, kind: Any, place: str, kept: str, unknown: list[str]) -> Any:
     if isinstance(kind, msgspec.inspect.UnionType):
         kind = next(one for one in kind.types if not isinstance(one, msgspec.inspect.NoneType))
     if isinstance(value, Mapping):
         types = {field.encode_name: field.type for field in getattr(kind, "fields", ())}
-        given = ((key, one) for key, one in value.items() if one is not None)
-        return {key: one if key == kept else _plain(one, types.get(key), kept) for key, one in given}
+        paths = {name: f"{place}.{name}".removeprefix(".") for name in value}
+        if isinstance(kind, msgspec.inspect.StructType):
+            unknown += [path for name, path in paths.items() if name not in types]
+        return {
+            name: one if name == kept else _copied(one, types.get(name), paths[name], kept, unknown)
+            for name, one in value.items()
+            if one is not None
+        }
     if isinstance(value, list | tuple):
         item = getattr(kind, "item_type", None)
         empty: Any = "" if isinstance(item, msgspec.inspect.StrType) else {}
-        return [empty if one is None else _plain(one, item, kept) for one in value]
+        return [
+            empty if one is None else _copied(one, item, f"{place}[{index}]", kept, unknown)
+            for index, one in enumerate(value)
+        ]
     return without_nulls(value)
-
-
-def _check_identity(plugin: str, plain: Mapping[str, Any]) -> None:
-    for field, expected in (("apiVersion", API_VERSION), ("kind", f"{plugin}Args")):
-        if plain.get(field) not in (None, "", expected):
-            raise refusal(plugin, field, f"expected {expected}, got {plain[field]}")
-
-
-def _unknown(value: Any, kind: Any, place: str) -> list[str]:
-    if isinstance(kind, msgspec.inspect.UnionType):
-        return [found for one in kind.types for found in _unknown(value, one, place)]
-    if isinstance(value, list | tuple):
-        item = getattr(kind, "item_type", None)
-        return [found for index, one in enumerate(value) for found in _unknown(one, item, f"{place}[{index}]")]
-    if not (isinstance(value, Mapping) and isinstance(kind, msgspec.inspect.StructType)):
-        return []
-    types = {field.encode_name: field.type for field in kind.fields}
-    paths = {name: f"{place}.{name}".removeprefix(".") for name in value}
-    strange = [path for name, path in paths.items() if name not in types]
-    return strange + [
-        found for name, one in value.items() if name in types for found in _unknown(one, types[name], paths[name])
-    ]
 
 
 def nanoseconds(text: str) -> int | None:

@@ -10,7 +10,7 @@ pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,9 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_requests
 from policysched.model.selection.names import is_device_resource_name
-from policysched.plugins.arguments import SECOND, Arguments, PluginArguments, converted, nanoseconds, refusal
-from policysched.plugins.helper.bases import FinalScores, row_count
+from policysched.plugins.arguments import SECOND, Fault, PluginArguments, nanoseconds
+from policysched.plugins.helper.bases import FinalScores, HintTable
+from policysched.plugins.helper.columns import row_count
 from policysched.state.tables.nodes import NodeTable
 
 CLAIMS = "policysched does not support resource claims yet"
@@ -48,13 +49,41 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
     filter_timeout: str = "10s"
     binding_timeout: str = "10m"
 
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are not valid, and why."""
+        for field, text, least in (
+            ("filterTimeout", self.filter_timeout, 0),
+            ("bindingTimeout", self.binding_timeout, SECOND),
+        ):
+            length = nanoseconds(text)
+            if length is None:
+                yield field, f'"{text}" is not a duration as 10s or 1m30s'
+            elif length < least:
+                yield field, f'"{text}" is shorter than {least // SECOND}s'
 
-class DynamicResources(FinalScores):
+
+def _missing(pod: Pod, cluster: Cluster) -> str:
+    if pod.spec.resource_claims:
+        return CLAIMS
+    if not cluster.mapped_resources:
+        return ""
+    for name, amount in incoming_requests(pod).scalars:
+        if amount > 0 and is_device_resource_name(name) and name in cluster.mapped_resources:
+            return f"{MAPPED}: {name} is one of device class {cluster.mapped_resources[name]}"
+    return ""
+
+
+def _device_class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    return not _missing(pod, cluster)
+
+
+class DynamicResources(FinalScores, HintTable):
     """The plugin: it turns away, before any node is looked at, the pods whose devices it could not allocate."""
 
     name = "DynamicResources"
     filter_reads = score_reads = Aspect.NONE
     scores_after_pre_filter = True
+    hints = (Hint(Resource.DEVICE_CLASS, Action.ALL, _device_class_helps),)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Reject the pod if it needs devices, else skip it."""
@@ -77,10 +106,6 @@ class DynamicResources(FinalScores):
         """
         raise RuntimeError(f"{self.name} gave no reason codes, and was asked for {code} of {state!r}")
 
-    def events(self) -> Sequence[Hint]:
-        """Return the changes after which a resource may need no devices any more."""
-        return (Hint(Resource.DEVICE_CLASS, Action.ALL, _device_class_helps),)
-
     def generation(self, cluster: Cluster) -> Hashable:
         """Return the device classes of extended resources."""
         return tuple(cluster.mapped_resources.items())
@@ -96,37 +121,3 @@ class DynamicResources(FinalScores):
     def post_filter(self, pod: Pod) -> Status:  # noqa: ARG002 - the protocol's signature
         """Find no claim to take back."""
         return unschedulable(NOTHING_TO_DEALLOCATE)
-
-
-def check_dynamic_resources(arguments: Arguments) -> None:
-    """Check the arguments of DynamicResources.
-
-    Raises:
-        UsageError: one is not valid.
-    """
-    plugin = "DynamicResources"
-    given = converted(plugin, arguments, DynamicResourcesArguments)
-    for field, text, least in (
-        ("filterTimeout", given.filter_timeout, 0),
-        ("bindingTimeout", given.binding_timeout, SECOND),
-    ):
-        length = nanoseconds(text)
-        if length is None:
-            raise refusal(plugin, field, f'"{text}" is not a duration as 10s or 1m30s')
-        if length < least:
-            raise refusal(plugin, field, f'"{text}" is shorter than {least // SECOND}s')
-
-
-def _missing(pod: Pod, cluster: Cluster) -> str:
-    if pod.spec.resource_claims:
-        return CLAIMS
-    if not cluster.mapped_resources:
-        return ""
-    for name, amount in incoming_requests(pod).scalars:
-        if amount > 0 and is_device_resource_name(name) and name in cluster.mapped_resources:
-            return f"{MAPPED}: {name} is one of device class {cluster.mapped_resources[name]}"
-    return ""
-
-
-def _device_class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    return not _missing(pod, cluster)

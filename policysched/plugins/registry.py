@@ -1,9 +1,11 @@
-"""kube-scheduler's plugins by name, and which of them are enabled in which order.
+"""kube-scheduler's plugins: their order, the extension points at which each acts, weights and arguments.
 
 Knows every plugin of the package and nothing of profiles. The order decides which of several rejections a node is
-given, so it is kube-scheduler's.
+given, so it is kube-scheduler's. A configuration enables plugins by point, and one that names a plugin at a point where
+it has nothing to do is refused, whether that point does anything here or not.
 
-Source: pkg/scheduler/apis/config/v1/default_plugins.go, v1.36.
+Source: pkg/scheduler/apis/config/v1/default_plugins.go, pkg/scheduler/framework/runtime/framework.go
+(getExtensionPoints), framework/plugins, v1.36.
 """
 
 from __future__ import annotations
@@ -14,30 +16,32 @@ from typing import Any, Final
 
 from policysched.errors import UsageError
 from policysched.framework import Plugin
-from policysched.plugins.arguments import Arguments, converted, refusal
+from policysched.plugins.arguments import PluginArguments, converted, refusal
 from policysched.plugins.default_binder import DefaultBinder
-from policysched.plugins.default_preemption import check_preemption
-from policysched.plugins.dynamic_resources import DynamicResources, check_dynamic_resources
-from policysched.plugins.inter_pod_affinity.plugin import inter_pod_affinity
-from policysched.plugins.node_resources import arguments as resource_arguments
-from policysched.plugins.node_resources.fit import NodeResourcesFit
+from policysched.plugins.default_preemption import PreemptionArguments
+from policysched.plugins.dynamic_resources import DynamicResources, DynamicResourcesArguments
+from policysched.plugins.inter_pod_affinity.plugin import AffinityArguments, inter_pod_affinity
+from policysched.plugins.node_resources.balanced_allocation import BalanceArguments, balanced_allocation
+from policysched.plugins.node_resources.fit import FitArguments, node_resources_fit
 from policysched.plugins.nodes.image_locality import ImageLocality
-from policysched.plugins.nodes.node_affinity import node_affinity
-from policysched.plugins.nodes.node_declared_features import NodeDeclaredFeatures
-from policysched.plugins.nodes.node_name import NodeName
-from policysched.plugins.nodes.node_ports import NodePorts
-from policysched.plugins.nodes.node_unschedulable import NodeUnschedulable
-from policysched.plugins.nodes.taint_toleration import TaintToleration
-from policysched.plugins.pod_topology_spread.plugin import pod_topology_spread
-from policysched.plugins.priority_sort import PrioritySort
-from policysched.plugins.scheduling_gates import SchedulingGates
+from policysched.plugins.nodes.node_affinity import NodeAffinityArguments, node_affinity
+from policysched.plugins.nodes.node_filters import (
+    NodeDeclaredFeatures,
+    NodeName,
+    NodePorts,
+    NodeUnschedulable,
+    TaintToleration,
+)
+from policysched.plugins.pod_topology_spread.plugin import SpreadArguments, pod_topology_spread
+from policysched.plugins.queue_plugins import PrioritySort, SchedulingGates
 from policysched.plugins.volumes.node_volume_limits import NodeVolumeLimits
-from policysched.plugins.volumes.volume_binding import volume_binding
+from policysched.plugins.volumes.volume_binding import VolumeBindingArguments, volume_binding
 from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
 from policysched.plugins.volumes.volume_zone import VolumeZone
 
+MULTI_POINT: Final = "multiPoint"
+"""Where a configuration enables plugins at all the points where they act."""
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
-GROUP_PLUGINS: Final = ("GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,77 +63,66 @@ class Enabled:
     weight: int = 0
 
 
-Make = Callable[[Arguments], Plugin]
+@dataclass(frozen=True, slots=True)
+class PluginEntry:
+    """A plugin of kube-scheduler."""
+
+    points: str
+    """Where it acts; `filter+` and `score+` are those points with the one before."""
+    make: Callable[..., Plugin] | None = None
+    """Makes it, of its arguments where it has some; None for what the engine does itself."""
+    arguments: type[PluginArguments] | None = None
+    weight: int = 0
+    """What its scores weigh by default, 0 where it does not score."""
+    is_default: bool = True
+    """Whether it is enabled where a configuration says nothing."""
 
 
-def _without_arguments(make: Callable[[], Plugin]) -> Make:
-    return lambda _: make()
-
-
-def _checking(check: Callable[[Arguments], None], make: Callable[[], Plugin]) -> Make:
-    """Make a plugin that does not need its arguments, once they are known to be valid."""
-
-    def made(arguments: Arguments) -> Plugin:
-        check(arguments)
-        return make()
-
-    return made
-
-
-def _engine_part(name: str) -> Make:
-    return _without_arguments(lambda: EnginePart(name))
-
-
-FACTORIES: Final[Mapping[str, Make]] = {
-    "SchedulingGates": _without_arguments(SchedulingGates),
-    "PrioritySort": _without_arguments(PrioritySort),
-    "NodeUnschedulable": _without_arguments(NodeUnschedulable),
-    "NodeName": _without_arguments(NodeName),
-    "TaintToleration": _without_arguments(TaintToleration),
-    "NodeAffinity": node_affinity,
-    "NodePorts": _without_arguments(NodePorts),
-    "NodeResourcesFit": resource_arguments.node_resources_fit,
-    "VolumeRestrictions": _without_arguments(VolumeRestrictions),
-    "NodeVolumeLimits": _without_arguments(NodeVolumeLimits),
-    "VolumeBinding": volume_binding,
-    "VolumeZone": _without_arguments(VolumeZone),
-    "PodTopologySpread": pod_topology_spread,
-    "InterPodAffinity": inter_pod_affinity,
-    "DynamicResources": _checking(check_dynamic_resources, DynamicResources),
-    DEFAULT_PREEMPTION: _checking(check_preemption, lambda: EnginePart(DEFAULT_PREEMPTION)),
-    "NodeResourcesBalancedAllocation": resource_arguments.balanced_allocation,
-    "ImageLocality": _without_arguments(ImageLocality),
-    "DefaultBinder": _without_arguments(DefaultBinder),
-    "NodeDeclaredFeatures": _without_arguments(NodeDeclaredFeatures),
-    **{name: _engine_part(name) for name in GROUP_PLUGINS},
+PLUGINS: Final[Mapping[str, PluginEntry]] = {
+    "SchedulingGates": PluginEntry("preEnqueue", SchedulingGates),
+    "PrioritySort": PluginEntry("queueSort", PrioritySort),
+    "NodeUnschedulable": PluginEntry("filter", NodeUnschedulable),
+    "NodeName": PluginEntry("filter", NodeName),
+    "TaintToleration": PluginEntry("filter score+", TaintToleration, weight=3),
+    "NodeAffinity": PluginEntry("filter+ score+", node_affinity, NodeAffinityArguments, weight=2),
+    "NodePorts": PluginEntry("filter+", NodePorts),
+    "NodeResourcesFit": PluginEntry("filter+ score+ placementScore", node_resources_fit, FitArguments, weight=1),
+    "VolumeRestrictions": PluginEntry("filter+", VolumeRestrictions),
+    "NodeVolumeLimits": PluginEntry("filter+", NodeVolumeLimits),
+    "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", volume_binding, VolumeBindingArguments),
+    "VolumeZone": PluginEntry("filter+", VolumeZone),
+    "PodTopologySpread": PluginEntry("filter+ score+", pod_topology_spread, SpreadArguments, weight=2),
+    "InterPodAffinity": PluginEntry("filter+ score+", inter_pod_affinity, AffinityArguments, weight=2),
+    "DynamicResources": PluginEntry(
+        "preEnqueue filter+ postFilter score reserve preBind",
+        lambda _: DynamicResources(),
+        DynamicResourcesArguments,
+        weight=2,
+    ),
+    DEFAULT_PREEMPTION: PluginEntry(
+        "preEnqueue postFilter", lambda _: EnginePart(DEFAULT_PREEMPTION), arguments=PreemptionArguments
+    ),
+    "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
+    "ImageLocality": PluginEntry("score", ImageLocality, weight=1),
+    "DefaultBinder": PluginEntry("bind", DefaultBinder),
+    "NodeDeclaredFeatures": PluginEntry("filter+", NodeDeclaredFeatures),
+    "GangScheduling": PluginEntry("preEnqueue permit", is_default=False),
+    "TopologyPlacementGenerator": PluginEntry("placementGenerate", is_default=False),
+    "PodGroupPodsCount": PluginEntry("placementScore", is_default=False),
 }
-"""Makers of the plugins, in the default order; those for groups of pods are not enabled by default."""
+"""The plugins in the default order; those for groups of pods are not enabled by default."""
 
-DEFAULTS: Final = tuple(name for name in FACTORIES if name not in GROUP_PLUGINS)
+
+def _points(text: str) -> frozenset[str]:
+    return frozenset(text.replace("filter+", "preFilter filter").replace("score+", "preScore score").split())
+
+
+ACTS_AT: Final[Mapping[str, frozenset[str]]] = {name: _points(entry.points) for name, entry in PLUGINS.items()}
+DEFAULTS: Final = tuple(name for name, entry in PLUGINS.items() if entry.is_default)
 """The plugins that are enabled where a configuration says nothing, in their order."""
-TAKING_ARGUMENTS: Final = frozenset(
-    {
-        "DefaultPreemption",
-        "DynamicResources",
-        "InterPodAffinity",
-        "NodeAffinity",
-        "NodeResourcesBalancedAllocation",
-        "NodeResourcesFit",
-        "PodTopologySpread",
-        "VolumeBinding",
-    }
-)
+TAKING_ARGUMENTS: Final = frozenset(name for name, entry in PLUGINS.items() if entry.arguments is not None)
 """The plugins that have arguments; what is given for others means nothing."""
-WEIGHTS: Final[Mapping[str, int]] = {
-    "TaintToleration": 3,
-    "NodeAffinity": 2,
-    "NodeResourcesFit": 1,
-    "PodTopologySpread": 2,
-    "InterPodAffinity": 2,
-    "DynamicResources": 2,
-    "NodeResourcesBalancedAllocation": 1,
-    "ImageLocality": 1,
-}
+WEIGHTS: Final[Mapping[str, int]] = {name: entry.weight for name, entry in PLUGINS.items() if entry.weight}
 """Default weights of the plugins that score."""
 
 
@@ -143,10 +136,12 @@ def plugin_named(name: str, args: Any = None) -> Plugin:
     Raises:
         UsageError: there is no such plugin, or its arguments are not valid.
     """
-    factory = FACTORIES.get(name)
-    if factory is None:
-        raise UsageError(f"plugin {name!r} is not known; known are {', '.join(sorted(FACTORIES))}")
-    return factory(_stated(name, args))
+    entry = PLUGINS.get(name)
+    if entry is None:
+        raise UsageError(f"plugin {name!r} is not known; known are {', '.join(sorted(PLUGINS))}")
+    if entry.make is None:
+        return EnginePart(name)
+    return entry.make() if entry.arguments is None else entry.make(_given(name, entry.arguments, args))
 
 
 def check_arguments(name: str, args: Any) -> None:
@@ -157,19 +152,15 @@ def check_arguments(name: str, args: Any) -> None:
     Raises:
         UsageError: they are not valid.
     """
-    if name == NodeResourcesFit.name:
-        converted(name, _stated(name, args), resource_arguments.FitArguments)
-    elif name in TAKING_ARGUMENTS:
-        plugin_named(name, args)
+    entry = PLUGINS.get(name)
+    if entry is not None and entry.arguments is not None:
+        _given(name, entry.arguments, args, of_type_alone=name == "NodeResourcesFit")
 
 
-def _stated(name: str, args: Any) -> Arguments:
-    """Give arguments as an object; whatever stands there for a plugin that takes none is overlooked."""
-    if args is None or name not in TAKING_ARGUMENTS:
-        return {}
-    if not isinstance(args, Mapping):
+def _given(name: str, shape: type[PluginArguments], args: Any, *, of_type_alone: bool = False) -> PluginArguments:
+    if args is not None and not isinstance(args, Mapping):
         raise refusal(name, "", "the arguments have to be an object")
-    return args
+    return converted(name, args or {}, shape, of_type_alone=of_type_alone)
 
 
 def default_plugins() -> list[Enabled]:

@@ -143,7 +143,7 @@ def test_weight_that_cannot_be_told_leaves_no_trace() -> None:
 def test_pending_pod_that_cannot_be_queued_is_not_queued(monkeypatch: pytest.MonkeyPatch) -> None:
     stand = Stand()
     with monkeypatch.context() as patch:
-        patch.setattr("policysched.plugins.priority_sort.PrioritySort.key", _raise_with)
+        patch.setattr("policysched.plugins.queue_plugins.PrioritySort.key", _raise_with)
         stand.take(pod("bad", scheduler_name="me"))
     assert stand.failed("Pod") == 1
     assert sum(stand.scheduler.queue.counts()) == 0

@@ -16,12 +16,15 @@ from hypothesis import strategies as st
 from policysched.framework import SKIP, Cluster
 from policysched.model.objects import Node, Pod
 from policysched.model.requests import allocatable, incoming_amounts
-from policysched.plugins.node_resources.allocation import ResourceWeight
+from policysched.plugins.node_resources.allocation import (
+    Point,
+    RequestedToCapacityRatio,
+    ResourceWeight,
+    most_allocated,
+)
 from policysched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
-from policysched.plugins.node_resources.fit import NodeResourcesFit
-from policysched.plugins.node_resources.hints import by_name
+from policysched.plugins.node_resources.fit import NodeResourcesFit, by_name
 from policysched.plugins.node_resources.shortages import MOST_BITS
-from policysched.plugins.node_resources.strategies import Point, RequestedToCapacityRatio, most_allocated
 from policysched.state.placed.pods import pod_id
 from policysched.state.tables.amounts import CPU, FIRST_PLACES, MEMORY, WIDEST
 from tests.build import node, pod

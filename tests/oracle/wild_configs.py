@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from policysched.plugins.points import ACTS_AT, MULTI_POINT
+from policysched.plugins.registry import ACTS_AT, MULTI_POINT
 
 from . import arguments, spreading
 from .configs import API_VERSION, NEEDED

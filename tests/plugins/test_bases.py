@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.plugins.helper.bases import levelled
-from policysched.plugins.helper.present import Present
+from policysched.plugins.helper.columns import Present, levelled
 from policysched.plugins.pod_topology_spread.rows import Labelled
 from tests.build import cluster, node, pod
 

@@ -6,8 +6,7 @@ import pytest
 
 from policysched.framework import Action, Change, Resource, unresolvable
 from policysched.model.objects import SchedulingGate
-from policysched.plugins.priority_sort import PrioritySort
-from policysched.plugins.scheduling_gates import SchedulingGates
+from policysched.plugins.queue_plugins import PrioritySort, SchedulingGates
 from tests.build import node, pod
 from tests.plugins.ask import hinted, node_change, pod_change
 

@@ -32,7 +32,7 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.policy import Policy
 from policysched.plugins.default_binder import DefaultBinder
-from policysched.plugins.priority_sort import PrioritySort
+from policysched.plugins.queue_plugins import PrioritySort
 from policysched.schedule.cycle.engine import Engine
 
 

@@ -10,7 +10,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import SKIP, Cluster, Code, Status
 from policysched.model.objects import (
     Affinity,
-    NodeAffinity,
+    NodeAffinitySpec,
     NodeSelector,
     NodeSelectorTerm,
     Pod,
@@ -98,7 +98,7 @@ def test_the_record_of_a_pod_that_fits_nowhere() -> None:
 def test_the_record_of_a_pod_that_prefilter_rejects() -> None:
     named = [Requirement(key="metadata.name", operator="In", values=(name,)) for name in ("n1", "n4")]
     selector = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=named)])
-    lost = pod("lost", affinity=Affinity(node_affinity=NodeAffinity(required=selector)))
+    lost = pod("lost", affinity=Affinity(node_affinity=NodeAffinitySpec(required=selector)))
     said = "pod affinity terms conflict"
     assert record(cluster(node("n1"), node("n4")), lost, policy_set(pin=PIN)) == {
         "pod": "default/lost",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policysched.framework import Cluster, Mask, Scores
-from policysched.model.objects import Affinity, NodeAffinity, NodeSelectorTerm, PreferredSchedulingTerm, Requirement
+from policysched.model.objects import Affinity, NodeAffinitySpec, NodeSelectorTerm, PreferredSchedulingTerm, Requirement
 from policysched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.nodes.node_affinity import NodeAffinity as Plugin
@@ -93,7 +93,7 @@ def test_a_score_that_comes_back_into_range_counts_again() -> None:
 
 def preferring(weight: int) -> Affinity:
     term = NodeSelectorTerm(match_fields=[Requirement(key="metadata.name", operator="In", values=("a",))])
-    return Affinity(node_affinity=NodeAffinity(preferred=[PreferredSchedulingTerm(weight=weight, preference=term)]))
+    return Affinity(node_affinity=NodeAffinitySpec(preferred=[PreferredSchedulingTerm(weight=weight, preference=term)]))
 
 
 @pytest.mark.parametrize(("weight", "node_"), [(100, "a"), (1, "a"), (-1, "")])

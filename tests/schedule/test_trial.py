@@ -15,8 +15,7 @@ from policysched.model.defaults import priority_classes
 from policysched.model.objects import Pod
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.plugins.node_resources.fit import NodeResourcesFit
-from policysched.plugins.nodes.node_ports import NodePorts
-from policysched.plugins.nodes.node_unschedulable import NodeUnschedulable
+from policysched.plugins.nodes.node_filters import NodePorts, NodeUnschedulable
 from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from policysched.plugins.volumes.node_volume_limits import NodeVolumeLimits
 from policysched.plugins.volumes.volume_binding import VolumeBinding

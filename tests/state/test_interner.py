@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policysched.plugins.helper.verdicts import Verdicts
+from policysched.plugins.helper.columns import AnswersByCode
 from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.interner import MISSING, UNKNOWN, Interner, Strings
 
@@ -90,7 +90,7 @@ def test_what_no_column_holds_is_sought_in_vain() -> None:
 
 def test_answers_by_code_are_forgotten_with_the_generation() -> None:
     columns, strings = ColumnSet(), Strings(spare=2)
-    verdicts = Verdicts(strings, lambda text: int(text == "b"))
+    verdicts = AnswersByCode(strings, lambda text: int(text == "b"))
     column = kept(columns, strings.code("a"), strings.code("b"))
     assert verdicts.of(column.data[:3]).tolist() == [0, 1, 0]
     strings.tidy()

@@ -16,7 +16,7 @@ from policysched.app.configuration.plugin_sets import Plugins, PluginSet
 from policysched.app.files.objects import read as read_files
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode
-from policysched.plugins.arguments import API_VERSION, Given, Int32, plainly, unknown_field
+from policysched.plugins.arguments import API_VERSION, Given, Int32, without_null_fields
 
 KIND: Final = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -110,11 +110,11 @@ def _decoded(config: Mapping[str, Any]) -> Configuration:
     for name in UNSUPPORTED:
         if name in config:
             raise mistake(name, "is not supported yet; supported here are percentageOfNodesToScore and profiles")
-    strange = unknown_field(config, Configuration)
+    plain, strange = without_null_fields(config, Configuration, kept="args")
     if strange:
         raise mistake(strange, "there is no such field")
     try:
-        return decode(Configuration, KIND, plainly(config, Configuration, kept="args"))
+        return decode(Configuration, KIND, plain)
     except ObjectError as error:
         raise mistake(error.field, error.reason) from error
 

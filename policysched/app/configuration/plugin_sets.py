@@ -18,8 +18,7 @@ from msgspec.structs import fields
 
 from policysched.errors import UsageError
 from policysched.plugins.arguments import Given, Int32
-from policysched.plugins.points import ACTS_AT, MULTI_POINT
-from policysched.plugins.registry import DEFAULTS, WEIGHTS
+from policysched.plugins.registry import ACTS_AT, DEFAULTS, MULTI_POINT, WEIGHTS
 
 POLICIES: Final = "SchedulingPolicy"
 """The name that stands for all policies."""

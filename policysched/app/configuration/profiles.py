@@ -11,7 +11,7 @@ from policysched.errors import UsageError
 from policysched.framework.partial import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
 from policysched.framework.profile import Profile
 from policysched.plugins import check_arguments, plugin_named
-from policysched.plugins.points import ACTS_AT
+from policysched.plugins.registry import ACTS_AT
 
 DEFAULT_NAME = "policysched"
 

@@ -1,29 +1,20 @@
-"""The small parts that most column plugins share.
+"""Base classes of plugins, each of one or two members, and what queueing hints have in common: taking a change apart.
 
-They know nothing of any plugin. Each is a base class of one or two members, so that a plugin states only what is
-its own; nothing derives further.
+They know nothing of any plugin, so that a plugin states only what is its own. Pods are compared by identity (UID, else
+name), because an update carries another version of the same pod.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from policysched.framework import Cluster, Mask, Rows, Scores
-from policysched.state.tables.nodes import NodeTable
-
-T = TypeVar("T", bound=np.generic)
-
-
-def constant(value: float) -> NDArray[Any]:
-    """Give a number as an array without axes: for few rows NumPy takes that in half the time of a plain number."""
-    return np.array(value)
-
-
-ONE: Final[NDArray[np.int64]] = constant(1)
+from policysched.framework import Change, Cluster, Codes, Hint, Mask, Rows, Scores, Status
+from policysched.model.objects import Node, Pod
+from policysched.plugins.helper.columns import codes_where
+from policysched.state.placed.pods import pod_id
+from policysched.state.placed.selector_index import index_keys_met
 
 
 class OwnRowOnly:
@@ -32,15 +23,59 @@ class OwnRowOnly:
     lasting = True
 
     def generation(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - the protocol's signature
-        """Give the same value always."""
+        """Return the same value always."""
         return 0
+
+
+class HintTable:
+    """A plugin whose queueing hints are a table."""
+
+    hints: ClassVar[Sequence[Hint]] = ()
+
+    def events(self) -> Sequence[Hint]:
+        """Return the changes that can help a pod which the plugin rejected."""
+        return self.hints
+
+
+class RejectedRows(Protocol):
+    """The state of a filter that has one reason."""
+
+    def rejects(self, rows: Rows) -> Mask:
+        """Tell which rows are rejected. Shapes: (R,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowTest:
+    """A state made of a function, and of what that keeps."""
+
+    rejects: Callable[[Rows], Mask]
+    keeps: Any = None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return int(getattr(self.keeps, "nbytes", 0))
+
+
+class OneReasonFilter(OwnRowOnly, HintTable):
+    """A filter with one reason: `prepare_filter` gives a state that tells the rejected rows."""
+
+    rejection: ClassVar[Status]
+
+    def filter(self, state: RejectedRows, rows: Rows) -> Codes:
+        """Give the one reason's code to rejected rows."""
+        return codes_where(state.rejects(rows))
+
+    def reason(self, state: Any, code: int) -> Status:  # noqa: ARG002 - there is one reason
+        """Return the only reason."""
+        return self.rejection
 
 
 class ScoresInRange:
     """A score plugin whose final scores are 0 to 100 whatever objects say."""
 
     def stays_in_range(self, state: object) -> bool:  # noqa: ARG002 - the protocol's signature
-        """Give True."""
+        """Return True."""
         return True
 
 
@@ -50,28 +85,34 @@ class FinalScores:
     normalizes = False
 
     def normalize(self, state: object, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - as above
-        """Leave the scores as they are."""
+        """Return the scores as they are."""
         return scores
 
 
-def codes_where(mask: Mask, code: int = 1) -> NDArray[np.int32]:
-    """Give the reason code where the mask holds, else 0."""
-    return mask.astype(np.int32) if code == 1 else np.where(mask, np.int32(code), np.int32(0))
+def nodes_of(change: Change) -> tuple[Node | None, Node | None]:
+    """Return the old and the new version of a node."""
+    old, new = change.old, change.new
+    return old if isinstance(old, Node) else None, new if isinstance(new, Node) else None
 
 
-def levelled(values: NDArray[T], mask: Mask) -> NDArray[T]:
-    """Put one of a mask's values in the place of all that are outside: lowest and highest are those of the mask then.
-
-    Shapes: (N,) -> (N,); of an empty mask (0,).
-    """
-    [outside] = (~mask).nonzero()
-    if outside.size == values.size:
-        return values[:0]
-    made = values.copy()
-    made[outside] = values[mask.argmax()]
-    return made
+def pods_of(change: Change) -> tuple[Pod | None, Pod | None]:
+    """Return the old and the new version of a pod."""
+    old, new = change.old, change.new
+    return old if isinstance(old, Pod) else None, new if isinstance(new, Pod) else None
 
 
-def row_count(nodes: NodeTable, rows: Rows) -> int:
-    """Count the rows selected."""
-    return len(nodes.present.data[rows])
+def index_keys_of_change(change: Change, filed: Collection[Hashable]) -> set[Hashable]:
+    """Find the index keys, of those under which anything is filed, of a pod that changed, before and after."""
+    pods = [one.metadata for one in pods_of(change) if one is not None]
+    return {key for one in pods for key in index_keys_met(one.namespace, one.labels, filed)}
+
+
+def updates_itself(pod: Pod, change: Change, cluster: Cluster | None = None) -> bool:  # noqa: ARG001 - may be a hint
+    """Tell whether the change is an update of the pod that waits."""
+    new = pods_of(change)[1]
+    return new is not None and pod_id(new) == pod_id(pod)
+
+
+def leaves_a_place(pod: Pod) -> bool:
+    """Tell whether a deleted pod had a node, or one kept for it."""
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)

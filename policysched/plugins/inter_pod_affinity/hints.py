@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from policysched.framework import Change, Cluster, HintIndex
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
-from policysched.plugins.helper.hints import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
+from policysched.plugins.helper.bases import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
 from policysched.state.placed.selector_index import index_keys_of_peers, narrowest
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,9 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
-from policysched.plugins.arguments import Arguments, Int32, PluginArguments, converted, refusal
-from policysched.plugins.helper.bases import ScoresInRange, levelled
+from policysched.plugins.arguments import Fault, Int32, PluginArguments
+from policysched.plugins.helper.bases import ScoresInRange
+from policysched.plugins.helper.columns import levelled
 from policysched.plugins.inter_pod_affinity.hints import INDEX, namespace_helps, node_helps, pod_helps
 from policysched.plugins.inter_pod_affinity.states import (
     AWAY,
@@ -230,16 +231,14 @@ class AffinityArguments(PluginArguments, frozen=True):
     hard_pod_affinity_weight: Int32 = DEFAULT_HARD_WEIGHT
     ignore_preferred_terms_of_existing_pods: bool = False
 
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are not valid, and why."""
+        weight = self.hard_pod_affinity_weight
+        if not 0 <= weight <= HIGHEST_HARD_WEIGHT:
+            yield "hardPodAffinityWeight", f"{weight} is not in valid range [0, {HIGHEST_HARD_WEIGHT}]"
 
-def inter_pod_affinity(arguments: Arguments) -> InterPodAffinity:
-    """Make InterPodAffinity.
 
-    Raises:
-        UsageError: an argument is not valid.
-    """
-    given = converted(InterPodAffinity.name, arguments, AffinityArguments)
-    weight = given.hard_pod_affinity_weight
-    if not 0 <= weight <= HIGHEST_HARD_WEIGHT:
-        why = f"{weight} is not in valid range [0, {HIGHEST_HARD_WEIGHT}]"
-        raise refusal(InterPodAffinity.name, "hardPodAffinityWeight", why)
-    return InterPodAffinity(weight, ignore_preferred=given.ignore_preferred_terms_of_existing_pods)
+def inter_pod_affinity(given: AffinityArguments) -> InterPodAffinity:
+    """Make InterPodAffinity."""
+    ignore_preferred = given.ignore_preferred_terms_of_existing_pods
+    return InterPodAffinity(given.hard_pod_affinity_weight, ignore_preferred=ignore_preferred)

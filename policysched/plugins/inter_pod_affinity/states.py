@@ -15,7 +15,7 @@ import numpy as np
 from policysched.framework import NO_ROWS, ChangedRow, Codes, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, Sort, existing_terms
-from policysched.plugins.helper.bases import row_count
+from policysched.plugins.helper.columns import row_count
 from policysched.plugins.inter_pod_affinity.sums import Part, WeightedSums, renewed
 from policysched.plugins.inter_pod_affinity.terms import (
     FEW,

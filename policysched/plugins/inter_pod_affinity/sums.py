@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, ChangedRow, Mask, RowNumbers, Rows
-from policysched.plugins.helper.present import Present
+from policysched.plugins.helper.columns import Present
 from policysched.state.memory import part_of
 from policysched.state.placed.counters import PodCounter
 from policysched.state.sums import SharedSums, Sums

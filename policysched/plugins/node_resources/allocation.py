@@ -1,14 +1,20 @@
-"""What scores of resource allocation start from: capacities, what is taken, and what the pod adds.
+"""Scores by resource allocation: LeastAllocated, MostAllocated and RequestedToCapacityRatio, and what they start from.
 
-Knows columns of amounts. Two readings of "taken" exist in kube-scheduler: with what every pod weighs at least
-(LeastAllocated), or as really requested (BalancedAllocation); the state remembers which.
+They start from capacities, what is taken, and what the pod adds. Two readings of "taken" exist in kube-scheduler: with
+what every pod weighs at least (LeastAllocated), or as really requested (BalancedAllocation); the state remembers which.
 
 Amounts are ordinary as long as no percentage of them can wrap around in 64 bits and none is below 0. Strategies are
 quick for those and have a second way for all others, which does step by step what kube-scheduler's int64 do. A score
 may leave 0 to 100 there, which fails the cycle of a pod that asks for such amounts itself. An ordinary pod does not pay
 for what others put on a node: that node scores 0 for it.
 
-Source: plugins/noderesources/resource_allocation.go, v1.36.
+Divisions of ordinary amounts are of whole numbers that are not negative, so that NumPy's floor is Go's truncation. With
+MostAllocated a node that would be more than full counts as full, because pods without requests weigh something here
+that no node was asked for. The curve of RequestedToCapacityRatio is a table of 101 scores, made once in
+kube-scheduler's arithmetic of whole numbers, because utilisation is a whole number from 0 to 100.
+
+Source: plugins/noderesources/resource_allocation.go, least_allocated.go, most_allocated.go,
+requested_to_capacity_ratio.go, plugins/helper/shape_score.go, v1.36.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +31,9 @@ from policysched.framework import MAX_NODE_SCORE, Cluster, Rows, Scores
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amounts
 from policysched.model.selection.names import is_scalar_resource_name
-from policysched.plugins.node_resources.kept import Kept, Shared
+from policysched.plugins.arguments import Given, Int64
+from policysched.plugins.helper.columns import ONE, constant
+from policysched.plugins.node_resources.answer_cache import CachedAnswers, SharedAnswers
 from policysched.state.tables.amounts import WIDEST, Amounts, AmountTables, are_ordinary, at
 from policysched.state.tables.int64_arrays import quotients
 
@@ -38,10 +47,14 @@ class ResourceWeight:
 
 
 CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
+NOTHING, HIGHEST = constant(0), constant(MAX_NODE_SCORE)
+FULL: Final = 100
+HIGHEST_POINT: Final = 10
+"""The best score that a point of the curve can have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
+class ScoredAmounts:
     """What the pod adds of the scored resources that matter to it.
 
     Shapes: k resources; `amounts` are (k, 1), `weights` (k,) with their sum, at least 1, what is asked of rows (k, R).
@@ -62,15 +75,9 @@ class Wanted:
         return at(self.tables.allocatable, places, rows)
 
     def taken(self, rows: Rows) -> Amounts:
-        """Give what is taken on rows without the pod."""
+        """Return what is taken on rows without the pod."""
         places = self.tables.places(self.resources)
         return at(self.tables.counted if self.nonzero else self.tables.requested, places, rows)
-
-    def on_row(self, row: int) -> tuple[list[int], list[int]]:
-        """Give what one row has and what is taken there, one number a resource."""
-        places = self.tables.places(self.resources)
-        table = self.tables.counted if self.nonzero else self.tables.requested
-        return self.tables.allocatable[places, row].tolist(), table[places, row].tolist()
 
     def are_ordinary(self, capacity: Amounts, taken: Amounts) -> bool:
         """Tell whether these amounts are ordinary, and those that the pod wants."""
@@ -104,7 +111,7 @@ Shapes: (k, R), (k, R) -> (k, R).
 """
 
 
-def weighted_mean(wanted: Wanted, capacity: Amounts, taken: Amounts, percentage: Percentage) -> Scores:
+def weighted_mean(wanted: ScoredAmounts, capacity: Amounts, taken: Amounts, percentage: Percentage) -> Scores:
     """Give the mean of what rows score by each resource that they have, step by step as kube-scheduler does.
 
     Shapes: (k, R) -> (R,).
@@ -114,13 +121,15 @@ def weighted_mean(wanted: Wanted, capacity: Amounts, taken: Amounts, percentage:
     return quotients(wanted.weights @ scores, np.maximum(wanted.weights @ there, 1))
 
 
-Strategy = Callable[[Wanted, Rows], Scores]
+Strategy = Callable[[ScoredAmounts, Rows], Scores]
 """How rows are scored by what is wanted, 0 to 100."""
-OnRow = Callable[[Wanted, Sequence[int], Sequence[int]], int]
+OnRow = Callable[[ScoredAmounts, Sequence[int], Sequence[int]], int]
 """How one row is scored by what is wanted, what it has of each resource and what of it is taken."""
 
 
-def prepare_allocation(pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool) -> Wanted:
+def prepare_allocation(
+    pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool
+) -> ScoredAmounts:
     """Work out the pod's amounts; extended resources that it does not request are left out."""
     wanted = incoming_amounts(pod, (one.name for one in resources), nonzero=nonzero)
     kept = [
@@ -128,7 +137,7 @@ def prepare_allocation(pod: Pod, cluster: Cluster, resources: Sequence[ResourceW
         for one, amount in zip(resources, wanted, strict=True)
         if amount or not is_scalar_resource_name(one.name)
     ]
-    return Wanted(
+    return ScoredAmounts(
         tables=cluster.nodes.amounts,
         resources=tuple(one.name for one, _ in kept),
         amounts=np.array([[amount] for _, amount in kept], np.int64).reshape(-1, 1),
@@ -149,19 +158,19 @@ class SharedScores:
 
     def __init__(self, of_rows: Strategy, of_row: OnRow | None) -> None:
         self._of_rows, self._of_row = of_rows, of_row
-        self._shared: Shared[Kept] = Shared()
+        self._shared: SharedAnswers[CachedAnswers] = SharedAnswers()
 
-    def of(self, wanted: Wanted, cluster: Cluster) -> Kept:
+    def of(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
         """Give the scores for what a pod wants."""
         key = (wanted.resources, wanted.amounts.tobytes())
         return self._shared.of(cluster, key, lambda: self._make(wanted, cluster))
 
-    def _make(self, wanted: Wanted, cluster: Cluster) -> Kept:
+    def _make(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
         of_row = None if self._of_row is None or not wanted.ordinary else partial(_score_row, wanted, self._of_row)
-        return Kept(cluster, partial(_score_rows, wanted, self._of_rows), of_row, np.int16)
+        return CachedAnswers(cluster, partial(_score_rows, wanted, self._of_rows), of_row, np.int16)
 
 
-def _score_rows(wanted: Wanted, of_rows: Strategy, rows: Rows) -> NDArray[np.signedinteger]:
+def _score_rows(wanted: ScoredAmounts, of_rows: Strategy, rows: Rows) -> NDArray[np.signedinteger]:
     """Score rows, in 16 bits where no score can leave 0 to 100."""
     scores = of_rows(wanted, rows)
     if wanted.surely_ordinary:
@@ -169,8 +178,138 @@ def _score_rows(wanted: Wanted, of_rows: Strategy, rows: Rows) -> NDArray[np.sig
     return np.where((scores < 0) | (scores > MAX_NODE_SCORE), 0, scores) if wanted.ordinary else scores
 
 
-def _score_row(wanted: Wanted, of_row: OnRow, row: int) -> int | None:
-    have, taken = wanted.on_row(row)
-    if wanted.tables.odd and not are_ordinary((*have, *taken)):
+def _score_row(wanted: ScoredAmounts, of_row: OnRow, row: int) -> int | None:
+    tables, places = wanted.tables, wanted.tables.places(wanted.resources)
+    have, taken = (
+        table[places, row].tolist()
+        for table in (tables.allocatable, tables.counted if wanted.nonzero else tables.requested)
+    )
+    if tables.odd and not are_ordinary((*have, *taken)):
         return None
     return of_row(wanted, have, taken)
+
+
+def least_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
+    """Give the weighted mean of what rows would have left in percent.
+
+    Shapes: R rows -> (R,).
+    Missing: resources that a row does not have do not count there; with none at all the score is 0.
+    """
+    capacity, taken = wanted.capacity(rows), wanted.taken(rows)
+    if not wanted.are_ordinary(capacity, taken):
+        return weighted_mean(wanted, capacity, taken, _left)
+    left = capacity - taken
+    left -= wanted.amounts
+    np.maximum(left, NOTHING, out=left)
+    left *= HIGHEST
+    left //= np.maximum(capacity, ONE)
+    scores: Scores = wanted.weights @ left
+    scores //= wanted.weight_of(capacity)
+    return scores
+
+
+def _left(used: Amounts, capacity: Amounts) -> Amounts:
+    """Give what is left in percent, 0 where more is used than there is."""
+    return np.where(used > capacity, 0, quotients((capacity - used) * MAX_NODE_SCORE, capacity))
+
+
+def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
+    """Give the same for one row of ordinary amounts."""
+    total = weight = 0
+    for capacity, used, amount, factor in zip(have, taken, wanted.plain_amounts, wanted.weights.tolist(), strict=True):
+        if capacity:
+            total += factor * (max(capacity - used - amount, 0) * MAX_NODE_SCORE // capacity)
+            weight += factor
+    return total // max(weight, 1)
+
+
+def most_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
+    """Give the weighted mean of what rows would have in use in percent.
+
+    Shapes: R rows -> (R,).
+    Missing: resources that a row does not have do not count there; with none at all the score is 0.
+    """
+    capacity, taken = wanted.capacity(rows), wanted.taken(rows)
+    if not wanted.are_ordinary(capacity, taken):
+        return weighted_mean(wanted, capacity, taken, _in_use)
+    used = taken + wanted.amounts
+    np.minimum(used, capacity, out=used)
+    used *= MAX_NODE_SCORE
+    used //= np.maximum(capacity, 1)
+    scores: Scores = wanted.weights @ used
+    scores //= wanted.weight_of(capacity)
+    return scores
+
+
+def _in_use(used: Amounts, capacity: Amounts) -> Amounts:
+    """Give what is in use in percent."""
+    return quotients(np.minimum(used, capacity) * MAX_NODE_SCORE, capacity)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of the curve: how good a utilisation in percent is, from 0 to 10."""
+
+    utilization: int
+    score: int
+
+
+class RequestedToCapacityRatio:
+    """The strategy.
+
+    Args:
+        points: at least one point, by rising utilisation.
+    """
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._curve: NDArray[np.int64] = np.array([score_at(points, level) for level in range(FULL + 1)], np.int64)
+
+    def __call__(self, wanted: ScoredAmounts, rows: Rows) -> Scores:
+        """Give the weighted mean of the curve's scores, halves rounded up.
+
+        Shapes: R rows -> (R,).
+        Missing: resources that a row does not have, and those that score 0, do not count there; with none at all
+            the score is 0.
+        """
+        capacity, taken = wanted.capacity(rows), wanted.taken(rows)
+        used = taken + wanted.amounts
+        if wanted.are_ordinary(capacity, taken):
+            np.minimum(used, capacity, out=used)
+            used *= FULL
+            used //= np.maximum(capacity, 1)
+        else:
+            used = np.where(used > capacity, FULL, quotients(used * FULL, np.where(capacity == 0, 1, capacity)))
+        scores = self._curve.take(used, mode="clip")
+        scores[capacity == 0] = 0
+        total, weight = wanted.weights @ scores, wanted.weight_of(scores)
+        # halves go up; the quotients' denominators are small, so doubles keep them apart from whole numbers
+        mean: Scores = ((2 * total + weight) / (2 * weight)).astype(np.int64)
+        return mean
+
+
+def score_at(points: Sequence[Point], level: int) -> int:
+    """Read the curve at a level, straight between two points and flat beyond the first and last; 0 to 100."""
+    scale = MAX_NODE_SCORE // HIGHEST_POINT
+    before = points[0]
+    for point in points:
+        if level <= point.utilization:
+            if point is points[0]:
+                break
+            climb = (point.score - before.score) * scale * (level - before.utilization)
+            width = point.utilization - before.utilization
+            # towards zero, as kube-scheduler divides
+            return before.score * scale + (climb // width if climb >= 0 else -(-climb // width))
+        before = point
+    return before.score * scale
+
+
+class ScoredResource(Given, frozen=True):
+    """A resource with its weight; one of 0 counts as 1."""
+
+    name: str = ""
+    weight: Int64 = 0
+
+
+def weighted(resources: Sequence[ScoredResource]) -> tuple[ResourceWeight, ...]:
+    """Return the resources that arguments name, with their weights; cpu and memory where they name none."""
+    return tuple(ResourceWeight(one.name, one.weight or 1) for one in resources) or CPU_AND_MEMORY

@@ -9,7 +9,7 @@ Source: plugins/noderesources/balanced_allocation.go, v1.36.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,19 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Cluster, Rows, Scores
 from policysched.model.objects import Pod
-from policysched.plugins.helper.bases import ONE, FinalScores, OwnRowOnly, constant
+from policysched.plugins.arguments import Fault, PluginArguments
+from policysched.plugins.helper.bases import FinalScores, OwnRowOnly
+from policysched.plugins.helper.columns import ONE, constant
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
     ResourceWeight,
+    ScoredAmounts,
+    ScoredResource,
     SharedScores,
-    Wanted,
     prepare_allocation,
+    weighted,
 )
-from policysched.plugins.node_resources.kept import Kept
+from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.int64_arrays import from_floats, quotients
 
 PAIR = 2
@@ -60,16 +64,16 @@ class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
 
     score_alone = prepare_score
 
-    def stays_in_range(self, state: Kept) -> bool:
+    def stays_in_range(self, state: CachedAnswers) -> bool:
         """Tell whether all amounts that were looked at are ordinary."""
         return state.narrow
 
-    def score(self, state: Kept, rows: Rows) -> Scores:
+    def score(self, state: CachedAnswers, rows: Rows) -> Scores:
         """Score rows by how much the pod improves their balance: 75 where it changes nothing."""
         return state.of(rows).astype(np.int64)
 
 
-def balanced(wanted: Wanted, rows: Rows) -> Scores:
+def balanced(wanted: ScoredAmounts, rows: Rows) -> Scores:
     """Score rows by how much a pod improves their balance.
 
     Shapes: R rows -> (R,).
@@ -92,7 +96,7 @@ def balanced(wanted: Wanted, rows: Rows) -> Scores:
     return change
 
 
-def balanced_on_row(wanted: Wanted, have: Sequence[int], taken: Sequence[int]) -> int:
+def balanced_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
     """Give the same for one row and two resources, of ordinary amounts."""
     first, second = wanted.plain_amounts
     without_pod = _balance_of_two(have, taken[0], taken[1])
@@ -143,3 +147,22 @@ def _deviation(fractions: Floats, absent: NDArray[np.bool_]) -> Floats:
     for fraction, missing in zip(fractions, absent, strict=True):
         squares += np.where(missing, 0.0, (fraction - mean) * (fraction - mean))
     return np.where(count > 2, np.sqrt(squares / count), np.where(count == 2, (highest - lowest) / 2, 0.0))
+
+
+class BalanceArguments(PluginArguments, frozen=True):
+    """The arguments of NodeResourcesBalancedAllocation."""
+
+    resources: tuple[ScoredResource, ...] = ()
+
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are not valid, and why."""
+        for index, one in enumerate(self.resources):
+            if one.weight not in (0, 1):
+                yield f"resources[{index}].weight", f"{one.weight} is not 1: balance knows no weights"
+            if one.name in {other.name for other in self.resources[:index]}:
+                yield f"resources[{index}].name", f'"{one.name}" is there twice'
+
+
+def balanced_allocation(given: BalanceArguments) -> NodeResourcesBalancedAllocation:
+    """Make NodeResourcesBalancedAllocation."""
+    return NodeResourcesBalancedAllocation(weighted(given.resources))

@@ -1,13 +1,16 @@
 """NodeResourcesFit: what a pod requests must be free on its node; how full that leaves the node makes its score.
 
-Knows amounts by resource name; what is short on which row, and how a reason code says so, is in `resource_shortages`.
+Knows amounts by resource name; what is short on which row, and how a reason code says so, is in `shortages`. Queueing
+hints look at the requests of the two pods and the two versions of a node at hand, never at the rest of the cluster:
+they are cheap and may be wrong in favour of trying again.
 
-Source: plugins/noderesources/fit.go, v1.36.
+Source: plugins/noderesources/fit.go, pkg/scheduler/apis/config/v1/defaults.go,
+apis/config/validation/validation_pluginargs.go, v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +19,7 @@ import numpy as np
 from policysched.framework import (
     Action,
     Aspect,
+    Change,
     ChangedRow,
     Cluster,
     Code,
@@ -26,24 +30,40 @@ from policysched.framework import (
     Scores,
     Status,
 )
-from policysched.model.objects import Pod
-from policysched.model.requests import incoming_requests
-from policysched.model.selection.names import is_extended_resource_name
-from policysched.plugins.helper.bases import FinalScores
+from policysched.model.objects import Node, Pod
+from policysched.model.requests import Allocatable, Requests, allocatable, incoming_requests, placed_requests
+from policysched.model.selection.names import is_extended_resource_name, is_qualified_name
+from policysched.plugins.arguments import Fault, Given, Int32, PluginArguments
+from policysched.plugins.helper.bases import (
+    FinalScores,
+    HintTable,
+    leaves_a_place,
+    nodes_of,
+    pods_of,
+    updates_itself,
+)
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
+    FULL,
+    HIGHEST_POINT,
     OnRow,
+    Point,
+    RequestedToCapacityRatio,
     ResourceWeight,
+    ScoredResource,
     SharedScores,
     Strategy,
+    least_allocated,
+    least_allocated_on_row,
+    most_allocated,
     prepare_allocation,
+    weighted,
 )
-from policysched.plugins.node_resources.hints import by_name, device_class_helps, node_helps, pod_helps
-from policysched.plugins.node_resources.kept import Kept, Shared
+from policysched.plugins.node_resources.answer_cache import CachedAnswers, SharedAnswers
 from policysched.plugins.node_resources.shortages import Requested, Shortage, requested
-from policysched.plugins.node_resources.strategies import least_allocated, least_allocated_on_row
 from policysched.state.memory import part_of
 
+FREES: Final = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
 ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}
 """The strategies that score one row without arrays."""
 
@@ -53,7 +73,7 @@ class Fitting:
     """Where a pod fits."""
 
     requested: Requested
-    kept: Kept
+    kept: CachedAnswers
 
     @property
     def nbytes(self) -> int:
@@ -61,7 +81,70 @@ class Fitting:
         return self.requested.nbytes + part_of(self.kept)
 
 
-class NodeResourcesFit(FinalScores):
+def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    """Tell whether a pod's deletion or scaling down frees something that is requested."""
+    old, new = pods_of(change)
+    if new is None:
+        return old is not None and leaves_a_place(old)
+    if updates_itself(pod, change):
+        return True
+    if old is None or not new.spec.node_name:
+        return False
+    before, after = by_name(placed_requests(old)), by_name(placed_requests(new))
+    return any(before.get(name, 0) > after.get(name, 0) for name in _requested(pod))
+
+
+def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
+    """Tell whether a node, were it empty, has room and is new or has more than before of what is requested."""
+    old, new = nodes_of(change)
+    if new is None or not _fits_empty(pod, new, cluster):
+        return False
+    return old is None or _has_more(pod, old, new, cluster)
+
+
+def _device_class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    """Tell whether a device class stands for something that is requested."""
+    return any(name in cluster.mapped_resources for name in _requested(pod))
+
+
+def _requested(pod: Pod) -> dict[str, int]:
+    return {name: amount for name, amount in by_name(incoming_requests(pod)).items() if amount > 0}
+
+
+def _fits_empty(pod: Pod, node: Node, cluster: Cluster) -> bool:
+    room = allocatable(node)
+    amounts = by_name(room)
+    return room.pods >= 1 and all(
+        amount <= amounts.get(name, 0) or _delegated(name, amounts, cluster) for name, amount in _requested(pod).items()
+    )
+
+
+def _has_more(pod: Pod, old: Node, new: Node, cluster: Cluster) -> bool:
+    before, after = allocatable(old), allocatable(new)
+    if after.pods > before.pods:
+        return True
+    had, has = by_name(before), by_name(after)
+    return any(has.get(name, 0) > had.get(name, 0) or _delegated(name, has, cluster) for name in _requested(pod))
+
+
+def _delegated(resource: str, amounts: dict[str, int], cluster: Cluster) -> bool:
+    return resource in cluster.mapped_resources and amounts.get(resource, 0) <= 0
+
+
+def by_name(amounts: Requests | Allocatable) -> dict[str, int]:
+    """Give the amounts by resource name.
+
+    Units: cpu in thousandths, the others whole.
+    """
+    return {
+        "cpu": amounts.cpu_millis,
+        "memory": amounts.memory_bytes,
+        "ephemeral-storage": amounts.ephemeral_bytes,
+        **dict(amounts.scalars),
+    }
+
+
+class NodeResourcesFit(FinalScores, HintTable):
     """The plugin.
 
     Args:
@@ -74,6 +157,12 @@ class NodeResourcesFit(FinalScores):
     name = "NodeResourcesFit"
     filter_reads = Aspect.CAPACITY | Aspect.USAGE
     score_reads = Aspect.CAPACITY | Aspect.USAGE
+    hints = (
+        Hint(Resource.ASSIGNED_POD, FREES, _pod_helps),
+        Hint(Resource.PENDING_POD, FREES, _pod_helps),
+        Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, _node_helps),
+        Hint(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, _device_class_helps),
+    )
 
     def __init__(
         self,
@@ -84,7 +173,7 @@ class NodeResourcesFit(FinalScores):
         ignored_groups: frozenset[str] = frozenset(),
     ) -> None:
         self._resources = tuple(resources)
-        self._verdicts: Shared[Fitting] = Shared()
+        self._verdicts: SharedAnswers[Fitting] = SharedAnswers()
         self._scores = SharedScores(strategy, ON_ROW.get(strategy))
         self._ignored = ignored
         self._ignored_groups = ignored_groups
@@ -123,11 +212,11 @@ class NodeResourcesFit(FinalScores):
 
     score_alone = prepare_score
 
-    def stays_in_range(self, state: Kept) -> bool:
+    def stays_in_range(self, state: CachedAnswers) -> bool:
         """Tell whether all amounts that were looked at are ordinary."""
         return state.narrow
 
-    def score(self, state: Kept, rows: Rows) -> Scores:
+    def score(self, state: CachedAnswers, rows: Rows) -> Scores:
         """Score rows by how full they would be."""
         return state.of(rows).astype(np.int64)
 
@@ -135,17 +224,98 @@ class NodeResourcesFit(FinalScores):
         """Give the resources with a device class: whether one is delegated is decided when preparing."""
         return tuple(cluster.mapped_resources)
 
-    def events(self) -> Sequence[Hint]:
-        """Freed resources help, grown and new nodes, and device classes for what is requested."""
-        frees = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
-        return (
-            Hint(Resource.ASSIGNED_POD, frees, pod_helps),
-            Hint(Resource.PENDING_POD, frees, pod_helps),
-            Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, node_helps),
-            Hint(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, device_class_helps),
-        )
-
     def _ignores(self, resource: str) -> bool:
         if not (self._ignored or self._ignored_groups) or not is_extended_resource_name(resource):
             return False
         return resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
+
+
+RATIO: Final = "RequestedToCapacityRatio"
+SIMPLE: Final[dict[str, Strategy]] = {"LeastAllocated": least_allocated, "MostAllocated": most_allocated}
+"""The strategies without parameters."""
+
+
+class ShapePoint(Given, frozen=True):
+    """A point of a curve."""
+
+    utilization: Int32 = 0
+    score: Int32 = 0
+
+
+class RatioParameters(Given, frozen=True):
+    """The parameters of RequestedToCapacityRatio."""
+
+    shape: tuple[ShapePoint, ...] = ()
+
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are not valid, and why."""
+        if not self.shape:
+            yield "shape", "at least one point is needed"
+        last = -1
+        for index, one in enumerate(self.shape):
+            if not 0 <= one.utilization <= FULL:
+                yield f"shape[{index}].utilization", f"{one.utilization} is not between 0 and {FULL}"
+            if not 0 <= one.score <= HIGHEST_POINT:
+                yield f"shape[{index}].score", f"{one.score} is not between 0 and {HIGHEST_POINT}"
+            if one.utilization <= last:
+                yield f"shape[{index}].utilization", f"{one.utilization} does not rise from {last}"
+            last = one.utilization
+
+
+class ScoringStrategy(Given, frozen=True):
+    """How NodeResourcesFit scores."""
+
+    type: str = ""
+    resources: tuple[ScoredResource, ...] = ()
+    requested_to_capacity_ratio: RatioParameters | None = None
+
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are not valid, and why."""
+        for index, one in enumerate(self.resources):
+            if not 0 <= one.weight <= 100:
+                yield f"resources[{index}].weight", f"{one.weight} is not between 1 and 100"
+        parameters = self.requested_to_capacity_ratio
+        if self.type == RATIO:
+            for field, why in (parameters or RatioParameters()).faults():
+                yield f"requestedToCapacityRatio.{field}", why
+        elif self.type not in SIMPLE:
+            known = ", ".join(sorted((*SIMPLE, RATIO)))
+            yield "type", f'"{self.type}" is not a strategy; there are {known}'
+        elif parameters is not None:
+            yield "requestedToCapacityRatio", f"is only for the type {RATIO}"
+
+
+class FitArguments(PluginArguments, frozen=True):
+    """The arguments of NodeResourcesFit."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated")
+
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are not valid, and why."""
+        for index, name in enumerate(self.ignored_resources):
+            if not is_qualified_name(name):
+                yield f"ignoredResources[{index}]", f'"{name}" is not a name of a resource'
+        for index, name in enumerate(self.ignored_resource_groups):
+            if "/" in name or not is_qualified_name(name):
+                yield f"ignoredResourceGroups[{index}]", f'"{name}" is not a prefix of resources'
+        for field, why in self.scoring_strategy.faults():
+            yield f"scoringStrategy.{field}", why
+
+
+def node_resources_fit(given: FitArguments) -> NodeResourcesFit:
+    """Make NodeResourcesFit."""
+    chosen = given.scoring_strategy
+    strategy: Strategy
+    if chosen.type == RATIO:
+        points = chosen.requested_to_capacity_ratio.shape if chosen.requested_to_capacity_ratio else ()
+        strategy = RequestedToCapacityRatio([Point(one.utilization, one.score) for one in points])
+    else:
+        strategy = SIMPLE[chosen.type]
+    return NodeResourcesFit(
+        weighted(chosen.resources),
+        strategy=strategy,
+        ignored=frozenset(given.ignored_resources),
+        ignored_groups=frozenset(given.ignored_resource_groups),
+    )

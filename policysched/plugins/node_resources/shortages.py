@@ -19,7 +19,7 @@ import numpy as np
 
 from policysched.framework import NO_ROWS, Cluster, Codes, Mask, RowNumbers, Rows
 from policysched.model.quantity import wrap
-from policysched.plugins.node_resources.kept import Kept
+from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.amounts import Amounts, are_ordinary, at
 from policysched.state.tables.nodes import NodeTable
 
@@ -70,9 +70,9 @@ class Requested:
         """The memory that it takes, names apart. Units: bytes."""
         return 64 * len(self.resources)
 
-    def keep(self, cluster: Cluster) -> Kept:
+    def keep(self, cluster: Cluster) -> CachedAnswers:
         """Make what keeps the codes."""
-        return Kept(cluster, self.codes, self.code, np.int32)
+        return CachedAnswers(cluster, self.codes, self.code, np.int32)
 
     def codes(self, rows: Rows) -> Codes:
         """Give the codes of rows.
@@ -156,7 +156,7 @@ class ManyRequested(Requested):
 
     def __init__(self, nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> None:
         super().__init__(nodes, wanted, delegated)
-        self._kept: Callable[[], Kept | None] = lambda: None
+        self._kept: Callable[[], CachedAnswers | None] = lambda: None
         self._numbers: dict[bytes, int] = {}
         self._answers: list[bytes] = [b""]
         """What each number stands for: bits for too many pods, for unresolvable, and for each resource."""
@@ -170,9 +170,9 @@ class ManyRequested(Requested):
         """The memory that it takes, names apart. Units: bytes."""
         return super().nbytes + len(self._answers) * (_ANSWER_BYTES + len(self.resources) // 8)
 
-    def keep(self, cluster: Cluster) -> Kept:
+    def keep(self, cluster: Cluster) -> CachedAnswers:
         """Make what keeps the codes, and with them the numbers that are in use."""
-        kept = Kept(cluster, self.codes, None, np.int32)
+        kept = CachedAnswers(cluster, self.codes, None, np.int32)
         self._kept = weakref.ref(kept)
         return kept
 

@@ -18,7 +18,8 @@ import numpy as np
 from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Rows, Scores
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import container_count, pod_images
-from policysched.plugins.helper.bases import FinalScores, ScoresInRange, row_count
+from policysched.plugins.helper.bases import FinalScores, ScoresInRange
+from policysched.plugins.helper.columns import row_count
 from policysched.state.tables.int64_arrays import from_floats
 from policysched.state.tables.nodes import NodeTable
 
@@ -28,7 +29,7 @@ MOST_PER_CONTAINER = 1000 * MEBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ImageScores:
     """What rows score by the pod's images; None where no node has any of them."""
 
     nodes: NodeTable
@@ -56,18 +57,16 @@ class ImageLocality(FinalScores, ScoresInRange):
                 rows, size = found
                 present[rows] += times * from_floats(np.array([size]) * (rows.size / nodes.count))
                 there = True
-        return Wanted(nodes, _scored(present, MOST_PER_CONTAINER * container_count(pod)) if there else None)
+        if not there:
+            return ImageScores(nodes, None)
+        most = MOST_PER_CONTAINER * container_count(pod)
+        bounded = np.where(present < LEAST, LEAST, np.minimum(present, most))
+        return ImageScores(nodes, MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST))
 
-    def score(self, state: Wanted, rows: Rows) -> Scores:
-        """Give the scores of rows."""
+    def score(self, state: ImageScores, rows: Rows) -> Scores:
+        """Return the scores of rows."""
         return np.zeros(row_count(state.nodes, rows), np.int64) if state.scores is None else state.scores[rows]
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Give what moves when any image comes or goes, or the number of nodes changes."""
+        """Return what moves when any image comes or goes, or the number of nodes changes."""
         return cluster.images.generation
-
-
-def _scored(present: Scores, most: int) -> Scores:
-    """Scale the bytes that need not be pulled to 0..100."""
-    bounded = np.where(present < LEAST, LEAST, np.minimum(present, most))
-    return MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST)

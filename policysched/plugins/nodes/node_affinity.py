@@ -8,7 +8,7 @@ Source: plugins/nodeaffinity/node_affinity.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.model import objects
-from policysched.model.objects import Node, NodeSelector, NodeSelectorTerm, Pod
+from policysched.model.objects import Node, NodeSelector, Pod
 from policysched.model.selection.node_selectors import (
     NAME_FIELD,
     NodeSelectorMatcher,
@@ -45,9 +45,9 @@ from policysched.model.selection.node_selectors import (
     required_nodes,
 )
 from policysched.model.selection.selectors import SelectorError
-from policysched.plugins.arguments import Arguments, PluginArguments, converted, refusal
-from policysched.plugins.helper.bases import OwnRowOnly, row_count
-from policysched.plugins.helper.hints import nodes_of
+from policysched.plugins.arguments import Fault, PluginArguments
+from policysched.plugins.helper.bases import OwnRowOnly, nodes_of
+from policysched.plugins.helper.columns import row_count
 from policysched.plugins.nodes.node_selection import AskedRows, SelectorTest, terms_nbytes
 from policysched.state.tables.int64_arrays import quotients
 from policysched.state.tables.nodes import NodeTable
@@ -57,25 +57,24 @@ REASONS = {
     ENFORCED: "node(s) didn't match scheduler-enforced node affinity",
     UNMATCHED: "node(s) didn't match Pod's node affinity/selector",
 }
-CONFLICT = "pod affinity terms conflict"
 
 
 @dataclass(frozen=True, slots=True)
-class Demands:
-    """What nodes must be, by the configuration and by the pod."""
+class RequiredNodes:
+    """Which nodes are required, by the configuration and by the pod."""
 
     enforced: SelectorTest | None
     own: SelectorTest
 
     @property
     def nbytes(self) -> int:
-        """The memory that the pod's own demands take. Units: bytes."""
+        """The memory that the pod's own selector takes. Units: bytes."""
         return self.own.nbytes
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """Terms with what they add to the score."""
+class PreferredNodes:
+    """Preferred terms with what they add to the score."""
 
     nodes: NodeTable
     weighted: tuple[WeightedTerm, ...]
@@ -87,7 +86,7 @@ class NodeAffinity(OwnRowOnly):
     """The plugin.
 
     Args:
-        added_affinity: demands and wishes that hold for every pod of the profile.
+        added_affinity: required and preferred terms for every pod of the profile.
 
     Raises:
         SelectorError: the added affinity is not valid.
@@ -101,50 +100,50 @@ class NodeAffinity(OwnRowOnly):
     def __init__(self, added_affinity: objects.NodeAffinitySpec | None = None) -> None:
         added = added_affinity or objects.NodeAffinitySpec()
         self._enforced = None if added.required is None else node_selector(added.required)
-        self._adds_wishes = bool(added.preferred)
-        self._added_wishes = preferred_terms(added.preferred)
+        self._has_preferred = bool(added.preferred)
+        self._preferred = preferred_terms(added.preferred)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Compile the demands, and narrow the nodes to the named ones where every term names some."""
+        """Compile what is required, and narrow the nodes to the named ones where every term names some."""
         required = _node_affinity(pod).required
         if required is None and self._enforced is None and not pod.spec.node_selector:
             return SKIP
-        demands = self.filter_alone(pod, cluster)
+        state = self.filter_alone(pod, cluster)
         names = _named_nodes(required)
         if names is None:
-            return demands
-        return Narrow(demands, names) if names else unresolvable(CONFLICT)
+            return state
+        return Narrow(state, names) if names else unresolvable("pod affinity terms conflict")
 
-    def filter_alone(self, pod: Pod, cluster: Cluster) -> Demands:
-        """Compile the demands."""
+    def filter_alone(self, pod: Pod, cluster: Cluster) -> RequiredNodes:
+        """Compile what is required."""
         enforced = None if self._enforced is None else SelectorTest(self._enforced, cluster.nodes)
-        return Demands(enforced, SelectorTest(required_nodes(pod), cluster.nodes))
+        return RequiredNodes(enforced, SelectorTest(required_nodes(pod), cluster.nodes))
 
-    def filter(self, state: Demands, rows: Rows) -> Codes:
-        """Reject rows that are not what is demanded, by the configuration first."""
+    def filter(self, state: RequiredNodes, rows: Rows) -> Codes:
+        """Reject rows that are not what is required, by the configuration first."""
         codes = np.where(state.own(rows), np.int32(0), np.int32(UNMATCHED))
         if state.enforced is not None:
             codes[~state.enforced(rows)] = ENFORCED
         return codes
 
-    def reason(self, state: Demands, code: int) -> Status:  # noqa: ARG002 - the code says it all
+    def reason(self, state: RequiredNodes, code: int) -> Status:  # noqa: ARG002 - the code says it all
         """Translate a code."""
         return unresolvable(REASONS[code])
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Compile the wishes; an invalid one, which the API server would not let through, is an error."""
-        if not _node_affinity(pod).preferred and not self._adds_wishes:
+        """Compile preferred terms; an invalid one, which the API server would not let through, is an error."""
+        if not _node_affinity(pod).preferred and not self._has_preferred:
             return SKIP
         try:
-            wishes = (*self._added_wishes, *preferred_nodes(pod))
+            terms = (*self._preferred, *preferred_nodes(pod))
         except SelectorError as error:
             return Status(Code.ERROR, (str(error),))
-        return Wishes(cluster.nodes, wishes, terms_nbytes(one.term for one in wishes))
+        return PreferredNodes(cluster.nodes, terms, terms_nbytes(one.term for one in terms))
 
     score_alone = prepare_score
 
-    def score(self, state: Wishes, rows: Rows) -> Scores:
-        """Add up the weights of the wishes that a row fulfils."""
+    def score(self, state: PreferredNodes, rows: Rows) -> Scores:
+        """Add up the weights of the terms that a row matches."""
         scores = np.zeros(row_count(state.nodes, rows), np.int64)
         asked = AskedRows(state.nodes, rows)
         for one in state.weighted:
@@ -153,14 +152,14 @@ class NodeAffinity(OwnRowOnly):
                 np.add(scores, one.weight, out=scores, where=held)
         return scores
 
-    def normalize(self, state: Wishes, scores: Scores, feasible: Mask) -> Scores:
+    def normalize(self, state: PreferredNodes, scores: Scores, feasible: Mask) -> Scores:
         """Scale by the highest sum."""
         if self.stays_in_range(state):
             return default_normalize(scores, feasible, reverse=False)
         highest = int(scores.max(initial=0, where=feasible))
         return quotients(scores * MAX_NODE_SCORE, highest) if highest else scores
 
-    def stays_in_range(self, state: Wishes) -> bool:
+    def stays_in_range(self, state: PreferredNodes) -> bool:
         """Tell whether no weight is below 0; the API server lets no such one through."""
         return all(one.weight >= 0 for one in state.weighted)
 
@@ -172,8 +171,8 @@ class NodeAffinity(OwnRowOnly):
         old, new = nodes_of(change)
         if new is None or (self._enforced is not None and not _matches(self._enforced, new)):
             return False
-        demanded = required_nodes(pod)
-        return _matches(demanded, new) and (old is None or not _matches(demanded, old))
+        required = required_nodes(pod)
+        return _matches(required, new) and (old is None or not _matches(required, old))
 
 
 def _matches(selector: NodeSelectorMatcher, node: Node) -> bool:
@@ -186,21 +185,16 @@ def _node_affinity(pod: Pod) -> objects.NodeAffinitySpec:
 
 
 def _named_nodes(required: NodeSelector | None) -> frozenset[str] | None:
-    """Give the only nodes that the terms allow by name, None where some term leaves the name open."""
+    """Return the only nodes that the terms allow by name, None where some term leaves the name open."""
     if required is None or not required.node_selector_terms:
         return None
     names: set[str] = set()
     for term in required.node_selector_terms:
-        own = _names_of(term)
-        if own is None:
+        named = [set(one.values) for one in term.match_fields if one.key == NAME_FIELD and one.operator == "In"]
+        if not named:
             return None
-        names |= own
+        names |= set.intersection(*named)
     return frozenset(names)
-
-
-def _names_of(term: NodeSelectorTerm) -> set[str] | None:
-    asked = [set(one.values) for one in term.match_fields if one.key == NAME_FIELD and one.operator == "In"]
-    return set.intersection(*asked) if asked else None
 
 
 class NodeAffinityArguments(PluginArguments, frozen=True):
@@ -208,15 +202,14 @@ class NodeAffinityArguments(PluginArguments, frozen=True):
 
     added_affinity: objects.NodeAffinitySpec | None = None
 
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are not valid, and why."""
+        try:
+            NodeAffinity(self.added_affinity)
+        except SelectorError as error:
+            yield "addedAffinity", str(error)
 
-def node_affinity(arguments: Arguments) -> NodeAffinity:
-    """Make NodeAffinity.
 
-    Raises:
-        UsageError: the added affinity is not valid.
-    """
-    added = converted(NodeAffinity.name, arguments, NodeAffinityArguments).added_affinity
-    try:
-        return NodeAffinity(added)
-    except SelectorError as error:
-        raise refusal(NodeAffinity.name, "addedAffinity", str(error)) from error
+def node_affinity(given: NodeAffinityArguments) -> NodeAffinity:
+    """Make NodeAffinity."""
+    return NodeAffinity(given.added_affinity)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from policysched.framework import Mask, Rows
 from policysched.model.selection.node_selectors import NAME_FIELD, FieldRequirement, NodeSelectorMatcher, NodeTerm
 from policysched.model.selection.selectors import LabelRequirement, Operator, int64
-from policysched.plugins.helper.bases import row_count
+from policysched.plugins.helper.columns import row_count
 from policysched.state.tables.interner import MISSING
 from policysched.state.tables.nodes import NodeTable
 
@@ -32,12 +32,7 @@ BYTES_PER_TERM, BYTES_PER_LABEL, BYTES_PER_VALUE = 512, 192, 64
 
 
 class SelectorTest:
-    """Tells which rows a selector matches.
-
-    Args:
-        selector: what is demanded.
-        nodes: the rows.
-    """
+    """Tells which rows a selector matches: all of its labels, and one of its terms where it has terms."""
 
     __slots__ = ("_nodes", "_selector", "nbytes")
 
@@ -77,7 +72,7 @@ class AskedRows:
         """Ask for labels of one value each."""
         if not all(map(self._nodes.has_label, labels)):
             return False
-        return _all(self._has(key, [value]) for key, value in labels.items())
+        return _all(self._among(self._codes(key), [value]) for key, value in labels.items())
 
     def labelled(self, keys: Collection[str]) -> Held:
         """Ask for labels of any value."""
@@ -97,10 +92,7 @@ class AskedRows:
     def term(self, term: NodeTerm) -> Held:
         """Ask for every requirement of a term."""
         labels = _all(self.label(one) for one in term.labels)
-        return labels if labels is False else _both(labels, self._fields(term.fields))
-
-    def _fields(self, requirements: Iterable[FieldRequirement]) -> Held:
-        return _all(self._field(one) for one in requirements)
+        return labels if labels is False else _both(labels, _all(self._field(one) for one in term.fields))
 
     def label(self, one: LabelRequirement) -> Held:
         """Ask for one label."""
@@ -108,9 +100,9 @@ class AskedRows:
             return one.admits(None)
         match one.operator:
             case Operator.IN:
-                return self._has(one.key, one.values)
+                return self._among(self._codes(one.key), one.values)
             case Operator.NOT_IN:
-                return _not(self._has(one.key, one.values))
+                return _not(self._among(self._codes(one.key), one.values))
             case Operator.EXISTS:
                 return self._there(one.key)
             case Operator.DOES_NOT_EXIST:
@@ -126,11 +118,8 @@ class AskedRows:
         there: Mask = self._codes(key) != MISSING
         return there
 
-    def _has(self, key: str, values: Iterable[str]) -> Held:
-        """Ask for one of some values of a label."""
-        return self._among(self._codes(key), values)
-
     def _among(self, codes: NDArray[np.int32], texts: Iterable[str]) -> Held:
+        """Tell which codes are those of one of some texts."""
         find = self._nodes.strings.find
         wanted = [code for text in texts if (code := find(text)) != MISSING]
         if not wanted:
@@ -157,11 +146,6 @@ class AskedRows:
         return self._numbers[key]
 
 
-def selector_test(selector: NodeSelectorMatcher, nodes: NodeTable) -> Callable[[Rows], Mask]:
-    """Test nodes against all of a selector: its labels, and one of its terms where it has terms."""
-    return SelectorTest(selector, nodes)
-
-
 def labels_test(keys: Collection[str], nodes: NodeTable) -> Callable[[Rows], Mask]:
     """Test whether nodes have some labels, whatever their values."""
 
@@ -177,11 +161,11 @@ def terms_nbytes(terms: Iterable[NodeTerm]) -> int:
 
     Units: bytes.
     """
-    return sum(BYTES_PER_TERM * (1 + len(one.labels) + len(one.fields)) + _values_nbytes(one.labels) for one in terms)
-
-
-def _values_nbytes(requirements: Iterable[LabelRequirement]) -> int:
-    return sum(BYTES_PER_VALUE * len(one.values) for one in requirements)
+    return sum(
+        BYTES_PER_TERM * (1 + len(one.labels) + len(one.fields))
+        + BYTES_PER_VALUE * sum(len(label.values) for label in one.labels)
+        for one in terms
+    )
 
 
 def _all(answers: Iterator[Held]) -> Held:

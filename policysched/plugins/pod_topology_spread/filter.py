@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from policysched.framework import ChangedRow, Codes, Mask, RowNumbers, Rows, unresolvable, unschedulable
-from policysched.plugins.helper.bases import row_count
+from policysched.plugins.helper.columns import row_count
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows
 from policysched.state.memory import part_of

@@ -30,8 +30,8 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod, TopologySpreadConstraint
 from policysched.model.selection.names import is_qualified_name
-from policysched.plugins.arguments import Arguments, PluginArguments, converted, refusal
-from policysched.plugins.helper.bases import row_count
+from policysched.plugins.arguments import Fault, PluginArguments
+from policysched.plugins.helper.columns import row_count
 from policysched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     HOSTNAME,
@@ -158,33 +158,28 @@ class SpreadArguments(PluginArguments, frozen=True):
     defaulting_type: str = ""
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
 
-
-def pod_topology_spread(arguments: Arguments) -> PodTopologySpread:
-    """Make PodTopologySpread.
-
-    Raises:
-        UsageError: an argument is not valid.
-    """
-    given = converted(NAME, arguments, SpreadArguments)
-    kind, constraints = given.defaulting_type or SYSTEM, given.default_constraints
-    if kind not in (SYSTEM, LIST):
-        raise refusal(NAME, "defaultingType", f'"{kind}" is neither {LIST} nor {SYSTEM}')
-    if kind == SYSTEM and constraints:
-        raise refusal(NAME, "defaultingType", f"{SYSTEM} does not go with defaultConstraints")
-    _check(constraints)
-    return PodTopologySpread(SYSTEM_DEFAULTS if kind == SYSTEM else Defaults(constraints))
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are not valid, and why."""
+        kind, constraints = self.defaulting_type or SYSTEM, self.default_constraints
+        if kind not in (SYSTEM, LIST):
+            yield "defaultingType", f'"{kind}" is neither {LIST} nor {SYSTEM}'
+        if kind == SYSTEM and constraints:
+            yield "defaultingType", f"{SYSTEM} does not go with defaultConstraints"
+        for index, one in enumerate(constraints):
+            for field, fault in _faults(one):
+                yield f"defaultConstraints[{index}].{field}", fault
+            same = (one.topology_key, one.when_unsatisfiable)
+            if same in {(other.topology_key, other.when_unsatisfiable) for other in constraints[:index]}:
+                yield f"defaultConstraints[{index}]", f"there is one for {' and '.join(same)} already"
 
 
-def _check(constraints: Sequence[TopologySpreadConstraint]) -> None:
-    for index, one in enumerate(constraints):
-        for field, fault in _faults(one):
-            raise refusal(NAME, f"defaultConstraints[{index}].{field}", fault)
-        same = (one.topology_key, one.when_unsatisfiable)
-        if same in {(other.topology_key, other.when_unsatisfiable) for other in constraints[:index]}:
-            raise refusal(NAME, f"defaultConstraints[{index}]", f"there is one for {' and '.join(same)} already")
+def pod_topology_spread(given: SpreadArguments) -> PodTopologySpread:
+    """Make PodTopologySpread."""
+    are_the_systems = (given.defaulting_type or SYSTEM) == SYSTEM
+    return PodTopologySpread(SYSTEM_DEFAULTS if are_the_systems else Defaults(given.default_constraints))
 
 
-def _faults(one: TopologySpreadConstraint) -> Iterator[tuple[str, str]]:
+def _faults(one: TopologySpreadConstraint) -> Iterator[Fault]:
     """Name fields of a constraint that are not valid, and why."""
     if not 0 < one.max_skew <= MOST:
         yield "maxSkew", f"{one.max_skew} is not between 1 and {MOST}"

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from policysched.framework import Aspect, Cluster, Mask, Rows
 from policysched.model.objects import Pod, Taint, Toleration
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, required_nodes, tolerates_all
-from policysched.plugins.helper.verdicts import Verdicts
-from policysched.plugins.nodes.node_selection import labels_test, selector_test
+from policysched.plugins.helper.columns import AnswersByCode
+from policysched.plugins.nodes.node_selection import SelectorTest, labels_test
 from policysched.plugins.pod_topology_spread.constraints import Constraint
 from policysched.state.memory import part_of
 from policysched.state.tables.domains import NO_DOMAIN, Grouping
@@ -176,10 +176,10 @@ def _tests(wanted: Inclusion, cluster: Cluster) -> list[Callable[[Rows], Mask]]:
     nodes = cluster.nodes
     tests = [labels_test(wanted.labels, nodes)] if wanted.labels else []
     if wanted.demanded is not None:
-        tests.append(selector_test(wanted.demanded, nodes))
+        tests.append(SelectorTest(wanted.demanded, nodes))
     if wanted.tolerations is not None:
         tolerations = wanted.tolerations
-        verdicts = Verdicts[tuple[Taint, ...]](nodes.taint_sets, lambda taints: tolerates_all(tolerations, taints))
+        verdicts = AnswersByCode[tuple[Taint, ...]](nodes.taint_sets, lambda taints: tolerates_all(tolerations, taints))
         tests.append(lambda rows: verdicts.of(nodes.taints.data[rows]) != 0)
     return tests
 

@@ -2,5 +2,5 @@
 
 Comes in: a pod's claims, the state's volumes, claims and storage classes. Goes out: reason codes a row, and what a pod
 on its way to a node holds (`reservation`). `claims` finds them, `reach` and `matching` say where a volume can be used
-and which one a claim takes, `rows` puts that together for every node.
+and which one a claim takes.
 """

@@ -35,8 +35,8 @@ from policysched.framework import (
 )
 from policysched.model.csi_translation import TranslationError, inline_migration_of, translate_inline
 from policysched.model.objects import CSINode, Pod, VolumeAttachment
-from policysched.plugins.helper.bases import OwnRowOnly, codes_where, row_count
-from policysched.plugins.helper.hints import leaves_a_place, pods_of
+from policysched.plugins.helper.bases import HintTable, OwnRowOnly, leaves_a_place, pods_of
+from policysched.plugins.helper.columns import codes_where, row_count
 from policysched.plugins.volumes.claims import uses_claim
 from policysched.state.volumes.csi_volumes import CountingError, CSIVolumeName, csi_volumes
 from policysched.state.volumes.storage import has_volumes
@@ -59,18 +59,96 @@ class Load:
     """Rows whose own pods' volumes cannot be told, and why."""
 
 
-class NodeVolumeLimits(OwnRowOnly):
+def _may_be_csi(pod: Pod) -> bool:
+    return any(one.persistent_volume_claim or one.ephemeral or inline_migration_of(one) for one in pod.spec.volumes)
+
+
+def _brought(pod: Pod, cluster: Cluster, has_csi_node: bool) -> Brought:
+    try:
+        return frozenset(csi_volumes(pod, cluster.storage, has_csi_node=has_csi_node, placed=False))
+    except CountingError as error:
+        return error
+
+
+def _exceeds(state: Load, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
+    """Tell on which rows some driver would have too many volumes; those that are there already are not new."""
+    attachments = state.cluster.attachments
+    exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
+    by_driver: dict[str, list[CSIVolumeName]] = {}
+    for one in brought:
+        by_driver.setdefault(one.driver, []).append(one)
+    for driver, volumes in by_driver.items():
+        new = _new(volumes, state.cluster, rows)
+        limits = attachments.limits(driver)[rows]
+        exceeds |= (attachments.counts(driver)[rows] + new > limits) & (new > 0)
+    return exceeds
+
+
+def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | np.int64:
+    """Count volumes that a row does not have yet; one number where that is the same everywhere."""
+    there = [held for held in map(cluster.attachments.rows_with, volumes) if held]
+    if not there:
+        return np.int64(len(volumes))
+    counts = np.zeros(cluster.nodes.columns.capacity, np.int64)
+    for held in there:
+        counts[list(held)] += 1
+    new: NDArray[np.int64] = len(volumes) - counts[rows]
+    return new
+
+
+def _limits(node: CSINode) -> dict[str, int]:
+    drivers = node.spec.drivers
+    return {one.name: (one.allocatable.count or 0) if one.allocatable is not None else 0 for one in drivers}
+
+
+def _limit_rose(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = change.old, change.new
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return True
+    before = _limits(old)
+    return any(limit > before.get(name, 0) for name, limit in _limits(new).items())
+
+
+def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    gone = pods_of(change)[0]
+    return gone is not None and leaves_a_place(gone) and _may_be_csi(gone)
+
+
+def _detaching_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    attacher = change.old.spec.attacher if isinstance(change.old, VolumeAttachment) else ""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            return True
+        migration = inline_migration_of(volume)
+        if migration is None:
+            continue
+        try:
+            translate_inline(volume, migration)
+        except TranslationError:
+            return True
+        if migration.driver == attacher:
+            return True
+    return False
+
+
+class NodeVolumeLimits(OwnRowOnly, HintTable):
     """The plugin."""
 
     name = "NodeVolumeLimits"
     filter_reads = Aspect.PODS
+    hints = (
+        Hint(Resource.CSI_NODE, Action.ADD),
+        Hint(Resource.CSI_NODE, Action.UPDATE, _limit_rose),
+        Hint(Resource.ASSIGNED_POD, Action.DELETE, _deletion_helps),
+        Hint(Resource.PENDING_POD, Action.DELETE, _deletion_helps),
+        Hint(Resource.CLAIM, Action.ADD, uses_claim),
+        Hint(Resource.ATTACHMENT, Action.DELETE, _detaching_helps),
+    )
     per_pod = staticmethod(has_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Name the volumes that the pod brings."""
-        if not any(
-            one.persistent_volume_claim or one.ephemeral or inline_migration_of(one) for one in pod.spec.volumes
-        ):
+        if not _may_be_csi(pod):
             return SKIP
         cluster.attachments.refresh()
         errors = tuple(sorted(cluster.attachments.errors.items()))
@@ -124,17 +202,6 @@ class NodeVolumeLimits(OwnRowOnly):
         missing = isinstance(error, CountingError) and error.missing
         return unresolvable(str(error)) if missing else Status(Code.ERROR, (str(error),))
 
-    def events(self) -> Sequence[Hint]:
-        """Nodes with more room, pods and attachments that go, and claims that come."""
-        return (
-            Hint(Resource.CSI_NODE, Action.ADD),
-            Hint(Resource.CSI_NODE, Action.UPDATE, _limit_rose),
-            Hint(Resource.ASSIGNED_POD, Action.DELETE, _deletion_helps),
-            Hint(Resource.PENDING_POD, Action.DELETE, _deletion_helps),
-            Hint(Resource.CLAIM, Action.ADD, uses_claim),
-            Hint(Resource.ATTACHMENT, Action.DELETE, _detaching_helps),
-        )
-
     @staticmethod
     def _mark_errors(state: Load, rows: Rows, codes: Codes, limited: Mask) -> None:
         """Mark limited rows whose own pods' volumes cannot be told: nothing can be counted there."""
@@ -143,73 +210,3 @@ class NodeVolumeLimits(OwnRowOnly):
         numbers = np.arange(state.cluster.nodes.columns.capacity)[rows]
         for index, (row, _) in enumerate(state.errors):
             codes[(numbers == row) & limited] = PLACED + index
-
-
-def _brought(pod: Pod, cluster: Cluster, has_csi_node: bool) -> Brought:
-    try:
-        return frozenset(csi_volumes(pod, cluster.storage, has_csi_node=has_csi_node, placed=False))
-    except CountingError as error:
-        return error
-
-
-def _exceeds(state: Load, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
-    """Tell on which rows some driver would have too many volumes; those that are there already are not new."""
-    attachments = state.cluster.attachments
-    exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
-    by_driver: dict[str, list[CSIVolumeName]] = {}
-    for one in brought:
-        by_driver.setdefault(one.driver, []).append(one)
-    for driver, volumes in by_driver.items():
-        new = _new(volumes, state.cluster, rows)
-        limits = attachments.limits(driver)[rows]
-        exceeds |= (attachments.counts(driver)[rows] + new > limits) & (new > 0)
-    return exceeds
-
-
-def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | np.int64:
-    """Count volumes that a row does not have yet; one number where that is the same everywhere."""
-    there = [held for held in map(cluster.attachments.rows_with, volumes) if held]
-    if not there:
-        return np.int64(len(volumes))
-    counts = np.zeros(cluster.nodes.columns.capacity, np.int64)
-    for held in there:
-        counts[list(held)] += 1
-    new: NDArray[np.int64] = len(volumes) - counts[rows]
-    return new
-
-
-def _limits(node: CSINode) -> dict[str, int]:
-    drivers = node.spec.drivers
-    return {one.name: (one.allocatable.count or 0) if one.allocatable is not None else 0 for one in drivers}
-
-
-def _limit_rose(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    old, new = change.old, change.new
-    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
-        return True
-    before = _limits(old)
-    return any(limit > before.get(name, 0) for name, limit in _limits(new).items())
-
-
-def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    gone = pods_of(change)[0]
-    if gone is None or not leaves_a_place(gone):
-        return False
-    return any(one.persistent_volume_claim or one.ephemeral or inline_migration_of(one) for one in gone.spec.volumes)
-
-
-def _detaching_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    attacher = change.old.spec.attacher if isinstance(change.old, VolumeAttachment) else ""
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            return True
-        migration = inline_migration_of(volume)
-        if migration is None:
-            continue
-        try:
-            translate_inline(volume, migration)
-        except TranslationError:
-            return True
-        if migration.driver == attacher:
-            return True
-    return False

@@ -28,7 +28,7 @@ from policysched.model.selection.selectors import (
     compile_selector,
     requirement,
 )
-from policysched.plugins.nodes.node_selection import selector_test
+from policysched.plugins.nodes.node_selection import SelectorTest
 from policysched.state.tables.interner import MISSING
 
 KEPT = 256
@@ -216,4 +216,4 @@ def _topologies(of_class: StorageClass) -> NodeSelectorMatcher:
 
 
 def _holds(selector: NodeSelectorMatcher, cluster: Cluster, rows: Rows) -> Mask:
-    return selector_test(selector, cluster.nodes)(rows)
+    return SelectorTest(selector, cluster.nodes)(rows)

@@ -1,17 +1,19 @@
 """VolumeBinding: a pod goes where its volumes can be, and takes those along that wait for it.
 
-Knows claims and rows. What a pod takes is assumed at once, so that the next pod does not take it too; the API server
+What a pod takes is assumed at once, so that the next pod does not take it too; the API server
 is told when the pod is about to be bound, and the binding waits until the volume controllers have done their part
 (`reservation`). Nothing is scored: storage capacity scoring is off by default.
 
-Source: plugins/volumebinding/volume_binding.go, v1.36.
+Source: plugins/volumebinding/volume_binding.go, binder.go (FindPodVolumes, checkBoundClaims, findMatchingVolumes,
+checkVolumeProvisions, hasEnoughCapacity), v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, Final
+
+import numpy as np
 
 from policysched.framework import (
     SKIP,
@@ -24,35 +26,221 @@ from policysched.framework import (
     Codes,
     Handle,
     Hint,
+    Mask,
     Resource,
     Rows,
     Scores,
     Status,
     unresolvable,
 )
-from policysched.model.objects import CSIDriver, CSINode, CSIStorageCapacity, Pod, StorageClass
-from policysched.model.objects.storage import MIGRATED_PLUGINS
+from policysched.model.objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+)
+from policysched.model.objects.storage import MIGRATED_PLUGINS, NO_PROVISIONER, SELECTED_NODE, class_of
 from policysched.model.quantity import value
-from policysched.plugins.arguments import Arguments, Int64, PluginArguments, converted, refusal
-from policysched.plugins.helper.bases import FinalScores, OwnRowOnly
+from policysched.plugins.arguments import Fault, Int64, PluginArguments
+from policysched.plugins.helper.bases import FinalScores, HintTable, OwnRowOnly
+from policysched.plugins.helper.columns import codes_where
 from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim
+from policysched.plugins.volumes.matching import Match, Matcher, smallest_first
 from policysched.plugins.volumes.reach import Reach
 from policysched.plugins.volumes.reservation import VolumeReservation
-from policysched.plugins.volumes.rows import FAILED, REASONS, VolumeRows
 from policysched.state.volumes.storage import has_volumes
 
 BIND_TIMEOUT: Final = 600.0
 """Units: seconds."""
+UNREACHABLE, UNBINDABLE, TOO_SMALL, GONE = 1, 2, 4, 8
+REASONS: Final = {
+    UNREACHABLE: "node(s) didn't match PersistentVolume's node affinity",
+    UNBINDABLE: "node(s) didn't find available persistent volumes to bind",
+    TOO_SMALL: "node(s) did not have enough free storage",
+    GONE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+}
+FAILED: Final = 16
+"""Codes from here on are errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicts:
-    """What stands against each row for one pod."""
+class VolumeRows:
+    """What a pod's claims mean for each row: what stands against it there, and which volumes it would take.
 
-    rows: VolumeRows
+    Every reason is one bit of a row's code, so that a row can have several; a row where something cannot be told has a
+    code beyond the bits.
+
+    Shapes: N rows in use.
+    """
+
+    def __init__(self, claims: Claims, cluster: Cluster, reach: Reach) -> None:
+        self._cluster = cluster
+        self._storage = cluster.storage
+        self._reach = reach
+        self.codes: Codes = np.zeros(cluster.nodes.size, np.int32)
+        self.errors: list[str] = []
+        self.matches: list[Match] = []
+        self.provisions: list[tuple[PersistentVolumeClaim, Mask]] = []
+        """Claims with the rows where a volume would be made for them."""
+        self._everywhere = reach.everywhere
+        self._allowed_of: dict[str, Mask] = {}
+        self._check_bound(claims)
+        if claims.waiting:
+            self._check_waiting(claims)
+
+    def bindings(self, row: int) -> list[tuple[PersistentVolume, PersistentVolumeClaim]]:
+        """Return the volumes that the pod would take on a row, with their claims."""
+        found = ((one.at(row), one.claim) for one in self.matches)
+        return [(volume, claim) for volume, claim in found if volume is not None]
+
+    def provisioned(self, row: int) -> list[PersistentVolumeClaim]:
+        """Return the claims that a volume would be made for on a row."""
+        return [claim for claim, rows in self.provisions if rows[row]]
+
+    def _check_bound(self, claims: Claims) -> None:
+        """Look at bound volumes one after another; the first that stands against a row is its reason."""
+        asked = self._everywhere
+        for name in dict.fromkeys(claim.spec.volume_name for claim in claims.bound):
+            volume = self._storage.volumes.get(name)
+            if volume is None:
+                self._object(asked, GONE)
+                break
+            reached, unclear, why = self._reach.of(volume)
+            if unclear is not None:
+                self._fail(asked & unclear, why)
+                asked = asked & ~unclear
+            self._object(asked & ~reached, UNREACHABLE)
+            asked = asked & reached
+
+    def _check_waiting(self, claims: Claims) -> None:
+        asked: Mask = self.codes < FAILED
+        names = self._cluster.nodes.name.data[: self.codes.size]
+        open_claims = [claim for claim in claims.waiting if SELECTED_NODE not in claim.metadata.annotations]
+        selected = []
+        for claim in {claim.key: claim for claim in claims.waiting}.values():
+            node = claim.metadata.annotations.get(SELECTED_NODE)
+            if node is None:
+                continue
+            here = names == self._cluster.strings.find(node)
+            self._object(asked & ~here, UNBINDABLE)
+            asked = asked & here
+            selected.append(claim)
+        unmatched = self._match(smallest_first(open_claims), asked)
+        if unmatched is None:
+            return
+        for claim, rows in [*((claim, asked) for claim in selected), *unmatched]:
+            asked = self._provision(claim, asked & rows, asked)
+
+    def _match(
+        self, claims: list[PersistentVolumeClaim], asked: Mask
+    ) -> list[tuple[PersistentVolumeClaim, Mask]] | None:
+        """Match claims with volumes that exist; give those left over with their rows, None where that failed.
+
+        A claim that is left over on every row is so each time that a volume names it, and is given once.
+        """
+        unmatched = []
+        left_over: set[str] = set()
+        matcher = Matcher(self._cluster, self._reach, several=len(claims) > 1)
+        for claim in claims:
+            if claim.key in left_over:
+                continue
+            one = matcher.match(claim)
+            if isinstance(one, str):
+                self._fail(asked, one)
+                return None
+            if one.volumes:
+                self.matches.append(one)
+            else:
+                left_over.add(claim.key)
+            left = one.open if one.volumes else self._everywhere
+            if np.count_nonzero(left):
+                unmatched.append((claim, left))
+        return unmatched
+
+    def _provision(self, claim: PersistentVolumeClaim, needed: Mask, asked: Mask) -> Mask:
+        """Look whether a volume can be made for a claim; give the rows that go on."""
+        if not np.count_nonzero(needed):
+            return asked
+        name = class_of(claim)
+        of_class = self._storage.classes.get(name)
+        if not name or of_class is None:
+            text = f'failed to find storage class "{name}"' if name else f'no class for claim "{claim.key}"'
+            self._fail(needed, text)
+            return asked & ~needed
+        if of_class.provisioner in ("", NO_PROVISIONER):
+            self._object(needed, UNBINDABLE)
+            return asked & ~needed
+        if name not in self._allowed_of:
+            self._allowed_of[name] = self._reach.allowed(of_class)
+        allowed, enough = self._allowed_of[name], self._enough(claim, of_class)
+        short = needed & ~(allowed & enough)
+        if np.count_nonzero(short):
+            self._object(needed & ~allowed, UNBINDABLE)
+            self._object(short & allowed, TOO_SMALL)
+            needed, asked = needed & ~short, asked & ~short
+        self.provisions.append((claim, asked if np.array_equal(needed, asked) else needed))
+        return asked
+
+    def _enough(self, claim: PersistentVolumeClaim, of_class: StorageClass) -> Mask:
+        """Tell where the driver has room for a claim."""
+        amount = claim.spec.resources.requests.get("storage")
+        driver = self._storage.csi_drivers.get(of_class.provisioner)
+        if amount is None or driver is None or not driver.spec.storage_capacity:
+            return self._everywhere
+        enough: Mask = self._reach.largest_capacity(of_class.metadata.name) >= value(amount)
+        return enough
+
+    def _object(self, rows: Mask, reason: int) -> None:
+        if np.count_nonzero(rows):
+            self.codes |= codes_where(rows, reason)
+
+    def _fail(self, rows: Mask, text: str) -> None:
+        self.codes[rows] = FAILED + len(self.errors)
+        self.errors.append(text)
 
 
-class VolumeBinding(OwnRowOnly, FinalScores):
+def _class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = change.old, change.new
+    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
+        return True
+    return old.allowed_topologies != new.allowed_topologies
+
+
+def _migration_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = change.old, change.new
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return True
+    return _migrated(old) != _migrated(new)
+
+
+def _migrated(node: CSINode) -> str:
+    return node.metadata.annotations.get(MIGRATED_PLUGINS, "")
+
+
+def _driver_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = change.old, change.new
+    if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
+        return True
+    named = any(one.csi is not None and one.csi.driver == new.metadata.name for one in pod.spec.volumes)
+    return named and bool(old.spec.storage_capacity) and not new.spec.storage_capacity
+
+
+def _capacity_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = change.old, change.new
+    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
+        return True
+    before, after = _limit(old), _limit(new)
+    return after is not None and (before is None or after > before)
+
+
+def _limit(capacity: CSIStorageCapacity) -> int | None:
+    amount = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+    return None if amount is None else value(amount)
+
+
+class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
     """The plugin.
 
     Args:
@@ -64,6 +252,16 @@ class VolumeBinding(OwnRowOnly, FinalScores):
     score_reads = Aspect.NONE
     per_pod = staticmethod(has_volumes)
 
+    hints = (
+        Hint(Resource.STORAGE_CLASS, Action.ADD | Action.UPDATE, _class_helps),
+        Hint(Resource.CLAIM, Action.ADD | Action.UPDATE, uses_claim),
+        Hint(Resource.VOLUME, Action.ADD | Action.UPDATE),
+        Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+        Hint(Resource.CSI_NODE, Action.ADD | Action.UPDATE, _migration_helps),
+        Hint(Resource.CSI_DRIVER, Action.UPDATE, _driver_helps),
+        Hint(Resource.STORAGE_CAPACITY, Action.ADD | Action.UPDATE, _capacity_helps),
+    )
+
     def __init__(self, bind_timeout: float = BIND_TIMEOUT) -> None:
         self._bind_timeout = bind_timeout
         self._reach: Reach | None = None
@@ -74,16 +272,16 @@ class VolumeBinding(OwnRowOnly, FinalScores):
         if claims is None:
             return SKIP
         cluster.attachments.refresh()
-        return Verdicts(self._rows(claims, cluster)) if isinstance(claims, Claims) else claims
+        return self._rows(claims, cluster) if isinstance(claims, Claims) else claims
 
-    def filter(self, state: Verdicts, rows: Rows) -> Codes:
+    def filter(self, state: VolumeRows, rows: Rows) -> Codes:
         """Reject rows that something stands against."""
-        return state.rows.codes[rows]
+        return state.codes[rows]
 
-    def reason(self, state: Verdicts, code: int) -> Status:
+    def reason(self, state: VolumeRows, code: int) -> Status:
         """Name all that stands against a row."""
         if code >= FAILED:
-            return Status(Code.ERROR, (state.rows.errors[code - FAILED],))
+            return Status(Code.ERROR, (state.errors[code - FAILED],))
         return unresolvable(*(text for bit, text in REASONS.items() if code & bit))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - the protocol's signature
@@ -140,57 +338,6 @@ class VolumeBinding(OwnRowOnly, FinalScores):
         self._reach.refresh()
         return VolumeRows(claims, cluster, self._reach)
 
-    def events(self) -> Sequence[Hint]:
-        """Classes, claims, volumes, nodes, and what CSI drivers say."""
-        return (
-            Hint(Resource.STORAGE_CLASS, Action.ADD | Action.UPDATE, _class_helps),
-            Hint(Resource.CLAIM, Action.ADD | Action.UPDATE, uses_claim),
-            Hint(Resource.VOLUME, Action.ADD | Action.UPDATE),
-            Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            Hint(Resource.CSI_NODE, Action.ADD | Action.UPDATE, _migration_helps),
-            Hint(Resource.CSI_DRIVER, Action.UPDATE, _driver_helps),
-            Hint(Resource.STORAGE_CAPACITY, Action.ADD | Action.UPDATE, _capacity_helps),
-        )
-
-
-def _class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    old, new = change.old, change.new
-    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
-        return True
-    return old.allowed_topologies != new.allowed_topologies
-
-
-def _migration_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    old, new = change.old, change.new
-    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
-        return True
-    return _migrated(old) != _migrated(new)
-
-
-def _migrated(node: CSINode) -> str:
-    return node.metadata.annotations.get(MIGRATED_PLUGINS, "")
-
-
-def _driver_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    old, new = change.old, change.new
-    if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
-        return True
-    named = any(one.csi is not None and one.csi.driver == new.metadata.name for one in pod.spec.volumes)
-    return named and bool(old.spec.storage_capacity) and not new.spec.storage_capacity
-
-
-def _capacity_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    old, new = change.old, change.new
-    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
-        return True
-    before, after = _limit(old), _limit(new)
-    return after is not None and (before is None or after > before)
-
-
-def _limit(capacity: CSIStorageCapacity) -> int | None:
-    amount = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-    return None if amount is None else value(amount)
-
 
 class VolumeBindingArguments(PluginArguments, frozen=True):
     """The arguments of VolumeBinding."""
@@ -198,17 +345,14 @@ class VolumeBindingArguments(PluginArguments, frozen=True):
     bind_timeout_seconds: Int64 = 600
     shape: tuple[dict[str, int], ...] | None = None
 
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are not valid, and why."""
+        if self.bind_timeout_seconds < 0:
+            yield "bindTimeoutSeconds", f"{self.bind_timeout_seconds} is below 0"
+        if self.shape is not None:
+            yield "shape", "scoring by storage capacity (the gate StorageCapacityScoring) is off"
 
-def volume_binding(arguments: Arguments) -> VolumeBinding:
-    """Make VolumeBinding.
 
-    Raises:
-        UsageError: one is not valid.
-    """
-    plugin = "VolumeBinding"
-    given = converted(plugin, arguments, VolumeBindingArguments)
-    if given.bind_timeout_seconds < 0:
-        raise refusal(plugin, "bindTimeoutSeconds", f"{given.bind_timeout_seconds} is below 0")
-    if given.shape is not None:
-        raise refusal(plugin, "shape", "scoring by storage capacity (the gate StorageCapacityScoring) is off")
+def volume_binding(given: VolumeBindingArguments) -> VolumeBinding:
+    """Make VolumeBinding."""
     return VolumeBinding(float(given.bind_timeout_seconds))

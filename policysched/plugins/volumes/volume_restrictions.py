@@ -8,7 +8,7 @@ Source: plugins/volumerestrictions/volume_restrictions.go, v1.36.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,8 +31,8 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod, Volume
 from policysched.model.objects.storage import READ_WRITE_ONCE_POD
-from policysched.plugins.helper.bases import OwnRowOnly, row_count
-from policysched.plugins.helper.hints import pods_of
+from policysched.plugins.helper.bases import HintTable, OwnRowOnly, pods_of
+from policysched.plugins.helper.columns import row_count
 from policysched.plugins.volumes.claims import claim_missing, stated_claims, states_claim, stored_claim
 from policysched.state.volumes.storage import has_volumes
 
@@ -54,65 +54,6 @@ class Conflicts:
     claims: ExclusiveClaims
     users: int
     """How many pods on nodes that are there state one of the claims."""
-
-
-class VolumeRestrictions(OwnRowOnly):
-    """The plugin."""
-
-    name = "VolumeRestrictions"
-    filter_reads = Aspect.PODS
-    per_pod = staticmethod(has_volumes)
-
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Find the rows that hold a pod with one of these disks, and claims in use.
-
-        Cost: O(volumes of placed pods, where the pod has disks of its own).
-        """
-        exclusive = []
-        for name in stated_claims(pod):
-            claim = stored_claim(cluster.storage, pod, name)
-            if claim is None:
-                return unresolvable(claim_missing(name))
-            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
-                exclusive.append(name)
-        claims = ExclusiveClaims(pod.metadata.namespace, frozenset(exclusive))
-        users = claims.count_users(cluster)
-        disks = Disks(pod)
-        if not disks and not users:
-            return SKIP
-        placed = cluster.storage.pods.values() if disks else ()
-        rows = Counter(one.row for one in placed if disks.conflict_with(one.pod))
-        return Conflicts(cluster, disks, rows, claims, users)
-
-    def filter(self, state: Conflicts, rows: Rows) -> Codes:
-        """Reject rows with a conflicting disk, and all rows where a claim is in use."""
-        nodes = state.cluster.nodes
-        codes = np.full(row_count(nodes, rows), CLAIM if state.users else 0, np.int32)
-        numbers = np.arange(nodes.columns.capacity)[rows]
-        codes[np.isin(numbers, list(state.rows))] = DISK
-        return codes
-
-    def filter_changed(self, state: Conflicts, changed: ChangedRow) -> Status | None:
-        """Tell whether a disk would be taken there, or a claim anywhere."""
-        disks, claims = state.disks, state.claims
-        more = changed.more(disks, lambda placed: disks.conflict_with(placed.pod))
-        if state.rows.get(changed.row, 0) + more > 0:
-            return self.reason(state, DISK)
-        users = state.users + changed.more(claims, lambda placed: claims.are_stated_by(placed.pod))
-        return self.reason(state, CLAIM) if users > 0 else None
-
-    def reason(self, state: Conflicts, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Name the conflict."""
-        return unschedulable(DISK_REASON if code == DISK else CLAIM_REASON)
-
-    def events(self) -> Sequence[Hint]:
-        """Pods that give back a disk or a claim, new nodes, and claims that come."""
-        return (
-            Hint(Resource.ASSIGNED_POD, Action.DELETE, _deletion_helps),
-            Hint(Resource.PENDING_POD, Action.DELETE, _deletion_helps),
-            Hint(Resource.NODE, Action.ADD),
-            Hint(Resource.CLAIM, Action.ADD, states_claim),
-        )
 
 
 class Disks:
@@ -174,3 +115,59 @@ def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa
     if gone is None or gone.metadata.namespace != pod.metadata.namespace:
         return False
     return Disks(pod).conflict_with(gone) or not set(stated_claims(pod)).isdisjoint(stated_claims(gone))
+
+
+class VolumeRestrictions(OwnRowOnly, HintTable):
+    """The plugin."""
+
+    name = "VolumeRestrictions"
+    filter_reads = Aspect.PODS
+    hints = (
+        Hint(Resource.ASSIGNED_POD, Action.DELETE, _deletion_helps),
+        Hint(Resource.PENDING_POD, Action.DELETE, _deletion_helps),
+        Hint(Resource.NODE, Action.ADD),
+        Hint(Resource.CLAIM, Action.ADD, states_claim),
+    )
+    per_pod = staticmethod(has_volumes)
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Find the rows that hold a pod with one of these disks, and claims in use.
+
+        Cost: O(volumes of placed pods, where the pod has disks of its own).
+        """
+        exclusive = []
+        for name in stated_claims(pod):
+            claim = stored_claim(cluster.storage, pod, name)
+            if claim is None:
+                return unresolvable(claim_missing(name))
+            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                exclusive.append(name)
+        claims = ExclusiveClaims(pod.metadata.namespace, frozenset(exclusive))
+        users = claims.count_users(cluster)
+        disks = Disks(pod)
+        if not disks and not users:
+            return SKIP
+        placed = cluster.storage.pods.values() if disks else ()
+        rows = Counter(one.row for one in placed if disks.conflict_with(one.pod))
+        return Conflicts(cluster, disks, rows, claims, users)
+
+    def filter(self, state: Conflicts, rows: Rows) -> Codes:
+        """Reject rows with a conflicting disk, and all rows where a claim is in use."""
+        nodes = state.cluster.nodes
+        codes = np.full(row_count(nodes, rows), CLAIM if state.users else 0, np.int32)
+        numbers = np.arange(nodes.columns.capacity)[rows]
+        codes[np.isin(numbers, list(state.rows))] = DISK
+        return codes
+
+    def filter_changed(self, state: Conflicts, changed: ChangedRow) -> Status | None:
+        """Tell whether a disk would be taken there, or a claim anywhere."""
+        disks, claims = state.disks, state.claims
+        more = changed.more(disks, lambda placed: disks.conflict_with(placed.pod))
+        if state.rows.get(changed.row, 0) + more > 0:
+            return self.reason(state, DISK)
+        users = state.users + changed.more(claims, lambda placed: claims.are_stated_by(placed.pod))
+        return self.reason(state, CLAIM) if users > 0 else None
+
+    def reason(self, state: Conflicts, code: int) -> Status:  # noqa: ARG002 - the code says it all
+        """Name the conflict."""
+        return unschedulable(DISK_REASON if code == DISK else CLAIM_REASON)

@@ -8,7 +8,7 @@ Source: plugins/volumezone/volume_zone.go; cloud-provider/volume/helpers/zones.g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from policysched.framework import (
     Aspect,
     Change,
     Cluster,
-    Codes,
     Hint,
     Mask,
     Resource,
@@ -31,7 +30,8 @@ from policysched.framework import (
 from policysched.model.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from policysched.model.objects.storage import WAIT_FOR_FIRST_CONSUMER, class_of
-from policysched.plugins.helper.bases import OwnRowOnly, codes_where, row_count
+from policysched.plugins.helper.bases import OneReasonFilter, RowTest
+from policysched.plugins.helper.columns import row_count
 from policysched.plugins.volumes.claims import (
     claim_missing,
     class_missing,
@@ -41,6 +41,7 @@ from policysched.plugins.volumes.claims import (
     volume_missing,
 )
 from policysched.state.tables.interner import MISSING
+from policysched.state.tables.nodes import NodeTable
 from policysched.state.volumes.storage import Storage, has_volumes
 
 REASON: Final = "node(s) had no available volume zone"
@@ -54,64 +55,6 @@ class Topology:
 
     key: str
     values: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """The topologies of a pod's volumes."""
-
-    cluster: Cluster
-    topologies: tuple[Topology, ...]
-
-
-class VolumeZone(OwnRowOnly):
-    """The plugin."""
-
-    name = "VolumeZone"
-    filter_reads = Aspect.LABELS
-    per_pod = staticmethod(has_volumes)
-
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Gather the topologies of the volumes that the pod's claims are bound to."""
-        topologies: list[Topology] = []
-        for name in stated_claims(pod):
-            volume = _volume_of(cluster.storage, pod, name)
-            if isinstance(volume, Status):
-                return volume
-            if volume is not None:
-                topologies += topologies_of(volume)
-        return Demand(cluster, tuple(dict.fromkeys(topologies))) if topologies else SKIP
-
-    filter_alone = prepare_filter
-
-    def filter(self, state: Demand, rows: Rows) -> Codes:
-        """Reject labelled rows where some topology's label has none of its values."""
-        nodes = state.cluster.nodes
-        columns = {key: nodes.labels(key)[rows] for key in LABELS}
-        labelled = np.zeros(row_count(nodes, rows), np.bool_)
-        for column in columns.values():
-            labelled |= column != MISSING
-        outside: Mask = np.zeros(labelled.size, np.bool_)
-        for topology in state.topologies:
-            found = columns[topology.key]
-            if topology.key in _STABLE:
-                found = np.where(found == MISSING, columns[_STABLE[topology.key]], found)
-            wanted = [nodes.strings.find(value) for value in topology.values]
-            outside |= ~np.isin(found, [code for code in wanted if code != MISSING])
-        return codes_where(labelled & outside)
-
-    def reason(self, state: Demand, code: int) -> Status:  # noqa: ARG002 - there is one reason
-        """Name the only reason."""
-        return unresolvable(REASON)
-
-    def events(self) -> Sequence[Hint]:
-        """Classes that wait, the pod's claims, volumes with other labels, and nodes that come or are labelled."""
-        return (
-            Hint(Resource.STORAGE_CLASS, Action.ADD, _waits),
-            Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            Hint(Resource.CLAIM, Action.ADD | Action.UPDATE, states_claim),
-            Hint(Resource.VOLUME, Action.ADD | Action.UPDATE, _topology_changed),
-        )
 
 
 def topologies_of(volume: PersistentVolume) -> list[Topology]:
@@ -158,3 +101,48 @@ def _topology_changed(pod: Pod, change: Change, cluster: Cluster) -> bool:  # no
     if not isinstance(old, PersistentVolume) or not isinstance(new, PersistentVolume):
         return True
     return topologies_of(old) != topologies_of(new)
+
+
+def _outside(topologies: Iterable[Topology], nodes: NodeTable, rows: Rows) -> Mask:
+    """Tell which labelled rows have none of the values of some topology. Shapes: (R,)."""
+    columns = {key: nodes.labels(key)[rows] for key in LABELS}
+    labelled: Mask = np.zeros(row_count(nodes, rows), np.bool_)
+    for column in columns.values():
+        labelled |= column != MISSING
+    outside: Mask = np.zeros(labelled.size, np.bool_)
+    for topology in topologies:
+        found = columns[topology.key]
+        if topology.key in _STABLE:
+            found = np.where(found == MISSING, columns[_STABLE[topology.key]], found)
+        wanted = [nodes.strings.find(value) for value in topology.values]
+        outside |= ~np.isin(found, [code for code in wanted if code != MISSING])
+    return labelled & outside
+
+
+class VolumeZone(OneReasonFilter):
+    """The plugin."""
+
+    name = "VolumeZone"
+    filter_reads = Aspect.LABELS
+    rejection = unresolvable(REASON)
+    hints = (
+        Hint(Resource.STORAGE_CLASS, Action.ADD, _waits),
+        Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+        Hint(Resource.CLAIM, Action.ADD | Action.UPDATE, states_claim),
+        Hint(Resource.VOLUME, Action.ADD | Action.UPDATE, _topology_changed),
+    )
+    per_pod = staticmethod(has_volumes)
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Gather the topologies of the volumes that the pod's claims are bound to."""
+        topologies: list[Topology] = []
+        for name in stated_claims(pod):
+            volume = _volume_of(cluster.storage, pod, name)
+            if isinstance(volume, Status):
+                return volume
+            if volume is not None:
+                topologies += topologies_of(volume)
+        distinct = list(dict.fromkeys(topologies))
+        return RowTest(lambda rows: _outside(distinct, cluster.nodes, rows)) if distinct else SKIP
+
+    filter_alone = prepare_filter

@@ -13,8 +13,8 @@ import pytest
 from policysched.framework import Cluster, Status, unresolvable, unschedulable
 from policysched.model.quantity import MAX
 from policysched.plugins.node_resources import shortages as resource_shortages
+from policysched.plugins.node_resources.answer_cache import MOST_ONE_BY_ONE
 from policysched.plugins.node_resources.fit import NodeResourcesFit
-from policysched.plugins.node_resources.kept import FEW
 from policysched.plugins.node_resources.shortages import MOST_BITS
 from tests.build import cluster, device_class, node, pod
 from tests.plugins import reference
@@ -102,7 +102,7 @@ def test_numbers_are_used_again_and_never_mistaken(monkeypatch: pytest.MonkeyPat
             one = pod(f"p{step}", on=at, requests=dict.fromkeys(draw.sample(NAMES, 2), "1"))
             placed[at].append(one)
             state.set_pod(one)
-        if step % (FEW + 2) == 0:
+        if step % (MOST_ONE_BY_ONE + 2) == 0:
             codes = plugin.filter(held, slice(0, 6)).tolist()
             most = max(most, *codes)
             for room in nodes:

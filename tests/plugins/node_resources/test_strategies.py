@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 
 from policysched.framework import Cluster
-from policysched.plugins.node_resources.allocation import CPU_AND_MEMORY, ResourceWeight, Strategy
+from policysched.plugins.node_resources.allocation import (
+    CPU_AND_MEMORY,
+    Point,
+    RequestedToCapacityRatio,
+    ResourceWeight,
+    Strategy,
+    most_allocated,
+    score_at,
+)
 from policysched.plugins.node_resources.fit import NodeResourcesFit
-from policysched.plugins.node_resources.strategies import Point, RequestedToCapacityRatio, most_allocated, score_at
 from tests.build import cluster, node, pod
 from tests.plugins import reference
 from tests.plugins.ask import raw_scores, scored

@@ -18,11 +18,11 @@ from policysched.model.objects import (
     PreferredSchedulingTerm,
     Requirement,
 )
-from policysched.model.objects import NodeAffinity as Wishes
+from policysched.model.objects import NodeAffinitySpec as Spec
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, required_nodes
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.nodes.node_affinity import NodeAffinity
-from policysched.plugins.nodes.node_selection import selector_test
+from policysched.plugins.nodes.node_selection import SelectorTest
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, hinted, node_change, raw_scores, rejected, scored
 
@@ -38,12 +38,12 @@ def named(*names: str, operator: str = "In") -> NodeSelectorTerm:
     return NodeSelectorTerm(match_fields=[Requirement(key="metadata.name", operator=operator, values=names)])
 
 
-def demands(*terms: NodeSelectorTerm) -> Wishes:
-    return Wishes(required=NodeSelector(node_selector_terms=list(terms)))
+def demands(*terms: NodeSelectorTerm) -> Spec:
+    return Spec(required=NodeSelector(node_selector_terms=list(terms)))
 
 
-def wishes(*weighted: tuple[int, NodeSelectorTerm]) -> Wishes:
-    return Wishes(preferred=[PreferredSchedulingTerm(weight=weight, preference=term) for weight, term in weighted])
+def wishes(*weighted: tuple[int, NodeSelectorTerm]) -> Spec:
+    return Spec(preferred=[PreferredSchedulingTerm(weight=weight, preference=term) for weight, term in weighted])
 
 
 def demanding(*terms: NodeSelectorTerm, **selector: str) -> Pod:
@@ -121,7 +121,7 @@ def test_node_affinity_without_terms_matches_no_node() -> None:
     assert rejected(NodeAffinity(), incoming, cluster(*NODES)) == {"bare", "a1", "b7", "c-"}
 
 
-@pytest.mark.parametrize("incoming", [pod(), pod(affinity=Affinity()), pod(affinity=Affinity(node_affinity=Wishes()))])
+@pytest.mark.parametrize("incoming", [pod(), pod(affinity=Affinity()), pod(affinity=Affinity(node_affinity=Spec()))])
 def test_node_affinity_skips_pods_without_demands(incoming: Pod) -> None:
     assert filtered(NodeAffinity(), incoming, cluster(*NODES)) is SKIP
 
@@ -184,7 +184,7 @@ def test_node_affinity_added_affinity_must_be_valid() -> None:
         (wishes((0, label("k", "Like")), (1, NodeSelectorTerm())), None, dict.fromkeys(("bare", "a1", "b7", "c-"), 0)),
     ],
 )
-def test_node_affinity_scores_add_up_wishes(own: Wishes | None, added: Wishes | None, scores: dict[str, int]) -> None:
+def test_node_affinity_scores_add_up_wishes(own: Spec | None, added: Spec | None, scores: dict[str, int]) -> None:
     incoming = pod(affinity=Affinity(node_affinity=own))
     assert scored(NodeAffinity(added), incoming, cluster(*NODES)) == scores
 
@@ -222,8 +222,8 @@ def test_node_affinity_does_not_wait_for_nodes_that_are_not_enforced() -> None:
 
 def test_selector_test_knows_the_selector_that_selects_nothing() -> None:
     state = cluster(*NODES)
-    assert not selector_test(NodeSelectorMatcher(terms=()), state.nodes)(slice(0, 4)).any()
-    assert selector_test(NodeSelectorMatcher(), state.nodes)(slice(0, 4)).all()
+    assert not SelectorTest(NodeSelectorMatcher(terms=()), state.nodes)(slice(0, 4)).any()
+    assert SelectorTest(NodeSelectorMatcher(), state.nodes)(slice(0, 4)).all()
 
 
 def random_term(random: random.Random) -> NodeSelectorTerm:

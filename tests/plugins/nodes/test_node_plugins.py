@@ -8,10 +8,7 @@ import pytest
 
 from policysched.framework import SKIP, Action, Change, Resource, unresolvable
 from policysched.model.objects import Container, Pod, RestartRule, Taint, Toleration
-from policysched.plugins.nodes.node_declared_features import NodeDeclaredFeatures
-from policysched.plugins.nodes.node_name import NodeName
-from policysched.plugins.nodes.node_unschedulable import NodeUnschedulable
-from policysched.plugins.nodes.taint_toleration import TaintToleration
+from policysched.plugins.nodes.node_filters import NodeDeclaredFeatures, NodeName, NodeUnschedulable, TaintToleration
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, hinted, node_change, pod_change, rejected, scored
 

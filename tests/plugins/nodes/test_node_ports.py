@@ -6,7 +6,7 @@ import pytest
 
 from policysched.framework import SKIP, Resource, unschedulable
 from policysched.model.objects import Container, ContainerPort, Pod, PodStatus
-from policysched.plugins.nodes.node_ports import NodePorts
+from policysched.plugins.nodes.node_filters import NodePorts
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, hinted, node_change, pod_change, rejected
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from policysched.framework import Status, unresolvable
-from policysched.plugins.volumes.rows import REASONS
-from policysched.plugins.volumes.volume_binding import VolumeBinding
+from policysched.plugins.volumes.volume_binding import REASONS, VolumeBinding
 from tests.build import node
 from tests.plugins.ask import filtered
 from tests.plugins.stored import ZONE, claiming, storage_class, with_storage

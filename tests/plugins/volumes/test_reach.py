@@ -13,8 +13,7 @@ from policysched.model.quantity import MIN, value
 from policysched.model.selection.selectors import SelectorError, compile_selector
 from policysched.plugins.volumes import reach
 from policysched.plugins.volumes.reach import Reach
-from policysched.plugins.volumes.rows import TOO_SMALL
-from policysched.plugins.volumes.volume_binding import VolumeBinding
+from policysched.plugins.volumes.volume_binding import TOO_SMALL, VolumeBinding
 from tests.build import node
 from tests.plugins.ask import filtered
 from tests.plugins.stored import ZONE, claim, claiming, csi_capacity, csi_driver, storage_class, with_storage
@@ -99,4 +98,4 @@ def test_a_claim_that_many_volumes_name_is_made_once() -> None:
     cluster = with_storage(node("a"), storage_class(), claim())
     plugin = VolumeBinding()
     state = plugin.prepare_filter(claiming("p", *["c"] * 500), cluster)
-    assert [one.metadata.name for one in state.rows.provisioned(0)] == ["c"]
+    assert [one.metadata.name for one in state.provisioned(0)] == ["c"]

@@ -11,11 +11,18 @@ import numpy as np
 import pytest
 
 from policysched.framework import Cluster, Rows
-from policysched.plugins.node_resources.allocation import ResourceWeight, SharedScores, Wanted, prepare_allocation
+from policysched.plugins.node_resources.allocation import (
+    ResourceWeight,
+    ScoredAmounts,
+    SharedScores,
+    least_allocated,
+    least_allocated_on_row,
+    most_allocated,
+    prepare_allocation,
+)
+from policysched.plugins.node_resources.answer_cache import MOST_ONE_BY_ONE, CachedAnswers
 from policysched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from policysched.plugins.node_resources.fit import NodeResourcesFit
-from policysched.plugins.node_resources.kept import FEW, Kept
-from policysched.plugins.node_resources.strategies import least_allocated, least_allocated_on_row, most_allocated
 from policysched.state.tables import journal
 from policysched.state.tables.amounts import WIDEST
 from policysched.state.tables.columns import FIRST_CAPACITY
@@ -82,7 +89,7 @@ def answers(kind: str, plugin: Any, state: Any, made: Cluster) -> list[int]:
 
 
 @pytest.mark.parametrize("ring", [journal.RING, 4])
-@pytest.mark.parametrize("pace", [1, FEW + 2])
+@pytest.mark.parametrize("pace", [1, MOST_ONE_BY_ONE + 2])
 @pytest.mark.parametrize("kind", PLUGINS)
 def test_kept_answers_are_those_of_all_rows_asked_anew(
     monkeypatch: pytest.MonkeyPatch, kind: str, pace: int, ring: int
@@ -101,11 +108,11 @@ def test_kept_answers_are_those_of_all_rows_asked_anew(
     assert life.cluster.nodes.columns.capacity > FIRST_CAPACITY
 
 
-def asked(made: Cluster) -> tuple[Kept, list[int]]:
+def asked(made: Cluster) -> tuple[CachedAnswers, list[int]]:
     """Scores together with the numbers of rows that are worked out as arrays."""
     sizes: list[int] = []
 
-    def of_rows(one: Wanted, rows: Rows) -> Any:
+    def of_rows(one: ScoredAmounts, rows: Rows) -> Any:
         scores = least_allocated(one, rows)
         sizes.append(scores.size)
         return scores
@@ -123,10 +130,10 @@ def test_a_placement_is_followed_without_arrays_and_many_of_them_together() -> N
     kept.of(np.array([3]))
     kept.of(np.array([1, 3]))
     assert sizes == [9]
-    for number in range(FEW + 1):
+    for number in range(MOST_ONE_BY_ONE + 1):
         made.set_pod(pod(f"q{number}", on="n4", requests={"cpu": "1"}))
     kept.of(np.array([3]))
-    assert sizes == [9, FEW + 1]
+    assert sizes == [9, MOST_ONE_BY_ONE + 1]
 
 
 @pytest.mark.parametrize("plugin", [NodeResourcesFit(), NodeResourcesBalancedAllocation()])

@@ -1,4 +1,4 @@
-"""Answers about amounts, worked out once for all pod classes that ask for the same.
+"""The score cache: answers about amounts, worked out once for all pod classes that ask for the same.
 
 Pods of many workloads ask for the same few amounts. What these score on a row, and whether they fit there, changes with
 the row alone: a placement is followed once for each of them, not once for each class. A single row is worked out with
@@ -9,9 +9,9 @@ Shapes: C the capacity of the columns, N rows in use.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from policysched.framework import Cluster, Rows
 
 T = TypeVar("T")
-FEW = 2
+MOST_ONE_BY_ONE = 2
 """How many rows are worked out one by one."""
 OfRows = Callable[[Rows], NDArray[Any]]
 OfRow = Callable[[int], int | None]
 """The same for one row; None where only arrays tell the same."""
 
 
-class Kept:
+class CachedAnswers:
     """The answers of all rows; they follow the journal when asked.
 
     Args:
@@ -56,12 +56,12 @@ class Kept:
         return self._answers.dtype == self._dtype
 
     def distinct(self) -> list[int]:
-        """List the answers that rows had when they were last asked for, each once."""
+        """Return the answers that rows had when they were last asked for, each once."""
         found: list[int] = np.unique(self._answers).tolist()
         return found
 
     def of(self, rows: Rows) -> NDArray[Any]:
-        """Give the answers of rows; not to be changed.
+        """Return the answers of rows; not to be changed.
 
         Shapes: (R,).
         """
@@ -78,7 +78,7 @@ class Kept:
             answers = self._of_rows(slice(0, nodes.size))
             self._answers = np.zeros(capacity, self._dtype)
             self._put(slice(0, nodes.size), answers)
-        elif self._of_row is None or changed[0].size > FEW:
+        elif self._of_row is None or changed[0].size > MOST_ONE_BY_ONE:
             self._put(changed[0], self._of_rows(changed[0]))
         else:
             for row in changed[0].tolist():
@@ -94,18 +94,17 @@ class Kept:
         self._answers[rows] = answers
 
 
-class Shared(Generic[T]):
+class SharedAnswers(Generic[T]):
     """The answers that somebody holds, by cluster and by what is asked for."""
 
     def __init__(self) -> None:
-        self._kept: weakref.WeakKeyDictionary[Cluster, weakref.WeakValueDictionary[Hashable, T]]
-        self._kept = weakref.WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[Cluster, WeakValueDictionary[Hashable, T]] = WeakKeyDictionary()
 
     def of(self, cluster: Cluster, key: Hashable, make: Callable[[], T]) -> T:
-        """Give the answers for a key, made if nobody holds them."""
+        """Return the answers for a key, made if nobody holds them."""
         kept = self._kept.get(cluster)
         if kept is None:
-            kept = self._kept[cluster] = weakref.WeakValueDictionary()
+            kept = self._kept[cluster] = WeakValueDictionary()
         found = kept.get(key)
         if found is None:
             found = kept[key] = make()

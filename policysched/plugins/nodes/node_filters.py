@@ -1,0 +1,242 @@
+"""NodeName, NodeUnschedulable, TaintToleration, NodePorts and NodeDeclaredFeatures: filters with one reason each.
+
+A pod that asks for nothing of the kind is skipped at once instead of passing on every row. Nodes share few distinct
+sets of taints and of features, so each set is judged once per pod class. The state knows which rows use a port, so
+ports that nobody uses cost next to nothing.
+
+Source: plugins/nodename/node_name.go, nodeunschedulable/node_unschedulable.go, tainttoleration/taint_toleration.go,
+nodeports/node_ports.go, nodedeclaredfeatures/nodedeclaredfeatures.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from policysched.framework import (
+    SKIP,
+    Action,
+    Aspect,
+    Change,
+    ChangedRow,
+    Cluster,
+    Hint,
+    Mask,
+    Resource,
+    Rows,
+    Scores,
+    Status,
+    default_normalize,
+    unresolvable,
+    unschedulable,
+)
+from policysched.model.objects import Pod
+from policysched.model.pod_requirements import any_conflict, host_ports, required_features
+from policysched.model.selection.node_selectors import (
+    UNSCHEDULABLE_TAINT,
+    count_intolerable,
+    preferring_tolerations,
+    tolerates_all,
+    tolerates_any_way,
+)
+from policysched.plugins.helper.bases import (
+    OneReasonFilter,
+    RowTest,
+    ScoresInRange,
+    leaves_a_place,
+    nodes_of,
+    pods_of,
+    updates_itself,
+)
+from policysched.plugins.helper.columns import AnswersByCode
+from policysched.state.tables.ports import HostPort
+
+BYTES_PER_TOLERATION = 256
+BYTES_PER_PORT = 256
+
+
+class NodeName(OneReasonFilter):
+    """The plugin: a pod that names its node goes there or nowhere."""
+
+    name = "NodeName"
+    filter_reads = Aspect.NONE
+    rejection = unresolvable("node(s) didn't match the requested node name")
+    hints = (Hint(Resource.NODE, Action.ADD),)
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Skip pods that name no node.
+
+        The name's code is looked up whenever rows are asked about, so a node of that name may come later.
+        """
+        wanted, nodes = pod.spec.node_name, cluster.nodes
+        return RowTest(lambda rows: nodes.name.data[rows] != nodes.strings.sought(wanted)) if wanted else SKIP
+
+
+def _uncordoned(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = nodes_of(change)
+    return new is not None and not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+
+
+def _tolerates_cordon(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    new = pods_of(change)[1]
+    return (
+        new is not None and updates_itself(pod, change) and tolerates_any_way(new.spec.tolerations, UNSCHEDULABLE_TAINT)
+    )
+
+
+class NodeUnschedulable(OneReasonFilter):
+    """The plugin: keep pods off cordoned nodes that do not tolerate the taint of these."""
+
+    name = "NodeUnschedulable"
+    filter_reads = Aspect.TAINTS
+    rejection = unresolvable("node(s) were unschedulable")
+    hints = (
+        Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _uncordoned),
+        Hint(Resource.PENDING_POD, Action.UPDATE_POD_TOLERATION, _tolerates_cordon),
+    )
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Skip pods that may go to cordoned nodes."""
+        if tolerates_any_way(pod.spec.tolerations, UNSCHEDULABLE_TAINT):
+            return SKIP
+        nodes = cluster.nodes
+        return RowTest(lambda rows: nodes.unschedulable.data[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class TaintAnswers:
+    """What a pod class makes of the taints of rows: each set is judged once."""
+
+    cluster: Cluster
+    answers: AnswersByCode[Any]
+    tolerations: int
+
+    def rejects(self, rows: Rows) -> Mask:
+        """Tell which rows have a taint that repels the pod. Shapes: (R,)."""
+        return self.answers.of(self.cluster.nodes.taints.data[rows]).astype(np.bool_)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return BYTES_PER_TOLERATION * self.tolerations + self.answers.nbytes
+
+
+def _stops_repelling(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = nodes_of(change)
+    tolerations = pod.spec.tolerations
+    if new is None or not tolerates_all(tolerations, new.spec.taints):
+        return False
+    return old is None or not tolerates_all(tolerations, old.spec.taints)
+
+
+class TaintToleration(OneReasonFilter, ScoresInRange):
+    """The plugin: keep pods off nodes whose taints they do not tolerate, and prefer nodes with fewer such taints."""
+
+    name = "TaintToleration"
+    filter_reads = Aspect.TAINTS
+    score_reads = Aspect.TAINTS
+    normalizes = True
+    rejection = unresolvable("node(s) had untolerated taint(s)")
+    hints = (
+        Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _stops_repelling),
+        Hint(Resource.PENDING_POD, Action.UPDATE_POD_TOLERATION, updates_itself),
+    )
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Judge sets of taints by whether one of them repels the pod."""
+        own = pod.spec.tolerations
+        answers = AnswersByCode(cluster.nodes.taint_sets, lambda taints: not tolerates_all(own, taints))
+        return TaintAnswers(cluster, answers, len(own))
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Judge sets of taints by how many of them the pod would rather avoid."""
+        own = preferring_tolerations(pod.spec.tolerations)
+        answers = AnswersByCode(cluster.nodes.taint_sets, lambda taints: count_intolerable(own, taints))
+        return TaintAnswers(cluster, answers, len(own))
+
+    def score(self, state: TaintAnswers, rows: Rows) -> Scores:
+        """Count the taints that the pod would rather avoid."""
+        return state.answers.of(state.cluster.nodes.taints.data[rows]).astype(np.int64)
+
+    def normalize(self, state: TaintAnswers, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
+        """Give the fewest taints the highest score."""
+        return default_normalize(scores, feasible, reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredPorts:
+    """The ports that a pod takes of its node."""
+
+    cluster: Cluster
+    ports: tuple[HostPort, ...]
+
+    def rejects(self, rows: Rows) -> Mask:
+        """Tell on which rows any of the ports is taken. Shapes: (R,)."""
+        return self.cluster.ports.taken(self.ports, rows, self.cluster.nodes.size)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return BYTES_PER_PORT * len(self.ports)
+
+
+def _gives_a_port_back(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    gone = pods_of(change)[0]
+    return gone is not None and leaves_a_place(gone) and any_conflict(host_ports(pod), host_ports(gone))
+
+
+class NodePorts(OneReasonFilter):
+    """The plugin: two pods do not take the same port of a node."""
+
+    name = "NodePorts"
+    filter_reads = Aspect.PORTS
+    rejection = unschedulable("node(s) didn't have free ports for the requested pod ports")
+    hints = (
+        Hint(Resource.ASSIGNED_POD, Action.DELETE, _gives_a_port_back),
+        Hint(Resource.PENDING_POD, Action.DELETE, _gives_a_port_back),
+        Hint(Resource.NODE, Action.ADD),
+    )
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """List the wanted ports."""
+        ports = host_ports(pod)
+        return RequiredPorts(cluster, ports) if ports else SKIP
+
+    def filter_changed(self, state: RequiredPorts, changed: ChangedRow) -> Status | None:
+        """Tell whether any of the ports would be taken."""
+        taken = changed.cluster.ports.would_be_taken(state.ports, changed.row, changed.ports)
+        return self.rejection if taken else None
+
+
+def _declares_others(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = nodes_of(change)
+    return new is not None and (old is None or old.status.declared_features != new.status.declared_features)
+
+
+def _requires_others(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    old, new = pods_of(change)
+    if old is None or new is None or not updates_itself(pod, change):
+        return False
+    return required_features(old) != required_features(new)
+
+
+class NodeDeclaredFeatures(OneReasonFilter):
+    """The plugin: a pod that needs a feature of the kubelet goes where nodes declare it."""
+
+    name = "NodeDeclaredFeatures"
+    filter_reads = Aspect.FEATURES
+    rejection = unresolvable("node(s) didn't match Pod's required features")
+    hints = (
+        Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declares_others),
+        Hint(Resource.PENDING_POD, Action.UPDATE, _requires_others),
+    )
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Skip pods that need nothing special; which features a pod needs is inferred in the model."""
+        required, nodes = required_features(pod), cluster.nodes
+        if not required:
+            return SKIP
+        answers = AnswersByCode(nodes.feature_sets, lambda declared: not required <= declared)
+        return RowTest(lambda rows: answers.of(nodes.features.data[rows]).astype(np.bool_), answers)

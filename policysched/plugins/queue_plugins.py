@@ -1,0 +1,38 @@
+"""PrioritySort and SchedulingGates: the order of the active queue, and who may not enter it yet.
+
+Both know the pod alone. PrioritySort gives a key instead of comparing two pods, so that the queue's heap compares
+tuples.
+
+Source: plugins/queuesort/priority_sort.go, plugins/schedulinggates/scheduling_gates.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from policysched.framework import Action, Hint, Resource, Status, unresolvable
+from policysched.model.objects import Pod
+from policysched.model.pod_requirements import pod_priority
+from policysched.plugins.helper.bases import HintTable, updates_itself
+
+
+class PrioritySort:
+    """The plugin: higher priority first, and among equals who waits longer."""
+
+    name = "PrioritySort"
+
+    def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
+        """Return the sort key."""
+        return (-pod_priority(pod), queued_at)
+
+
+class SchedulingGates(HintTable):
+    """The plugin: a pod with gates does not enter the active queue; only the end of its own gates lets it in."""
+
+    name = "SchedulingGates"
+    hints = (Hint(Resource.PENDING_POD, Action.UPDATE_POD_GATES_ELIMINATED, updates_itself),)
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Name the gates, if there are any."""
+        gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
+        return unresolvable(f"waiting for scheduling gates: [{gates}]") if pod.spec.scheduling_gates else None
