@@ -51,12 +51,14 @@ def test_default_plugins_take_part_at_the_points_that_are_theirs() -> None:
     assert filters == set(ORDER.split()) - neither - {"NodeResourcesBalancedAllocation", "ImageLocality"}
 
 
-def test_only_plugins_of_resources_ports_and_neighbours_read_what_pods_use() -> None:
+def test_only_plugins_of_resources_ports_volumes_and_neighbours_read_what_pods_use() -> None:
     usage = Aspect.USAGE | Aspect.PORTS | Aspect.PODS
     filters = [one.plugin for one in default_plugins() if isinstance(one.plugin, FilterPlugin)]
     assert {one.name for one in filters if one.filter_reads & usage} == {
         "NodePorts",
         "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
         "PodTopologySpread",
         "InterPodAffinity",
     }
