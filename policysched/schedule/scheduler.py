@@ -81,8 +81,14 @@ class Scheduler:
         return finished(self.using_policies(policies, changed))
 
     def using_policies(self, policies: PolicySet, changed: frozenset[str]) -> Pausing[int]:
-        """Do what `use_policies` does: swap at once, then move pods and free what was known, pausing now and then."""
-        active = {name: policies.join(profile) for name, profile in self._profiles.items()}
+        """Do what `use_policies` does, pausing now and then.
+
+        What policies say of nodes without a pod is worked out before the swap, which takes force at once for all
+        profiles; after it pods are moved and what was known is freed.
+        """
+        active = {}
+        for name, profile in self._profiles.items():
+            active[name] = yield from policies.joining(profile, self.cluster)
         old = [self._engines[name].use(profile) for name, profile in active.items()]
         self.queue.profiles = _interests(active)
         moved = yield from self.queue.moving_rejected_by(changed)

@@ -306,15 +306,15 @@ async def test_claims_of_a_status_are_said_and_change_nothing(caplog: pytest.Log
 async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
     at_start: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    join, failures = PolicySet.join, []
+    joining, failures = PolicySet.joining, []
 
-    def failing(policies: PolicySet, profile: Any) -> Any:
+    def failing(policies: PolicySet, *given: Any) -> Any:
         if any(one.policy.key == "p" and one.policy.generation == 2 for one in policies.plugins):
             raise MemoryError
-        return join(policies, profile)
+        return joining(policies, *given)
 
     async with running(policy("q", **OPEN), policy(**GOOD)) as stand:
-        monkeypatch.setattr(PolicySet, "join", failing)
+        monkeypatch.setattr(PolicySet, "joining", failing)
         stand.reloader.on_failure = lambda policy, error: failures.append(f"{policy.key} {error!r}")
         bad = policy(generation=2, **OPEN)
         if at_start:
@@ -331,15 +331,15 @@ async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
 async def test_policies_that_fail_together_and_not_alone_are_tried_again_and_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    join, failures = PolicySet.join, [MemoryError("once")]
+    joining, failures = PolicySet.joining, [MemoryError("once")]
 
-    def failing(policies: PolicySet, profile: Any) -> Any:
+    def failing(policies: PolicySet, *given: Any) -> Any:
         if failures:
             raise failures.pop()
-        return join(policies, profile)
+        return joining(policies, *given)
 
     async with running(policy("q", **OPEN)) as stand:
-        monkeypatch.setattr(PolicySet, "join", failing)
+        monkeypatch.setattr(PolicySet, "joining", failing)
         await stand.settled(policy(**GOOD))
         assert stand.in_force == {"p": 1, "q": 1}
         assert stand.rejected

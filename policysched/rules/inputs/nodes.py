@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Aspect, ChangedRow, Rows
-from policysched.language.ir.graph import Input
+from policysched.language.ir.graph import ANY_KEY, Input
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_images
 from policysched.model.quantity import wrap
@@ -87,6 +87,11 @@ def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> N
     if item.key is not None:
         return _by_key(cluster, item, rows)
     return _amount(cluster, name, RESOURCE_NAMES.get(item.path[1], item.path[1]), rows)
+
+
+def is_node_column(item: Input) -> bool:
+    """Tell whether an input is a column of nodes that stays, whichever pod is decided about."""
+    return item.root == "node" and item.key != ANY_KEY and item.path[0] not in {"age", "cached_image_bytes", "pods"}
 
 
 def needed(pod: Pod | None) -> Pod:

@@ -16,6 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from policysched.framework import (
+    NO_ROWS,
     SKIP,
     Action,
     Change,
@@ -32,11 +33,12 @@ from policysched.framework import (
     plugin_name,
 )
 from policysched.model.objects import Pod
+from policysched.pausing import Pausing
 from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.dependencies.aggregates import evaluation_context
 from policysched.rules.dependencies.context import EvaluationContext
-from policysched.rules.inputs.nodes import aspects_read
+from policysched.rules.inputs.nodes import aspects_read, is_node_column, node_column
 from policysched.rules.plugin.hints import RejectedPods, Rejections, hints, next_time
 from policysched.rules.plugin.selection import Selection
 from policysched.rules.results.independent import PodIndependentResults
@@ -221,6 +223,19 @@ class PolicyGroup:
     def __init__(self, filters: Sequence[PolicyPlugin], scores: Sequence[PolicyPlugin]) -> None:
         self.filters, self.scores = filters, scores
         self._results: WeakKeyDictionary[EvaluationContext, GroupResults] = WeakKeyDictionary()
+
+    def preparing(self, cluster: Cluster) -> Pausing[None]:
+        """Work out what the policies say of nodes without a pod, pausing after each column and each group of rules.
+
+        The first decision after these policies took force would do it in one piece.
+        """
+        plugins = (*self.filters, *self.scores)
+        for item in dict.fromkeys(item for plugin in plugins for item in plugin.policy.inputs):
+            if is_node_column(item):
+                node_column(cluster, None, item, NO_ROWS)
+                yield
+        if plugins:
+            yield from self.on(plugins[0].context(cluster)).independent.refreshing()
 
     def on(self, context: EvaluationContext) -> GroupResults:
         """Give the results on a cluster."""

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from policysched.framework import Cluster
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
+from policysched.pausing import Pausing
 from policysched.rules.compile.graphs import time_keys
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.dependencies.context import EvaluationContext
@@ -50,17 +51,27 @@ class PolicySet:
         return cls(tuple(plugins), contexts)
 
     def join(self, profile: Profile) -> Profile:
-        """Give a profile with the enforced policies behind its own plugins."""
+        """Return a profile with the enforced policies behind its own plugins."""
+        return self._joined(profile)[0]
+
+    def joining(self, profile: Profile, cluster: Cluster) -> Pausing[Profile]:
+        """Do what `join` does, and work out before what the policies say of nodes without a pod, piece by piece."""
+        joined, group = self._joined(profile)
+        yield from group.preparing(cluster)
+        return joined
+
+    def _joined(self, profile: Profile) -> tuple[Profile, PolicyGroup]:
         enforced = [plugin for plugin in self.plugins if plugin.policy.spec.mode == "Enforce"]
         filters = tuple(plugin for plugin in enforced if plugin.policy.filters and profile.policies_filter)
         scores = tuple(plugin for plugin in enforced if plugin.policy.scores and profile.policies_score)
         group = PolicyGroup(filters, scores)
         joined = {plugin: plugin.joined(group) for plugin in (*filters, *scores)}
-        return profile.with_policies(
+        with_policies = profile.with_policies(
             tuple(joined[plugin] for plugin in filters),
             tuple((joined[plugin], plugin.policy.spec.weight) for plugin in scores),
             _extra_key([*filters, *(one for one in scores if one not in filters)]),
         )
+        return with_policies, group
 
     def acting(self, profile: Profile) -> tuple[PolicyPlugin, ...]:
         """Give the policies that decision records of a profile tell about, without what it takes away."""

@@ -19,6 +19,7 @@ from policysched.framework import NO_ROWS, Aspect, Rows
 from policysched.language.evaluation.columns import Batch
 from policysched.language.ir.graph import Typed
 from policysched.language.ir.types import Shape
+from policysched.pausing import Pausing, finished
 from policysched.rules.compile.graphs import is_pod_independent, reads_namespaces, shared_parts
 from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.changes import PODS, Reads
@@ -113,27 +114,40 @@ class PodIndependentResults:
         self.stamps = [0] * len(own_scores)
         """How often each score rule was written."""
         context.seed(context.no_pod, [rule.root for _, rule in placed])
-        self._groups = self._grouped(placed)
-        self._group_of = {rule: group for group in self._groups for _, rule in group.rules}
+        self._rules = placed
+        self._groups: list[RefreshGroup] | None = None
+        """None until they are first needed."""
 
     def dependencies(self, rules: Iterable[RuleRow]) -> list[Dependency]:
-        """Give what tells when results of some of the rules have to be read again on rows that did not change."""
+        """Return what tells when results of some of the rules have to be read again on rows that did not change."""
+        if self._groups is None:
+            finished(self._grouping())
         return list(dict.fromkeys(self._group_of[rule] for rule in rules))
 
     def refresh(self) -> None:
         """Write the results again where something changed."""
         version = self.context.version
-        if version == self._version:
-            return
-        self._version = version
-        capacity = self.context.cluster.nodes.columns.capacity
-        if self.codes.shape[1] != capacity:
-            self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
-            self.values, self.parts = np.zeros((2, len(self.values), capacity))
-        for group in self._groups:
+        if version != self._version:
+            self._version = version
+            finished(self.refreshing())
+
+    def refreshing(self) -> Pausing[None]:
+        """Write the results again where something changed, pausing after each group of rules.
+
+        What changes meanwhile is written when the results are refreshed next.
+        """
+        if self._groups is None:
+            yield from self._grouping()
+        columns = self.context.cluster.nodes.columns
+        for group in self._groups or ():
+            capacity = columns.capacity
+            if self.codes.shape[1] != capacity:
+                self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
+                self.values, self.parts = np.zeros((2, len(self.values), capacity))
             rows = group.due()
             if isinstance(rows, slice) or rows.size:
                 self._write(group, rows)
+                yield
 
     def _write(self, group: RefreshGroup, rows: Rows) -> None:
         frame = self.context.frame(self.context.no_pod, rows)
@@ -149,16 +163,27 @@ class PodIndependentResults:
                 self.values[index, rows] = values
                 self.parts[index, rows] = rule.part(values)
 
-    def _grouped(self, rules: Sequence[tuple[int, RuleRow]]) -> list[RefreshGroup]:
-        """Put rules together that read alike; one that placements may move on rows of others stands for itself."""
+    def _grouping(self) -> Pausing[None]:
+        """Put rules together that read alike; one that placements may move on rows of others stands for itself.
+
+        It pauses after each rule and each group, because what they count of placed pods is counted then.
+        """
         alike: dict[Hashable, list[tuple[int, RuleRow]]] = {}
-        for index, rule in rules:
+        held: list[Reads] = []
+        for index, rule in self._rules:
             reads = Reads([rule.root], self.context.no_pod, self.context)
+            held.append(reads)
             key: Hashable = (reads.aspects, reads.counts)
             if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
                 key = rule
             alike.setdefault(key, []).append((index, rule))
-        return [RefreshGroup(self, group) for group in alike.values()]
+            yield
+        groups: list[RefreshGroup] = []
+        for group in alike.values():
+            groups.append(RefreshGroup(self, group))
+            yield
+        self._groups = groups
+        self._group_of = {rule: group for group in groups for _, rule in group.rules}
 
 
 def _is_lively(node: Typed) -> bool:

@@ -100,7 +100,7 @@ def expected(world: World, of: Pod, made: list[CompiledPolicy]) -> dict[str, dic
     around = Around(of, list(world.nodes.values()), placed, sizes(world), world.now, namespaces, samples)
     views = around.views()
     return {
-        one.name: WAITS
+        one.key: WAITS
         if waits(one, of, around)
         else {view.node.metadata.name: interpret(one.filters[0].require, view) for view in views}
         for one in made
