@@ -44,7 +44,7 @@ _OPERATORS = "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CompilationResult:
     """What compiling a policy gave: a policy, or errors; warnings come with either."""
 
     policy: CompiledPolicy | None
@@ -57,7 +57,7 @@ class Result:
         return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
 
-def compile_policy(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> Result:
+def compile_policy(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> CompilationResult:
     """Compile a policy in one go.
 
     Args:
@@ -68,8 +68,10 @@ def compile_policy(policy: Policy, spec: PolicySpec | None = None, generation: i
     return finished(compiling(policy, spec, generation))
 
 
-def compiling(policy: Policy, spec: PolicySpec | None = None, generation: int | None = None) -> Pausing[Result]:
-    """Compile a policy, pausing after each field; returns the Result."""
+def compiling(
+    policy: Policy, spec: PolicySpec | None = None, generation: int | None = None
+) -> Pausing[CompilationResult]:
+    """Compile a policy, pausing after each field; returns the CompilationResult."""
     return (yield from _Compilation(policy, spec, generation).run())
 
 
@@ -84,10 +86,10 @@ class _Compilation:
         self._metrics = declare((), self._report)
         self._lets = Environment()
 
-    def run(self) -> Pausing[Result]:
+    def run(self) -> Pausing[CompilationResult]:
         spec = self._spec
         if self._is_too_large():
-            return Result(None, tuple(self._found), Cost())
+            return CompilationResult(None, tuple(self._found), Cost())
         self._metrics = declare(spec.metrics, lambda field, problem: self._report(f"spec.{field}", problem))
         self._lets = Environment(metrics=self._metrics.units)
         pods = self._selector("podSelector", spec.pod_selector)
@@ -106,14 +108,14 @@ class _Compilation:
             )
         )
 
-    def _finish(self, made: CompiledPolicy) -> Result:
+    def _finish(self, made: CompiledPolicy) -> CompilationResult:
         self._warn_of_idleness()
         cost = policy_cost(made.programs)
         over = check_cost(cost)
         if over is not None:
             self._report("spec", over)
         broken = any(one.severity == "error" for one in self._found)
-        return Result(None if broken else replace(made, units=units_of(made)), tuple(self._found), cost)
+        return CompilationResult(None if broken else replace(made, units=units_of(made)), tuple(self._found), cost)
 
     def _warn_of_idleness(self) -> None:
         """Report what does nothing: names that no text uses, a policy without rules."""

@@ -16,7 +16,7 @@ from dataclasses import replace
 from policysched.language.ir.tree import Span
 from policysched.language.messages.diagnostics import diagnose
 from policysched.model.policy import Policy
-from policysched.rules.compile.compiler import Result
+from policysched.rules.compile.compiler import CompilationResult
 from policysched.rules.compile.policy import CompiledPolicy
 
 MAX_UNITS = 12_000
@@ -58,8 +58,8 @@ def age(policy: Policy) -> tuple[bool, str, str]:
     return (not since, since or "", policy.key)
 
 
-def crowded_out(result: Result) -> Result:
+def crowded_out(result: CompilationResult) -> CompilationResult:
     """Give what compiling a policy gave, for which there is no room."""
     units = result.policy.units if result.policy is not None else 0
     found = diagnose("E0601", "", Span(0, 0), "room", number=units, limit=MAX_UNITS)
-    return Result(None, (*result.diagnostics, replace(found, field="spec")), result.cost)
+    return CompilationResult(None, (*result.diagnostics, replace(found, field="spec")), result.cost)

@@ -15,7 +15,7 @@ from policysched.language.checking.estimates import Cost
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, UnreadablePolicy, decode_last_good
 from policysched.pausing import Pausing
-from policysched.rules.compile.compiler import Result, compiling
+from policysched.rules.compile.compiler import CompilationResult, compiling
 from policysched.rules.compile.metrics import finding
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.budget import Budget, age, crowded_out
@@ -29,11 +29,11 @@ class StoredPolicy:
     """One policy: the newest object, what compiling it gave, and what is in force."""
 
     policy: Policy
-    result: Result
+    result: CompilationResult
     active: CompiledPolicy | None
     refused: str = ""
     """Why what the object says of a last good generation is not in force."""
-    waiting: Result | None = None
+    waiting: CompilationResult | None = None
     """What compiling the newest object gave, where it compiles and there is no room for it yet."""
 
 
@@ -112,10 +112,10 @@ class PolicyStore:
         self._on_failure(policy, error)
         self._entries[key] = StoredPolicy(policy, failed(error), before.active if before is not None else None)
 
-    def _compiling(self, policy: Policy) -> Pausing[Result]:
+    def _compiling(self, policy: Policy) -> Pausing[CompilationResult]:
         """Compile a policy; one that cannot be read, or at which the compiler itself fails, is one with an error."""
         if isinstance(policy, UnreadablePolicy):
-            return Result(None, (replace(finding("E0001", policy.reason), field=policy.field),), Cost())
+            return CompilationResult(None, (replace(finding("E0001", policy.reason), field=policy.field),), Cost())
         try:
             return (yield from compiling(policy))
         except Exception as error:
@@ -155,10 +155,10 @@ def _admitted(entry: StoredPolicy) -> StoredPolicy:
     return StoredPolicy(entry.policy, result, result.policy)
 
 
-def failed(error: Exception) -> Result:
+def failed(error: Exception) -> CompilationResult:
     """Give what compiling a policy gave that ended in an exception."""
     said = f"it cannot be compiled: {type(error).__name__}; the scheduler's log says more"
-    return Result(None, (replace(finding("E0601", said), field="spec"),), Cost())
+    return CompilationResult(None, (replace(finding("E0601", said), field="spec"),), Cost())
 
 
 def _nobody(_: Policy, error: Exception) -> None:
