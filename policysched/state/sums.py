@@ -38,35 +38,32 @@ class DomainSums:
         count: How many domains there are.
     """
 
-    __slots__ = ("_added", "_of_row", "totals")
+    __slots__ = ("_of_row", "added", "totals")
 
     def __init__(self, of_row: NDArray[np.integer], count: int) -> None:
         self._of_row = of_row
-        self._added: Sums = np.zeros(of_row.size, np.int64)
+        self.added: Sums = np.zeros(of_row.size, np.int64)
+        """What each row adds; not to be changed. Shapes: (C,)."""
         self.totals: Sums = np.zeros(count, np.int64)
         """The sum of each domain; not to be changed. Shapes: (D,)."""
 
     @property
     def nbytes(self) -> int:
         """The memory that they take. Units: bytes."""
-        return self._added.nbytes + self.totals.nbytes
-
-    def added(self, rows: Rows) -> Sums:
-        """Give what rows add; not to be changed."""
-        return self._added[rows]
+        return self.added.nbytes + self.totals.nbytes
 
     def put(self, rows: Rows, amounts: Sums) -> None:
         """Let rows, each named once, add these amounts in place of what they added.
 
         Cost: O(rows).
         """
-        more = amounts - self._added[rows]
-        self._added[rows] = amounts
+        more = amounts - self.added[rows]
+        self.added[rows] = amounts
         np.add.at(self.totals, self._of_row[rows], more)
 
     def put_all(self, amounts: Sums) -> None:
         """Let all rows add these amounts. Shapes: (C,)."""
-        self._added = amounts.copy()
+        self.added = amounts.copy()
         # whole numbers below 2**53 are exact in the doubles that bincount sums in
         self.totals = np.bincount(self._of_row, weights=amounts, minlength=self.totals.size).astype(np.int64)
 
@@ -76,7 +73,7 @@ class DomainSums:
             rows = np.unique(rows)
             self.put(rows, amounts[rows])
             return
-        totals, added, of_row = self.totals, self._added, self._of_row
+        totals, added, of_row = self.totals, self.added, self._of_row
         for row in rows.tolist():
             totals[of_row[row]] += amounts[row] - added[row]
             added[row] = amounts[row]

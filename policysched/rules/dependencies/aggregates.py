@@ -5,7 +5,7 @@ is computed anew where something that it reads changed, and on one row a domain 
 between domains alone (zones, racks, whatever string an aggregate goes `by`) is worked out for one node of each; there
 are few of them, and their members change only when labels or nodes do.
 
-Shapes: D domains (1 without a key), C the capacity of the columns, K what is added up of each row.
+Shapes: D domains (1 without a key), C the capacity of the columns.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from policysched.rules.dependencies.counters import counter, generation, pod_agg
 from policysched.rules.inputs.nodes import aspects_read
 from policysched.rules.inputs.pods import PodInputs
 from policysched.state.memory import part_of
+from policysched.state.sums import DomainSums
+from policysched.state.tables.domains import Grouping
 from policysched.state.tables.interner import MISSING
 
 EXACT: Final = float(2**52)
@@ -117,59 +119,60 @@ def _aggregate(context: EvaluationContext, node: Typed, pod: PodInputs) -> Aggre
     return found
 
 
-class AggregateDomains:
-    """The domains of one key. Nodes without the key are one more, in which aggregates are missing."""
+class AggregateDomains(Grouping):
+    """The domains of one key. Nodes without the key are one more, in which aggregates are missing.
 
-    __slots__ = ("__weakref__", "_context", "_key", "_pod", "_version", "heads", "ids", "none")
+    Rows without a node are in any domain.
+    """
+
+    __slots__ = ("_context", "_key", "_pod", "_reads", "heads", "none")
 
     def __init__(self, key: Typed, pod: PodInputs, context: EvaluationContext) -> None:
+        super().__init__(context.cluster.nodes)
         self._key = key
         self._pod = pod
         self._context = context
-        self._version = Version(key, pod, context)
+        self._reads = Version(key, pod, context)
         self.heads: RowNumbers = NO_ROWS
         """A row of each domain; there is always one. Shapes: (D,)."""
-        self.ids: NDArray[np.int64] = np.zeros(0, np.int64)
-        """Each row's domain; rows without a node have any. It is another array when anything of this changed.
-
-        Shapes: (C,).
-        """
         self.none: NDArray[np.bool_] = np.zeros(0, np.bool_)
         """Which domain is that of the nodes without the key. Shapes: (D,)."""
 
     @property
+    def count(self) -> int:
+        """How many domains there are."""
+        return self.heads.size
+
+    @property
     def nbytes(self) -> int:
         """The memory that they take. Units: bytes."""
-        return self.heads.nbytes + self.ids.nbytes + self.none.nbytes
+        return super().nbytes + self.heads.nbytes + self.none.nbytes
 
     def refresh(self) -> None:
-        """Bring them up to date."""
+        """Bring them up to date; what is the same stays the same version."""
         capacity = self._context.cluster.nodes.columns.capacity
-        if not self._version.is_past() and self.ids.size == capacity:
+        if not self._reads.is_past() and self.of_row.size == capacity:
             return
         rows = self._context.everything()
         frame = self._context.frame(self._pod, rows)
         codes = np.broadcast_to(_codes(evaluate_columns(self._key, frame)), (frame.rows,))
         known, first, found = np.unique(codes, return_index=True, return_inverse=True)
-        ids = np.zeros(capacity, np.int64)
-        ids[rows] = found
-        if first.size:
-            self._take(ids, np.arange(capacity)[rows][first], known < 0)
-        else:
-            self._take(ids, np.zeros(1, np.intp), np.ones(1, np.bool_))
-
-    def _take(self, ids: NDArray[np.int64], heads: RowNumbers, none: NDArray[np.bool_]) -> None:
-        """Take what was found; what is the same stays the same arrays."""
-        same = np.array_equal(ids, self.ids) and np.array_equal(heads, self.heads) and np.array_equal(none, self.none)
-        if not same:
-            self.ids, self.heads, self.none = ids, heads, none
+        of_row = np.zeros(capacity, np.intp)
+        of_row[rows] = found
+        heads, none = np.arange(capacity)[rows][first], known < 0
+        if not first.size:
+            heads, none = np.zeros(1, np.intp), np.ones(1, np.bool_)
+        old, new = (self.of_row, self.heads, self.none), (of_row, heads, none)
+        if not all(map(np.array_equal, old, new)):
+            self.of_row, self.heads, self.none = new
+            self.version += 1
 
 
 class Aggregate:
     """One aggregate, for the pods that agree in what it reads of them."""
 
-    __slots__ = ("__weakref__", "_adds", "_context", "_domains", "_found", "_held", "_ids", "_local_rows", "_node",
-                 "_of", "_pod", "_sums", "_version")  # fmt: skip
+    __slots__ = ("__weakref__", "_adds", "_context", "_domains", "_found", "_held", "_local_rows", "_node",
+                 "_of", "_pod", "_seen", "_sums", "_version")  # fmt: skip
 
     def __init__(self, node: Typed, pod: PodInputs, context: EvaluationContext, held: Sequence[object]) -> None:
         self._node = node
@@ -181,9 +184,9 @@ class Aggregate:
         self._of = _one_of_each(node, pod, context)
         self._local_rows = _counts_by_itself(node)
         self._adds = node.op in _ADDED and self._local_rows
-        self._ids: NDArray[np.int64] | None = None
+        self._seen = -1
         self._found: Floats = np.full(1, math.nan)
-        self._sums: Sums | None = None
+        self._sums: WholeSums | None = None
 
     @property
     def nbytes(self) -> int:
@@ -198,12 +201,12 @@ class Aggregate:
         Shapes: (R,) where it has a domain.
         """
         self._refresh()
-        return float(self._found[0]) if self._domains is None else self._found[self._domains.ids[rows]]
+        return float(self._found[0]) if self._domains is None else self._found[self._domains.of_row[rows]]
 
     def changed_at(self, rows: Rows, row: int, changed: RuleFrame) -> Floats | float:
         """Return what it would be on rows if one row were another."""
         self._refresh()
-        domain = 0 if self._domains is None else int(self._domains.ids[row])
+        domain = 0 if self._domains is None else int(self._domains.of_row[row])
         value = self._changed_domain(domain, row, changed)
         if value is None:
             everything = self._context.everything()
@@ -215,9 +218,9 @@ class Aggregate:
             return by_row[rows]
         if self._domains is None:
             return value
-        values = self._found[self._domains.ids[rows]]
+        values = self._found[self._domains.of_row[rows]]
         if not self._domains.none[domain]:
-            values[self._domains.ids[rows] == domain] = value
+            values[self._domains.of_row[rows] == domain] = value
         return values
 
     def _changed_domain(self, domain: int, row: int, changed: RuleFrame) -> float | None:
@@ -238,11 +241,11 @@ class Aggregate:
     def _refresh(self) -> None:
         if self._domains is not None:
             self._domains.refresh()
-        ids = self._domains.ids if self._domains is not None else None
-        if self._version.is_past() or ids is not self._ids:
-            if ids is not self._ids or not self._adjust():
+        domains = self._domains.version if self._domains is not None else 0
+        if self._version.is_past() or domains != self._seen:
+            if domains != self._seen or not self._adjust():
                 self._compute()
-            self._ids = ids
+            self._seen = domains
 
     def _adjust(self) -> bool:
         """Take the changed rows into account; tell whether that was possible."""
@@ -279,62 +282,57 @@ class Aggregate:
         self._of.refresh()
         return self._of.heads
 
-    def _begin(self, rows: Rows, frame: RuleFrame) -> Sums | None:
+    def _begin(self, rows: Rows, frame: RuleFrame) -> WholeSums | None:
         """Give the sums to adjust from now on, None where the aggregate is no sum of whole numbers of each row."""
         if not self._adds:
             return None
         capacity = self._context.cluster.nodes.columns.capacity
-        ids, domains = np.zeros(capacity, np.int64), 1
+        of_row, domains = np.zeros(capacity, np.intp), 1
         if self._domains is not None:
-            ids, domains = self._domains.ids, self._domains.heads.size
-        sums = Sums(self._node, ids, domains)
+            of_row, domains = self._domains.of_row, self._domains.count
+        sums = WholeSums(self._node, of_row, domains)
         return sums if sums.fill(rows, frame) else None
 
-    def _show(self, sums: Sums) -> None:
+    def _show(self, sums: WholeSums) -> None:
         self._found = sums.results()
         if self._domains is not None:
             self._found[self._domains.none] = math.nan
 
 
-class Sums:
-    """Sums of whole numbers by domain, and counts for their mean, with what each row adds to them."""
+class WholeSums:
+    """Sums of whole numbers by domain, and counts for their mean, while they are small enough to be exact."""
 
-    __slots__ = ("_added", "_ids", "_node", "_size", "_totals")
+    __slots__ = ("_node", "_parts", "_size")
 
-    def __init__(self, node: Typed, ids: NDArray[np.int64], domains: int) -> None:
+    def __init__(self, node: Typed, of_row: NDArray[np.intp], domains: int) -> None:
         self._node = node
-        self._ids = ids
-        kinds = 2 if node.op is Op.AVG_NODES else 1
-        self._added: Floats = np.zeros((kinds, ids.size))
+        self._parts = [DomainSums(of_row, domains) for _ in range(2 if node.op is Op.AVG_NODES else 1)]
         self._size = 0.0
         """The sum of all magnitudes."""
-        self._totals: Floats = np.zeros((kinds, domains))
 
     @property
     def nbytes(self) -> int:
         """The memory that they take. Units: bytes."""
-        return self._added.nbytes + self._totals.nbytes
+        return sum(one.nbytes for one in self._parts)
 
     def fill(self, rows: Rows, frame: RuleFrame) -> bool:
         """Take what rows add now, each named once; tell whether all of it is whole and small enough to stay exact."""
         now = self._adding(frame)
-        before = self._added[:, rows]
-        more = now - before
-        self._size += float(np.abs(now[0]).sum() - np.abs(before[0]).sum())
+        self._size += float(np.abs(now[0]).sum() - np.abs(self._parts[0].added[rows]).sum())
         if np.count_nonzero(now != np.rint(now)) or not self._size < EXACT:
             return False
-        self._added[:, rows] = now
-        for totals, added in zip(self._totals, more, strict=True):
-            np.add.at(totals, self._ids[rows], added)
+        for sums, amounts in zip(self._parts, now.astype(np.int64), strict=True):
+            sums.put(rows, amounts)
         return True
 
     def changed(self, row: int, domain: int, frame: RuleFrame) -> float | None:
         """Return the aggregate of a domain if one of its rows were another; None where it would not stay exact."""
-        now, before = self._adding(frame)[:, 0], self._added[:, row]
+        now = self._adding(frame)[:, 0]
+        before = np.array([one.added[row] for one in self._parts], np.float64)
         size = self._size + abs(now.item(0)) - abs(before.item(0))
         if np.count_nonzero(now != np.rint(now)) or not size < EXACT:
             return None
-        totals = self._totals[:, domain] + now - before
+        totals = now - before + [one.totals[domain] for one in self._parts]
         with np.errstate(all="ignore"):
             return float(totals[0] / totals[1] if self._node.op is Op.AVG_NODES else totals[0])
 
@@ -343,14 +341,14 @@ class Sums:
 
         Shapes: (D,). Missing: NaN, a mean of nothing.
         """
-        found: Floats = self._totals[0].copy()
+        found: Floats = self._parts[0].totals.astype(np.float64)
         if self._node.op is Op.AVG_NODES:
             with np.errstate(all="ignore"):
-                found /= self._totals[1]
+                found /= self._parts[1].totals
         return found
 
     def _adding(self, frame: RuleFrame) -> Floats:
-        """Give what rows add. Shapes: (K, R)."""
+        """Give what rows add. Shapes: (K, R), K what is added up of each row."""
         value: Any = evaluate_columns(self._node.inner[0], frame)
         if self._node.op is Op.COUNT_NODES:
             true: Floats = spread(np.asarray(value[0], np.float64), frame.rows)[None]

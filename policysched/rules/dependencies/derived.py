@@ -86,8 +86,8 @@ class DerivedColumn:
     reason than before is another one: rows say the reason.
     """
 
-    __slots__ = ("__weakref__", "_context", "_domains", "_generation", "_ids", "_node", "_pod", "_stamps", "_values",
-                 "_version", "stamp")  # fmt: skip
+    __slots__ = ("__weakref__", "_context", "_domains", "_generation", "_node", "_of_row", "_pod", "_seen", "_stamps",
+                 "_values", "_version", "stamp")  # fmt: skip
 
     def __init__(self, node: Typed, pod: PodInputs, context: EvaluationContext) -> None:
         self._node = node
@@ -96,7 +96,8 @@ class DerivedColumn:
         self._version = Version(node, pod, context)
         key = key_of(node)
         self._domains = domains_of(context, key, pod) if key is not None else None
-        self._ids: NDArray[np.int64] | None = None
+        self._seen, self._of_row = -1, NO_ROWS
+        """The version of the domains at which the values were made, and the domains of rows then."""
         self._generation = -1
         """That of the codes among the values."""
         self._values: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -114,19 +115,21 @@ class DerivedColumn:
         """Compute it anew where what it reads changed."""
         if self._domains is not None:
             self._domains.refresh()
-        ids = self._domains.ids if self._domains is not None else None
+        domains = self._domains.version if self._domains is not None else -1
         cluster = self._context.cluster
         before, self._generation = self._generation, cluster.strings.generation
         same = before == self._generation
-        if not self._version.is_past() and ids is self._ids and same:
+        if not self._version.is_past() and domains == self._seen and same:
             return
         values, capacity = self._compute(), cluster.nodes.columns.capacity
         if self._stamps.size == capacity and same:
-            self._compare(values, ids)
+            self._compare(values)
         else:
             self.stamp += 1
             self._stamps = np.full(capacity, self.stamp, np.int64)
-        self._values, self._ids = values, ids
+        self._values, self._seen = values, domains
+        if self._domains is not None:
+            self._of_row = self._domains.of_row
 
     def moved(self, since: int) -> Rows:
         """Give the rows whose value moved after a stamp."""
@@ -143,15 +146,15 @@ class DerivedColumn:
         values[rows] = found
         return values
 
-    def _compare(self, values: NDArray[np.int64], ids: NDArray[np.int64] | None) -> None:
+    def _compare(self, values: NDArray[np.int64]) -> None:
         """Stamp the rows that see another value."""
-        before = self._values
-        if self._ids is not None and ids is not self._ids:
-            before, values, ids = before[self._ids], values[ids], None
+        before, domains = self._values, self._domains
+        if domains is not None and domains.version != self._seen:
+            before, values, domains = before[self._of_row], values[domains.of_row], None
         differs = values != before
         if np.count_nonzero(differs):
             self.stamp += 1
-            self._stamps[differs if ids is None else differs[ids]] = self.stamp
+            self._stamps[differs if domains is None else domains.rows_in(differs, exact=True)] = self.stamp
 
 
 class ImageSizes:

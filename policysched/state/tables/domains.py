@@ -81,8 +81,12 @@ class Grouping:
             self._alone_at = self.version
         return self._alone
 
-    def rows_in(self, chosen: NDArray[np.bool_]) -> Rows:
-        """Give the rows in use of some domains, in no order; all rows where these would be a good part of them.
+    def rows_in(self, chosen: NDArray[np.bool_], *, exact: bool = False) -> Rows:
+        """Give the rows in use of some domains, in no order.
+
+        Args:
+            chosen: Which domains.
+            exact: Whether all rows are too many where these would be a good part of them.
 
         Shapes: (D,) -> (R,), D at most `count`.
         Cost: O(R + D) for a few domains, else O(rows).
@@ -97,7 +101,7 @@ class Grouping:
             self._starts = np.concatenate(([0], np.cumsum(np.bincount(of_row, minlength=self.count))))
         starts = self._starts
         found = [self._ordered[starts[number] : starts[number + 1]] for number in numbers.tolist()]
-        if sum(map(len, found)) > max(MANY, size // GOOD_PART):
+        if not exact and sum(map(len, found)) > max(MANY, size // GOOD_PART):
             return slice(0, size)
         return np.concatenate(found) if found else NO_ROWS
 
