@@ -92,7 +92,7 @@ def sizes(world: World) -> dict[str, int]:
     return {image: world.cluster.images.total(image) or 0 for image in IMAGES}
 
 
-def expected(world: World, of: Pod, made: list[CompiledPolicy]) -> dict[str, dict[str, Any]]:
+def expected(world: World, of: Pod, made: list[CompiledPolicy]) -> dict[Any, dict[str, Any]]:
     """By policy and node whether the rule holds: true, false, or unknown."""
     samples = {key: world.answers[key].samples or {} for key in METRICS if key in world.answers}
     namespaces = {name: one.metadata.labels for name, one in world.namespaces.items()}
@@ -114,7 +114,7 @@ def waits(policy: CompiledPolicy, of: Pod, around: Around) -> bool:
     return any(one.metadata.namespace not in around.namespaces for one in pods)
 
 
-def found(world: World, of: Pod, plugins: PolicySet) -> dict[str, dict[str, Any]]:
+def found(world: World, of: Pod, plugins: PolicySet) -> dict[Any, dict[str, Any]]:
     cluster, answers = world.cluster, {}
     rows = slice(0, cluster.nodes.size)
     for plugin in plugins.plugins:
