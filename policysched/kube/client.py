@@ -6,6 +6,8 @@ because nobody else would repeat them. Bodies are encoded from structs: a bindin
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from http import HTTPStatus
 from typing import Any
 
@@ -32,6 +34,8 @@ from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from policysched.model.policy import Policy, PolicyKey
 
 STATUS_ATTEMPTS = 4
+CONDITIONS_AT_ONCE = 32
+"""How many conditions of pods are written at once: bindings need connections as well."""
 
 
 class _Metadata(msgspec.Struct):
@@ -86,6 +90,7 @@ class KubeClient:
         self._transport = transport
         self._events = events
         self._pacing = pacing
+        self._conditions = asyncio.Semaphore(CONDITIONS_AT_ONCE)
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind the pod, once; the UID keeps a pod made anew under the same name from being bound instead.
@@ -148,7 +153,7 @@ class KubeClient:
         of = pod.metadata
         body = _ENCODER.encode({"metadata": {"uid": of.uid}, "status": {"conditions": [condition]}})
         path = f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/status"
-        await self._patch(path, body, STRATEGIC_PATCH)
+        await self._patch(path, body, STRATEGIC_PATCH, self._conditions)
 
     async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
         """Write a policy's status in place of the one it has, against that version of the object.
@@ -158,7 +163,7 @@ class KubeClient:
         """
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}
         body = _ENCODER.encode([version, {"op": "add", "path": "/status", "value": status}])
-        await self._patch(f"{POLICIES.path}/{policy}/status", body, JSON_PATCH)
+        await self._patch(f"{POLICIES.path}/{policy}/status", body, JSON_PATCH, nullcontext())
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
         """Write annotations of a policy as long as its spec is what it was, whatever others write besides.
@@ -207,11 +212,13 @@ class KubeClient:
                 raise ApiError(0, "Malformed", f"the answer for {path} is no object: {error}") from error
             return version
 
-    async def _patch(self, path: str, body: bytes, content_type: str) -> None:
+    async def _patch(self, path: str, body: bytes, content_type: str, turn: AbstractAsyncContextManager[None]) -> None:
+        """Send a patch, in its turn, and repeat it where that may help; others have their turns during its pauses."""
         retry = Retry(self._pacing)
         while True:
             try:
-                await self._request("PATCH", path, body, content_type)
+                async with turn:
+                    await self._request("PATCH", path, body, content_type)
             except ApiError as error:
                 if not passes(error) or retry.failures >= STATUS_ATTEMPTS - 1:
                     raise

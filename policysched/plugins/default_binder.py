@@ -12,6 +12,8 @@ from policysched.framework import ApiError, AssumedPod, Code, Handle, Status
 
 log = logging.getLogger(__name__)
 SERVER_ERROR: Final = 500
+NO_ANSWERS: Final = frozenset((0, 429))
+"""What says nothing of a pod: no answer came, or the server is busy."""
 READ_AGAIN: Final = 1.0
 """How long to wait before asking again what became of a binding. Units: seconds."""
 
@@ -45,6 +47,6 @@ async def _is_bound_all_the_same(assumed: AssumedPod, handle: Handle, error: Api
         try:
             return await handle.client.node_of(assumed.pod) == assumed.node
         except ApiError as unread:
-            if unread.status != 0 and unread.status < SERVER_ERROR:
+            if unread.status not in NO_ANSWERS and unread.status < SERVER_ERROR:
                 return False
             await handle.pause(READ_AGAIN)

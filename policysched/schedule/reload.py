@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 from policysched.framework import ApiError, Client, Clock, plugin_name
@@ -27,6 +27,8 @@ TURN = 0.002
 """How long work on policies may take before the loop gets its turn. Units: seconds."""
 RETRY_AFTER = 1.0
 MAX_RETRIES = 5
+LONGEST_PAUSE = 60.0
+"""How long the same waits at most that others overwrite again and again. Units: seconds."""
 COUNT_EVERY = 60.0
 """How often is looked whether nodes have what policies read. Units: seconds."""
 SERVER_ERROR = 500
@@ -50,11 +52,7 @@ class Reloader:
         """Versions of policies whose statuses are written already, by key: annotating them made these."""
         self._unkept: dict[PolicyKey, tuple[int, str]] = {}
         """Policies whose last good generation could not be kept, with why that was."""
-        self._crowded: dict[PolicyKey, tuple[tuple[str, int, int], int]] = {}
-        """Policies that wait for room: what was said of them last (uid, generation, the one in force), and how often.
-
-        Installations may hear of edits in another order and differ on who has the room, but not for ever.
-        """
+        self._repeats = _Repeats(clock)
         self._due = asyncio.Event()
         self._coverage = CoverageReports(scheduler.cluster, instance)
         self._news: set[PolicyKey] = set()
@@ -158,6 +156,7 @@ class Reloader:
             self._coverage.forget(key)
         elif news:
             self._news.add(key)
+            self._repeats.forget(key)
         return news
 
     async def _count_for_ever(self) -> None:
@@ -201,7 +200,7 @@ class Reloader:
     async def _remove(self, key: PolicyKey) -> None:
         self._unwritten.pop(key, None)
         self._superseded.pop(key, None)
-        self._crowded.pop(key, None)
+        self._repeats.forget(key)
         self._unkept.pop(key, None)
         self._news.discard(key)
         self._coverage.forget(key)
@@ -243,8 +242,10 @@ class Reloader:
 
     async def _write_statuses(self) -> None:
         for key in list(self._unwritten):
-            tries = self._unwritten.pop(key, 0)
             entry = self.store.get(key)
+            if entry is not None and self._repeats.must_wait(entry):
+                continue
+            tries = self._unwritten.pop(key, 0)
             if entry is None:
                 continue
             try:
@@ -260,9 +261,9 @@ class Reloader:
         policy = entry.policy
         if policy.metadata.resource_version == self._superseded.get(policy.key):
             return True
-        if self._was_told(entry) >= MAX_RETRIES:
-            return True
         kept, version = await self._keep(entry)
+        if version != policy.metadata.resource_version:
+            self._repeats.wrote(entry)
         status = make_status(entry, self._instance, self._clock.now(), self._coverage.of(policy.key))
         if not differs(policy, status, about_nodes=policy.key in self._news):
             self._news.discard(policy.key)
@@ -270,22 +271,10 @@ class Reloader:
         if not version:
             return True
         written = await self._write(policy, version, status)
-        self._was_told(entry, once_more=written)
+        self._repeats.wrote(entry)
         if written and version != policy.metadata.resource_version:
             self._superseded[policy.key] = version
         return kept and written
-
-    def _was_told(self, entry: StoredPolicy, *, once_more: bool = False) -> int:
-        """Count how often the same was said of a policy that waits for room."""
-        policy, key = entry.policy, entry.policy.key
-        said = (policy.metadata.uid, policy.metadata.generation, entry.active.generation if entry.active else 0)
-        before, times = self._crowded.get(key, (said, 0))
-        times = (times if before == said else 0) + once_more
-        if entry.waiting is None:
-            self._crowded.pop(key, None)
-            return 0
-        self._crowded[key] = (said, times)
-        return times
 
     async def _keep(self, entry: StoredPolicy) -> tuple[bool, str]:
         """Keep the generation in force over a restart, in the policy's annotation.
@@ -328,6 +317,40 @@ class Reloader:
             return False
         self._news.discard(policy.key)
         return True
+
+
+class _Repeats:
+    """How long what is said of a policy waits when somebody has written something else there, time and again.
+
+    Installations of one name may differ for good: on metrics, on who has the room, in their versions.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._of: dict[PolicyKey, tuple[Hashable, int, float]] = {}
+        """What was said last, how often, and until when it is not said again."""
+
+    def must_wait(self, entry: StoredPolicy) -> bool:
+        """Tell whether the same was said so often that it has to wait."""
+        said, _, until = self._of.get(entry.policy.key, (None, 0, 0.0))
+        return said == _said(entry) and self._clock.monotonic() < until
+
+    def wrote(self, entry: StoredPolicy) -> None:
+        """Take note that something was written of a policy."""
+        now, key, said = self._clock.monotonic(), entry.policy.key, _said(entry)
+        before, times, until = self._of.get(key, (said, 0, now))
+        times = times + 1 if before == said and now < until + LONGEST_PAUSE else 1
+        pause = min(2.0 ** (times - MAX_RETRIES), LONGEST_PAUSE) if times >= MAX_RETRIES else 0.0
+        self._of[key] = said, times, now + pause
+
+    def forget(self, key: PolicyKey) -> None:
+        """Take note that there is something else to say."""
+        self._of.pop(key, None)
+
+
+def _said(entry: StoredPolicy) -> Hashable:
+    of, active = entry.policy.metadata, entry.active
+    return of.uid, of.generation, active.generation if active is not None else 0
 
 
 class _Newest(asyncio.Queue[Policy | PolicyKey]):

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from policysched.framework import ApiError, Client, Event
-from policysched.kube.client import KubeClient
+from policysched.kube.client import CONDITIONS_AT_ONCE, KubeClient
+from policysched.kube.connection import CONNECTIONS
 from policysched.kube.events.bodies import About, event_name
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
 from policysched.model.policy import Policy
-from tests.kube.fake_server import Answer, Kube, answer, refuse, reset
+from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, reset
 from tests.kube.writing import (
     AT,
     BINDING,
@@ -137,6 +139,19 @@ async def test_status_writes_are_repeated_while_it_helps(
             await client(kube).set_pod_condition(POD, CONDITION)
         assert caught.value.status == error
     assert kube.pauses.lengths == pauses
+
+
+async def test_bindings_do_not_wait_for_conditions(kube: Kube) -> None:
+    kube.server.on("PATCH", POD_STATUS, hang)
+    kube.server.on("POST", BINDING, OK)
+    tested = client(kube)
+    tasks = [asyncio.create_task(tested.set_pod_condition(POD, CONDITION)) for _ in range(200)]
+    await eventually(lambda: len(kube.server.bodies("PATCH")) == CONDITIONS_AT_ONCE)
+    await asyncio.wait_for(tested.bind(POD, "n1"), 5)
+    assert len(kube.server.bodies("PATCH")) == CONDITIONS_AT_ONCE < CONNECTIONS
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 IDENTITY = {"namespace": "d", "name": "web", "uid": "u-1"}

@@ -150,10 +150,10 @@ async def test_a_binding_whose_answer_was_lost_counts_until_the_server_says_what
         counted.append(len(stand.cluster.pods))
 
     monkeypatch.setattr(stand.binder, "handle", replace_field(stand.binder.handle, pause=pause))
-    stand.client.errors |= {"bind": [refused(lost)], "read": [refused(0), refused(503), None]}
+    stand.client.errors |= {"bind": [refused(lost)], "read": [refused(0), refused(503), refused(429), None]}
     stand.client.nodes["d/p"] = "n1"
     await stand.bind(stand.attempt())
-    assert counted == [1, 1]
+    assert counted == [1, 1, 1]
     assert [event.reason for event in stand.client.events] == ["Scheduled"]
     assert (stand.queue.in_flight, len(stand.cluster.pods)) == ((0, 0), 1)
 

@@ -34,7 +34,7 @@ class Stand:
 
     def __init__(self) -> None:
         self.client = FakeClient()
-        clock = StandingClock()
+        self.clock = clock = StandingClock()
         self.scheduler = Scheduler({"me": default_profile("me")}, self.client, clock, random.Random(0))
         self.scheduler.set_node(node("n1"))
         self.reloader = Reloader(self.scheduler, self.client, clock, "ns/me")
@@ -375,6 +375,25 @@ async def test_what_waits_for_room_takes_force_and_says_so_when_another_policy_g
         assert (stand.rejected, stand.in_force) == (True, {"b": 3})
         assert stand.written[-1] == ("b", 3, 3)
         assert [one["status"] for one in stand.client.statuses[-1][2]["conditions"]] == ["True", "True"]
+
+
+async def test_what_others_overwrite_again_and_again_is_written_ever_more_slowly() -> None:
+    async with running(policy(**GOOD)) as stand:
+
+        async def overwritten(times: int) -> int:
+            before = len(stand.written)
+            for number in range(times):
+                await stand.settled(policy(status={"observedGeneration": 1, "rules": 7 + number}, **GOOD))
+            return len(stand.written) - before
+
+        assert await overwritten(20) == MAX_RETRIES - 1
+        for pause in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0):
+            stand.clock.at += pause
+            assert await overwritten(5) == 1
+        await stand.settled(policy(generation=2, **OPEN))
+        assert stand.written[-1] == ("p", 2, 2)
+        stand.clock.at += 600
+        assert await overwritten(3) == 3
 
 
 async def test_installations_that_differ_on_who_has_the_room_do_not_write_for_ever(
