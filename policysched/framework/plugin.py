@@ -166,7 +166,7 @@ def per_pod(plugin: Plugin) -> Callable[[Pod], bool] | None:
 
     A plugin that reads what belongs to one pod alone, as its claims do, has a method `per_pod(pod)`: whether the pod
     has such things. About such pods its filter is prepared and asked for all rows in every cycle, and nothing of it is
-    kept; about others it has nothing to say, at Filter and at Reserve.
+    kept; about others it has nothing to say. So it is with its score, and at Reserve.
     """
     asked: Callable[[Pod], bool] | None = getattr(plugin, "per_pod", None)
     return asked

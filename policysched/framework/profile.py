@@ -107,15 +107,8 @@ class Profile:
         found = ((place, plugin, per_pod(plugin)) for place, plugin in enumerate(self.prepared))
         return tuple((place, plugin, asked) for place, plugin, asked in found if asked is not None)
 
-    @cached_property
-    def _own_answers(self) -> tuple[Callable[[Pod], bool], ...]:
-        """What those filters ask of a pod, each question once."""
-        return tuple(dict.fromkeys(asked for _, _, asked in self._pod_filters))
-
     def pod_filters(self, pod: Pod) -> tuple[tuple[int, FilterPlugin], ...]:
         """Return the filters that have answers of the pod's own, each with its place where they are prepared."""
-        if not any(asked(pod) for asked in self._own_answers):
-            return ()
         return tuple((place, plugin) for place, plugin, asked in self._pod_filters if asked(pod))
 
     def reserving(self, pod: Pod) -> tuple[ReservePlugin, ...]:
@@ -134,6 +127,36 @@ class Profile:
         """
         rejecting = (*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits)
         return {plugin.name: plugin.events() if hasattr(plugin, "events") else ANY_CHANGE for plugin in rejecting}
+
+    @cached_property
+    def _prepared_scores(self) -> tuple[tuple[ScorePlugin, int | None], ...]:
+        """The plugins at PreScore with their weights, None for those that are not at Score; none where none scores."""
+        return (*self.scores, *((plugin, None) for plugin in self.pre_scores)) if self.scores else ()
+
+    @cached_property
+    def class_scores(self) -> tuple[tuple[ScorePlugin, int | None], ...]:
+        """Those whose answers hold for a whole pod class."""
+        return tuple((plugin, weight) for plugin, weight in self._prepared_scores if per_pod(plugin) is None)
+
+    @cached_property
+    def _pod_scores(self) -> tuple[tuple[ScorePlugin, int | None, Callable[[Pod], bool]], ...]:
+        """Those with answers of a pod's own, and for which pods."""
+        found = ((plugin, weight, per_pod(plugin)) for plugin, weight in self._prepared_scores)
+        return tuple((plugin, weight, asked) for plugin, weight, asked in found if asked is not None)
+
+    def pod_scores(self, pod: Pod) -> tuple[tuple[ScorePlugin, int | None], ...]:
+        """Return those that have answers of the pod's own."""
+        return tuple((plugin, weight) for plugin, weight, asked in self._pod_scores if asked(pod))
+
+    @cached_property
+    def _own_answers(self) -> tuple[Callable[[Pod], bool], ...]:
+        """What all of those ask of a pod, each question once."""
+        asked = (*(one[-1] for one in self._pod_filters), *(one[-1] for one in self._pod_scores))
+        return tuple(dict.fromkeys(asked))
+
+    def has_own_answers(self, pod: Pod) -> bool:
+        """Whether some plugin has answers of the pod's own."""
+        return any(asked(pod) for asked in self._own_answers)
 
     def generations(self, cluster: Cluster) -> Hashable:
         """Give a value whose change makes prepared states stale."""

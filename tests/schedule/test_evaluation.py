@@ -4,9 +4,11 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from policysched.framework import SKIP, Aspect, Code, Narrow, Status, unresolvable, unschedulable
 from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.record import make_record
 from policysched.state.tables.columns import FIRST_CAPACITY
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeFilter, FakeScore, engine
@@ -259,3 +261,44 @@ def test_all_rows_may_be_freed_and_used_again() -> None:
         around.set_node(node(name))
     decision = made.decide(pod())
     assert (decision.node, decision.feasible_count, around.nodes.size) == ("z", 2, 3)
+
+
+def test_scores_wait_while_no_node_is_feasible() -> None:
+    around = cluster(*map(node, ABC))
+    fits, likes = FakeFilter("A", {"a", "b", "c"}, Aspect.LABELS), FakeScore("S", {"a": 1}, Aspect.LABELS)
+    made = engine(around, [fits], [(likes, 1)])
+    assert made.decide(pod()).row == -1
+    assert likes.asked == []
+    around.set_node(node("b", labels={"x": "1"}))
+    assert made.decide(pod()).row == -1
+    assert likes.asked == []
+    fits.answer = {"a"}
+    around.set_node(node("b", labels={"x": "2"}))
+    around.set_node(node("c", labels={"x": "2"}))
+    assert made.decide(pod()).node in {"b", "c"}
+    assert likes.asked == [list(ABC)]
+
+
+def test_scores_that_waited_catch_up_with_the_rows_that_changed_meanwhile() -> None:
+    around = cluster(*map(node, (*ABC, *(f"other{number}" for number in range(40)))))
+    fits, likes = FakeFilter("A", set(), Aspect.LABELS), FakeScore("S", {"a": 5, "b": 1}, Aspect.LABELS)
+    made = engine(around, [fits], [(likes, 1)])
+    assert made.decide(pod()).node == "a"
+    fits.answer = set(around.nodes.names)
+    for name in around.nodes.names:
+        around.set_node(node(name, labels={"x": "1"}))
+    likes.answer = {"b": 7, "a": 5}
+    assert made.decide(pod()).row == -1
+    assert len(likes.asked) == 1
+    fits.answer = set()
+    for name in around.nodes.names[:2]:
+        around.set_node(node(name, labels={"x": "2"}))
+    assert made.decide(pod()).node == "b"
+    assert len(likes.asked) == 2
+
+
+def test_a_record_of_a_nominated_node_has_scores_though_no_other_node_is_feasible() -> None:
+    around = cluster(*map(node, ABC))
+    made = engine(around, [FakeFilter("A", Narrow(None, frozenset({"absent"})))], [(FakeScore("S", {"b": 5}), 2)])
+    of = replace(pod(), status=replace(pod().status, nominated_node_name="b"))
+    assert make_record(made.decide(of))["scores"] == {"b": {"S": 10}}

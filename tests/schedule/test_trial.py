@@ -26,7 +26,7 @@ from policysched.rules.dependencies.changed_rows import reads_pods
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
-from policysched.schedule.cycle.tracks import FilterTrack
+from policysched.schedule.cycle.plugin_results import FilterResults
 from policysched.schedule.cycle.trial import Trial
 from policysched.state.placed.pods import PlacedPod, pod_id
 from tests.build import cluster, node, pod
@@ -191,7 +191,7 @@ class Asking:
             for engine in self._engines:
                 engine.evaluate(waiting)
             with monkeypatch.context() as patched:
-                patched.setattr(FilterTrack, "update", refuse)
+                patched.setattr(FilterResults, "update", refuse)
                 self._ask(waiting, on, f"new{number}")
         return self._told
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from policysched.framework import NO_ROWS, Code, RowNumbers, Status
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
-from policysched.schedule.cycle.tracks import PRE_FILTER_RESULT
+from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT
 from policysched.state.cluster import Cluster
 
 NO_NODES = "no nodes available to schedule pods"
@@ -60,7 +60,7 @@ class Decision:
         return 1 if self.nominated else self.cluster.nodes.count
 
     def rejectors(self) -> frozenset[str]:
-        """Name the plugins that turned the pod away; changes they wait for bring it back."""
+        """Return the names of the plugins that turned the pod away; changes they wait for bring it back."""
         if self.cluster.nodes.count == 0:
             return frozenset()
         if self.rejection is not None:
@@ -72,11 +72,12 @@ class Decision:
         return frozenset(names | set(self.evaluation.narrowing))
 
     def status(self, row: int) -> Status:
-        """Say why a row is not feasible."""
-        return self.evaluation.status_before_narrowing(row) if row == self._promised() else self.evaluation.status(row)
+        """Return why a row is not feasible."""
+        nominated = self._rejected_nomination()
+        return nominated[1] if nominated is not None and nominated[0] == row else self.evaluation.status(row)
 
     def fit_error(self) -> str:
-        """Say why no node fits, in kube-scheduler's words, without what PostFilter adds."""
+        """Return why no node fits, in kube-scheduler's words, without what PostFilter adds."""
         total = self.cluster.nodes.count
         if total == 0:
             return NO_NODES
@@ -90,7 +91,7 @@ class Decision:
         return f"0/{total} nodes are available:" + (f" {', '.join(parts)}." if parts else "")
 
     def error(self) -> str:
-        """Say which plugin failed, and how."""
+        """Return which plugin failed, and how."""
         if self.failure is not None and self.failure is self.evaluation.filter_failure:
             return f'running "{self.failure.plugin}" filter plugin: {self.failure.message}'
         if self.failure is not None and self.failure is not self.evaluation.score_failure:
@@ -106,19 +107,20 @@ class Decision:
         counts: Counter[Status] = Counter()
         for status, count in self.evaluation.histogram():
             counts[status] += count
-        promised = self._promised()
-        if promised >= 0:
-            counts[self.evaluation.status(promised)] -= 1
-            counts[self.evaluation.status_before_narrowing(promised)] += 1
+        nominated = self._rejected_nomination()
+        if nominated is not None:
+            counts[self.evaluation.status(nominated[0])] -= 1
+            counts[nominated[1]] += 1
         return counts
 
-    def _promised(self) -> int:
-        """Give the row of the pod's nominated node if it did not fit and narrowing leaves it out, else −1.
+    def _rejected_nomination(self) -> tuple[int, Status] | None:
+        """Return the row of the pod's nominated node and why it did not fit, if PreFilter narrowed the node away.
 
-        It was tried before all others, so the filter that kept it out is the one to name.
+        It was tried before all others, so the filter that rejected it is the one to name.
         """
         evaluation, name = self.evaluation, self.pod.status.nominated_node_name
-        if not name or not evaluation.narrowing:
-            return -1
-        row = self.cluster.nodes.row_of.get(name, -1)
-        return row if row >= 0 and evaluation.first[row] == NARROWED else -1
+        row = self.cluster.nodes.row_of.get(name, -1) if name and evaluation.narrowing else -1
+        if row < 0 or evaluation.first[row] != NARROWED:
+            return None
+        status = evaluation.trial(row).verdict()
+        return None if status is None else (row, status)

@@ -15,14 +15,13 @@ from operator import attrgetter
 
 import numpy as np
 from cachetools import LRUCache
-from numpy.typing import NDArray
 
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.classes import class_key
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
-from policysched.schedule.cycle.overlay import for_pod
+from policysched.schedule.cycle.own_answers import with_own_answers
 from policysched.state.cluster import Cluster
 
 CACHE_BYTES = 512 * 1024 * 1024
@@ -43,18 +42,18 @@ class Engine:
         self._evaluations = _no_evaluations()
 
     def use(self, profile: Profile) -> LRUCache[Hashable, Evaluation]:
-        """Go on with another set of plugins; returns what was prepared for the old ones: much to free."""
+        """Go on with another set of plugins; return what was prepared for the old ones: much to free."""
         self.profile = profile
         before, self._evaluations = self._evaluations, _no_evaluations()
         return before
 
     def key(self, pod: Pod) -> Hashable:
-        """Give the pod's class at this moment."""
+        """Return the key of the pod's class at this time."""
         extra = self.profile.extra_key
         return class_key(pod, None if extra is None else extra(pod, self.cluster))
 
     def evaluate(self, pod: Pod, key: Hashable = None) -> Evaluation:
-        """Give the up-to-date evaluation of the pod's class."""
+        """Return the up-to-date evaluation of the pod's class."""
         self.cluster.strings.tidy()
         key = self.key(pod) if key is None else key
         generations = (self.profile.generations(self.cluster), self.cluster.nodes.columns.capacity)
@@ -76,9 +75,18 @@ class Engine:
 
         Cost: a few operations over all rows, plus what the plugins ask for rows that changed.
         """
+        return self.choose(pod, self.find(pod, key))
+
+    def find(self, pod: Pod, key: Hashable = None) -> Evaluation:
+        """Return which nodes every filter lets pass.
+
+        Before one is chosen, others may lay answers of theirs over it: see `laid_over` in `own_answers`.
+        """
         evaluation = self.evaluate(pod, key)
-        if filters := self.profile.pod_filters(pod):
-            evaluation = for_pod(evaluation, self.profile, pod, filters)
+        return with_own_answers(evaluation, self.profile, pod) if self.profile.has_own_answers(pod) else evaluation
+
+    def choose(self, pod: Pod, evaluation: Evaluation) -> Decision:
+        """Choose among the nodes that were found, before the cluster changes."""
         if self.cluster.nodes.count == 0:
             return Decision(self.cluster, pod, evaluation)
         if evaluation.rejection is not None:
@@ -87,20 +95,18 @@ class Engine:
         if nominated is not None:
             tied = np.array([nominated])
             return Decision(self.cluster, pod, evaluation, row=nominated, tied=tied, feasible_count=1, nominated=True)
-        if evaluation.filter_failure is not None:
+        if evaluation.filter_failure is not None or not evaluation.feasible_count:
             return Decision(self.cluster, pod, evaluation, failure=evaluation.filter_failure)
-        return self._choose(pod, evaluation)
+        return self._choose_best(pod, evaluation)
 
-    def _choose(self, pod: Pod, evaluation: Evaluation) -> Decision:
-        """Choose among the nodes that every filter lets pass."""
-        feasible_count = evaluation.feasible_count
-        if not feasible_count:
-            return Decision(self.cluster, pod, evaluation)
-        ranking = evaluation.ranking()
+    def _choose_best(self, pod: Pod, evaluation: Evaluation) -> Decision:
+        """Draw among the feasible nodes with the highest total."""
+        ranking, feasible_count = evaluation.ranking(), evaluation.feasible_count
         [tied] = (ranking == ranking[ranking.argmax()]).nonzero()
-        if feasible_count > 1 and (failure := evaluation.score_failure or evaluation.stray()) is not None:
+        if feasible_count > 1 and (failure := evaluation.score_failure or evaluation.score_out_of_range()) is not None:
             return Decision(self.cluster, pod, evaluation, failure=failure)
-        return Decision(self.cluster, pod, evaluation, row=self._draw(tied), tied=tied, feasible_count=feasible_count)
+        chosen = int(tied[0 if tied.size == 1 else int(self._rng.random() * tied.size)])
+        return Decision(self.cluster, pod, evaluation, row=chosen, tied=tied, feasible_count=feasible_count)
 
     def _keep(self, key: Hashable, evaluation: Evaluation) -> None:
         """Keep an evaluation in place of the one of its class, and give up those asked for longest ago."""
@@ -120,13 +126,12 @@ class Engine:
         if evaluation.to_be_measured:
             self._keep(key, evaluation)
 
-    def _draw(self, tied: NDArray[np.intp]) -> int:
-        return int(tied[0 if tied.size == 1 else int(self._rng.random() * tied.size)])
-
     def _nominated_row(self, pod: Pod, evaluation: Evaluation) -> int | None:
         name = pod.status.nominated_node_name
         row = self.cluster.nodes.row_of.get(name) if name else None
-        return row if row is not None and evaluation.admits(row) else None
+        if row is None or not self.cluster.nodes.present.data[row]:
+            return None
+        return row if evaluation.trial(row).verdict() is None else None
 
 
 def _no_evaluations() -> LRUCache[Hashable, Evaluation]:
@@ -134,6 +139,6 @@ def _no_evaluations() -> LRUCache[Hashable, Evaluation]:
 
 
 def _length(key: Hashable) -> int:
-    """Give the length of a class's key in bytes, without what policies add."""
+    """Return the length of a class's key in bytes, without what policies add."""
     pod = key[0] if isinstance(key, tuple) else key
     return len(pod) if isinstance(pod, bytes) else 0

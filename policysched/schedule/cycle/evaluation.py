@@ -1,8 +1,8 @@
 """One pod class's verdicts and scores on every row, kept up to date instead of recomputed.
 
-Pods of a class are equal in everything scheduling reads, so what was found out for one holds for the next: only rows
-that changed since, in aspects that a plugin reads, are asked again. A decision then costs a few array operations over
-all rows, however many plugins there are.
+Pods of a class are equal in everything scheduling reads, so what was found out for one holds for the next: plugins are
+asked again only about rows that changed since in aspects that they read. A decision then costs a few array operations
+over all rows, however many plugins there are.
 
 Shapes: C the capacity of the columns, N ≤ C the rows in use, R the rows that changed.
 Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins, RunScorePlugins).
@@ -10,17 +10,30 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import MAX_NODE_SCORE, SKIP, Code, Mask, RowNumbers, Rows, Scores, Status
+from policysched.framework import (
+    MAX_NODE_SCORE,
+    NO_ROWS,
+    SKIP,
+    Code,
+    FilterPlugin,
+    Mask,
+    Narrow,
+    RowNumbers,
+    Rows,
+    ScorePlugin,
+    Scores,
+    Status,
+    unresolvable,
+)
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
-from policysched.schedule.cycle.changes import PRESENCE, Changes, joined
-from policysched.schedule.cycle.preparing import Preparing
-from policysched.schedule.cycle.tracks import FilterTrack, ScoreTrack
+from policysched.schedule.cycle.plugin_results import PRESENCE, Changes, FilterResults, NarrowedNodes, ScoreResults
 from policysched.schedule.cycle.trial import Trial
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
@@ -36,17 +49,75 @@ _OUT_OF_RANGE = (
     f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
 )
 BYTES = 3072
-"""What an evaluation takes beside its arrays and its tracks. Units: bytes."""
+"""What an evaluation takes beside its arrays and the results of its plugins. Units: bytes."""
 MEASURED_EVERY = 32
 """How many refreshes there may be before the memory is counted again."""
 WIDEST_NARROW_TOTAL = 2**31 - 1
 """The largest total that fits into 32 bits."""
 
 
+class PreFilter:
+    """What PreFilter comes to for a pod class: every filter is prepared, narrows the nodes or turns the pod away."""
+
+    def __init__(self, cluster: Cluster, profile: Profile, pod: Pod) -> None:
+        self.filters: list[FilterResults] = []
+        """The filters that have something to say, in the order of Filter."""
+        self.narrowing: tuple[str, ...] = ()
+        """The plugins that narrowed the nodes, sorted."""
+        self.rejection: Status | None = None
+        """The status that turned the pod away: of several that preemption could help, the last one's."""
+        self.rejected_at = 0
+        """The place of the plugin that gave it, in the order of PreFilter."""
+        self._allowed: frozenset[str] | None = None
+        self._places = profile.places
+        for place, plugin in profile.class_filters:
+            if self._ends(place, plugin, plugin.prepare_filter(pod, cluster)):
+                return
+        self._settle(cluster)
+
+    def _settle(self, cluster: Cluster) -> None:
+        """Put the filters in their order, behind the one for nodes that were narrowed away."""
+        self.filters.sort(key=lambda one: one.place)
+        if self._allowed is not None and self.rejection is None:
+            narrowed = FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
+            self.filters.insert(0, narrowed)
+
+    def _ends(self, place: int, plugin: FilterPlugin, state: Any) -> bool:
+        """Take a plugin's answer; return whether the pod is turned away for good."""
+        if state is SKIP:
+            return False
+        if isinstance(state, Status):
+            self._reject(place, state.by(plugin.name))
+            return state.code is not Code.UNSCHEDULABLE
+        if isinstance(state, Narrow):
+            if not self._narrow(place, plugin.name, state.nodes):
+                return True
+            state = state.state
+        if plugin.name in self._places:
+            self.filters.append(FilterResults(plugin, state, self._places[plugin.name]))
+        return False
+
+    def _narrow(self, place: int, name: str, nodes: frozenset[str]) -> bool:
+        self.narrowing = tuple(sorted({*self.narrowing, name}))
+        self._allowed = nodes if self._allowed is None else self._allowed & nodes
+        if not self._allowed:
+            self._reject(place, unresolvable(_narrowed_to_nothing(self.narrowing)))
+        return bool(self._allowed)
+
+    def _reject(self, place: int, status: Status) -> None:
+        self.rejection, self.rejected_at = status, place
+
+
+def _narrowed_to_nothing(plugins: tuple[str, ...]) -> str:
+    if len(plugins) == 1:
+        return f"node(s) didn't satisfy plugin {plugins[0]}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
+
+
 class Evaluation:
     """A pod class under one profile and policy set."""
 
-    filters: list[FilterTrack]
+    filters: list[FilterResults]
     """The filters that have something to say, in their order."""
     narrowing: tuple[str, ...]
     """The plugins that narrowed the nodes, sorted."""
@@ -76,9 +147,9 @@ class Evaluation:
         self.generations = generations
         self._seen = cluster.journal.position
         self.pod_resources: PodResources = pod_resources(pod)
-        prepared = Preparing(cluster, profile, pod)
-        self.filters, self.narrowing = prepared.tracks, prepared.narrowing
-        self._failing = [track for track in self.filters if track.fails]
+        prepared = PreFilter(cluster, profile, pod)
+        self.filters, self.narrowing = prepared.filters, prepared.narrowing
+        self._failing = [one for one in self.filters if one.fails]
         self.first = np.zeros(0, np.int16)
         self.feasible_count = 0
         self.rejection, self.rejected_at = prepared.rejection, prepared.rejected_at
@@ -86,16 +157,19 @@ class Evaluation:
         self.ranked = np.zeros(0, _width(profile))
         self.infeasible = int(np.iinfo(self.ranked.dtype).min)
         self.scored = bool(profile.scores)
-        self.scores: list[ScoreTrack] = []
+        self.scores: list[ScoreResults] = []
+        """The score plugins that have something to say; up to date where a row is feasible, and after `score`."""
         self.score_failure = None
+        self._scored: int | None = None
+        """The journal's position that the scores are of, None where they have to be computed anew."""
         if self.rejection is None:
-            self._prepare_scores(profile, pod)
+            self.scores, self.score_failure = prepare_scores(profile.class_scores, pod, cluster)
             self._recompute()
 
     def measure(self) -> None:
         """Count the memory anew: its arrays, what plugins prepared, and their parts of what several classes share."""
-        states = sum(track.nbytes for track in self._tracks())
-        self.nbytes = BYTES + states + self.first.nbytes + self.ranked.nbytes
+        results = sum(one.nbytes for one in self.filters) + sum(one.nbytes for one in self.scores)
+        self.nbytes = BYTES + results + self.first.nbytes + self.ranked.nbytes
 
     @property
     def to_be_measured(self) -> bool:
@@ -103,32 +177,68 @@ class Evaluation:
         return self._refreshes % MEASURED_EVERY == 1
 
     def copy(self) -> Evaluation:
-        """Give another one of the same parts, to replace some of them."""
+        """Return another one of the same parts, to replace some of them."""
         made = object.__new__(Evaluation)
         made.__dict__ |= self.__dict__
         return made
 
     def refresh(self) -> None:
-        """Bring verdicts and scores up to the journal's position."""
+        """Bring verdicts up to the journal's position, and scores where any row is feasible."""
         self._refreshes += 1
-        journal = self.cluster.journal
-        if self.rejection is not None or journal.position == self._seen:
+        journal, before = self.cluster.journal, self._seen
+        if self.rejection is not None or journal.position == before:
             return
-        changed = journal.since(self._seen)
+        changed = journal.since(before)
         if changed is None:
             self._recompute()
             return
         self._seen = journal.position
         changes = Changes(*changed)
-        present = changes.of(PRESENCE)
-        judged = [track.update(rows) for track in self.filters if (rows := changes.of(track.reads)) is not None]
-        scored = [track.update(rows) for track in self.scores if (rows := changes.of(track.reads)) is not None]
-        if present is not None:
-            judged.append(present)
-        self._combine(joined(judged), joined(scored))
+        found = [one.update(rows) for one in self.filters if (rows := changes.of(one.reads)) is not None]
+        if (present := changes.of(PRESENCE)) is not None:
+            found.append(present)
+        judged = np.concatenate(found) if found else NO_ROWS
+        if judged.size:
+            self._judge(self._among_all(judged))
+        if not self.feasible_count:
+            return
+        if self._scored == before:
+            self._update_scores(changes, judged)
+        else:
+            self.score()
+
+    def score(self) -> None:
+        """Bring scores up to the verdicts; they wait while no row is feasible."""
+        if self._scored == self._seen:
+            return
+        changed = None if self._scored is None else self.cluster.journal.since(self._scored)
+        nodes = self.cluster.nodes
+        if changed is not None:
+            self._update_scores(Changes(*changed), None)
+            return
+        self._scored = self._seen
+        for one in self.scores:
+            one.recompute(nodes.columns.capacity, nodes.size)
+        self._rank(slice(0, nodes.size))
+
+    def _update_scores(self, changes: Changes, judged: RowNumbers | None) -> None:
+        """Ask about rows that changed since scores were last up to date; verdicts did on some rows, None for any."""
+        self._scored = self._seen
+        found = [one.update(rows) for one in self.scores if (rows := changes.of(one.reads)) is not None]
+        if judged is None:
+            self._rank(slice(0, self.cluster.nodes.size))
+            return
+        scored = np.concatenate((judged, *found))
+        if scored.size:
+            self._rank(self._among_all(scored))
+
+    def _among_all(self, rows: RowNumbers) -> Rows:
+        """Return all rows in the place of many."""
+        size = self.cluster.nodes.size
+        return rows if rows.size * MANY < size else slice(0, size)
 
     def feasible(self) -> Mask:
-        """Tell which rows every filter lets pass.
+        """Return which rows every filter lets pass.
 
         Shapes: (N,).
         """
@@ -136,18 +246,18 @@ class Evaluation:
         return feasible
 
     def ranking(self) -> NDArray[np.signedinteger]:
-        """Give the totals that order the rows, `infeasible` for rows that are not feasible.
+        """Return the totals that order the rows, `infeasible` for rows that are not feasible.
 
         Plugins that give every row the same are left out, so these are no decision record's totals.
         Shapes: (N,).
         """
         size = self.cluster.nodes.size
         ranked = self.ranked[:size]
-        uneven = [track for track in self.scores if track.normalizes and not track.flat]
+        uneven = [one for one in self.scores if one.normalizes and not one.flat]
         if not uneven:
             return ranked
         feasible = self.feasible()
-        added = [scores for track in uneven if (scores := track.added(feasible)) is not None]
+        added = [scores for one in uneven if (scores := one.added(feasible)) is not None]
         if not added:
             return ranked
         total: Scores = ranked.astype(np.int64)
@@ -157,92 +267,60 @@ class Evaluation:
             np.putmask(total, ~feasible, self.infeasible)
         return total
 
-    def stray(self) -> Status | None:
-        """Give the status of the first plugin whose final score on a feasible row is none of 0 to 100.
+    def score_out_of_range(self) -> Status | None:
+        """Return the error of the first plugin whose final score on a feasible row is none of 0 to 100.
 
         Source: pkg/scheduler/framework/runtime/framework.go (RunScorePlugins).
         """
-        for track in self.scores:
-            if track.strays and (score := track.stray(self.feasible())) is not None:
-                return Status(Code.ERROR, (_OUT_OF_RANGE.format(track.plugin.name, score),), track.plugin.name)
+        for one in self.scores:
+            if one.may_leave_range and (score := one.score_out_of_range(self.feasible())) is not None:
+                return Status(Code.ERROR, (_OUT_OF_RANGE.format(one.plugin.name, score),), one.plugin.name)
         return None
 
-    def admits(self, row: int) -> bool:
-        """Tell whether every filter lets a row pass, be it among the nodes that narrowing leaves or not."""
-        first = int(self.first[row])
-        if not self.narrowing or first != NARROWED:
-            return first == FEASIBLE
-        return not any(track.rejects_any and track.codes[row] for track in self.filters[1:])
-
     def trial(self, row: int) -> Trial:
-        """Return a what-if of a node: its verdict with pods taken away or added; PreFilter did not end the pod."""
-        return Trial(self.cluster, self.filters, row)
+        """Return a what-if of a node: its verdict with pods taken away or added.
+
+        As where kube-scheduler tries single nodes, it is what filters say, whether or not PreFilter narrowed the node
+        away. PreFilter did not end the pod.
+        """
+        return Trial(self.cluster, self.filters[1:] if self.narrowing else self.filters, row)
 
     def status(self, row: int) -> Status:
-        """Say why a row is not feasible."""
-        track = self.filters[int(self.first[row]) - 1]
-        return track.reason(int(track.codes[row]))
-
-    def status_before_narrowing(self, row: int) -> Status:
-        """Say why a filter keeps a row out that other nodes' narrowing leaves out as well."""
-        rejecting = (track for track in self.filters[1:] if track.rejects_any and track.codes[row])
-        track = next(rejecting, self.filters[0])
-        return track.reason(int(track.codes[row]))
+        """Return why a row is not feasible."""
+        results = self.filters[int(self.first[row]) - 1]
+        return results.reason(int(results.codes[row]))
 
     def histogram(self) -> list[tuple[Status, int]]:
         """Count the rows by the status that keeps them out."""
         first = self.first[: self.cluster.nodes.size]
         counted = []
         for position in np.unique(first[first > 0]).tolist():
-            track = self.filters[position - 1]
-            codes, counts = np.unique(track.codes[: first.size][first == position], return_counts=True)
+            results = self.filters[position - 1]
+            codes, counts = np.unique(results.codes[: first.size][first == position], return_counts=True)
             counted += [
-                (track.reason(code), count) for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
+                (results.reason(code), count) for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
             ]
         return counted
 
-    def _tracks(self) -> Iterator[FilterTrack | ScoreTrack]:
-        yield from self.filters
-        yield from self.scores
-
-    def _prepare_scores(self, profile: Profile, pod: Pod) -> None:
-        unscored = profile.pre_scores if profile.scores else ()
-        for plugin, weight in (*profile.scores, *((plugin, None) for plugin in unscored)):
-            state = plugin.prepare_score(pod, self.cluster)
-            if isinstance(state, Status):
-                self.score_failure = state.by(plugin.name)
-                self.scores.clear()
-                return
-            if state is not SKIP and weight is not None:
-                self.scores.append(ScoreTrack(plugin, weight, state))
-
     def _recompute(self) -> None:
         nodes = self.cluster.nodes
-        self._seen = self.cluster.journal.position
+        self._seen, self._scored = self.cluster.journal.position, None
         self.first = np.full(nodes.columns.capacity, ABSENT, np.int16)
         self.ranked = np.full(nodes.columns.capacity, self.infeasible, self.ranked.dtype)
-        for track in self._tracks():
-            track.recompute(nodes.columns.capacity, nodes.size)
+        for one in self.filters:
+            one.recompute(nodes.columns.capacity, nodes.size)
         self._judge(slice(0, nodes.size))
-        self._rank(slice(0, nodes.size))
-
-    def _combine(self, judged: RowNumbers, scored: RowNumbers) -> None:
-        """Take note of rows that a filter answers otherwise, and of rows with another score."""
-        size = self.cluster.nodes.size
-        if judged.size:
-            self._judge(judged if judged.size * MANY < size else slice(0, size))
-            scored = np.concatenate((judged, scored))
-        if scored.size:
-            self._rank(scored if scored.size * MANY < size else slice(0, size))
+        if self.feasible_count:
+            self.score()
 
     def _judge(self, rows: Rows) -> None:
         """Find rows' first rejecting filters."""
         present = self.cluster.nodes.present.data[rows]
         first = np.zeros(present.size, np.int16)
         for position in range(len(self.filters), 0, -1):
-            track = self.filters[position - 1]
-            if track.rejects_any:
-                np.putmask(first, track.codes[rows] != 0, position)
+            results = self.filters[position - 1]
+            if results.rejects_any:
+                np.putmask(first, results.codes[rows] != 0, position)
         np.putmask(first, ~present, ABSENT)
         self.first[rows] = first
         self.feasible_count = self.first.size - int(np.count_nonzero(self.first))
@@ -259,19 +337,36 @@ class Evaluation:
         np.putmask(ranked, first != FEASIBLE, self.infeasible)
         self.ranked[rows] = ranked
 
-    def failure_of(self, tracks: Sequence[FilterTrack]) -> Status | None:
-        """Give the status of one of these filters that failed on a node where it was the first to object."""
+    def failure_of(self, filters: Iterable[FilterResults]) -> Status | None:
+        """Return the status of one of these filters that failed on a node where it was the first to object."""
         size = self.cluster.nodes.size
-        for track in tracks:
-            if not track.rejects_any:
+        for one in filters:
+            if not one.rejects_any:
                 continue
-            codes = track.codes[:size]
+            codes = one.codes[:size]
             for code in np.bincount(codes).nonzero()[0].tolist():
-                if code and (status := track.reason(code)).code is Code.ERROR:
-                    place = self.filters.index(track) + 1
+                if code and (status := one.reason(code)).code is Code.ERROR:
+                    place = self.filters.index(one) + 1
                     if ((codes == code) & (self.first[:size] == place)).any():
                         return status
         return None
+
+
+def prepare_scores(
+    plugins: Sequence[tuple[ScorePlugin, int | None]], pod: Pod, cluster: Cluster
+) -> tuple[list[ScoreResults], Status | None]:
+    """Run PreScore; return the plugins that have something to say, or the status of one that failed.
+
+    A plugin without a weight is at PreScore alone.
+    """
+    found: list[ScoreResults] = []
+    for plugin, weight in plugins:
+        state = plugin.prepare_score(pod, cluster)
+        if isinstance(state, Status):
+            return [], state.by(plugin.name)
+        if state is not SKIP and weight is not None:
+            found.append(ScoreResults(plugin, weight, state))
+    return found, None
 
 
 def _width(profile: Profile) -> type[np.signedinteger]:

@@ -77,14 +77,16 @@ def _rejected(decision: Decision) -> dict[str, Any]:
 
 def _scores(decision: Decision, feasible: Mask) -> Record:
     rows = np.flatnonzero(feasible).tolist()
-    if not rows or decision.evaluation.score_failure is not None or decision.evaluation.stray() is not None:
+    evaluation = decision.evaluation
+    evaluation.score()
+    if not rows or evaluation.score_failure is not None or evaluation.score_out_of_range() is not None:
         return {}
     names = decision.cluster.nodes.names
-    tracks = [track for track in decision.evaluation.scores if not track.left_out]
-    columns = {track.plugin.name: track.final(feasible) for track in tracks}
+    shown = [one for one in evaluation.scores if not one.left_out]
+    columns = {one.plugin.name: one.final(feasible) for one in shown}
     scores = {names[row]: {plugin: int(column[row]) for plugin, column in columns.items()} for row in rows}
     total = {node: sum(parts.values()) for node, parts in scores.items()}
-    if not decision.evaluation.scored:
+    if not evaluation.scored:
         total = dict.fromkeys(scores, 1)
     return {"scores": scores if columns else {}, "total": total}
 

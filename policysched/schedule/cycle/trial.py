@@ -14,7 +14,7 @@ from typing import cast
 
 from policysched.framework import ABOUT_PODS, ChangedRow, Cluster, FilterOfChangedRow, Status
 from policysched.model.objects import Pod
-from policysched.schedule.cycle.tracks import FilterTrack
+from policysched.schedule.cycle.plugin_results import FilterResults
 
 
 class Trial:
@@ -28,7 +28,7 @@ class Trial:
 
     __slots__ = ("_changed", "_filters")
 
-    def __init__(self, cluster: Cluster, filters: Sequence[FilterTrack], row: int) -> None:
+    def __init__(self, cluster: Cluster, filters: Sequence[FilterResults], row: int) -> None:
         self._filters = filters
         self._changed = ChangedRow(cluster, row)
 
@@ -51,11 +51,11 @@ class Trial:
     def verdict(self) -> Status | None:
         """Return the status of the first filter that would reject the node, None where the pod could go there."""
         changed = self._changed
-        for track in self._filters:
-            if track.reads & ABOUT_PODS:
-                status = cast("FilterOfChangedRow", track.plugin).filter_changed(track.state, changed)
+        for one in self._filters:
+            if changed.history and one.reads & ABOUT_PODS:
+                status = cast("FilterOfChangedRow", one.plugin).filter_changed(one.state, changed)
                 if status is not None:
-                    return status.by(track.plugin.name)
-            elif track.rejects_any and (code := int(track.codes[changed.row])):
-                return track.reason(code)
+                    return status.by(one.plugin.name)
+            elif one.rejects_any and (code := int(one.codes[changed.row])):
+                return one.reason(code)
         return None

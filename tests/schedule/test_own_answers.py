@@ -14,6 +14,8 @@ from policysched.framework import SKIP, Aspect, Cluster, Code, Status, unresolva
 from policysched.model.objects import ClaimSource, Pod, Volume
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.own_answers import laid_over
+from policysched.schedule.cycle.plugin_results import FilterResults, ScoreResults
 from policysched.schedule.cycle.record import make_record
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeFilter, FakeScore, engine
@@ -158,3 +160,52 @@ def test_a_nominated_node_must_pass_too() -> None:
     assert made(ByPod("A", {"b"})).decide(nominated).nominated
     decision = made(ByPod("A", {"a"})).decide(nominated)
     assert (decision.nominated, decision.node in {"b", "c"}) == (False, True)
+
+
+class OwnScore(FakeScore):
+    """A score plugin that has answers of a pod's own."""
+
+    per_pod = ByPod.per_pod
+
+
+def test_scores_of_a_pod_of_its_own_are_added_and_not_kept() -> None:
+    own = OwnScore("O", {"b": 7, "c": 1})
+    scores = [(FakeScore("S", {"a": 9, "b": 5, "c": 1}), 1), (own, 2)]
+    engine_ = made(scores=scores)
+    decision = engine_.decide(claiming())
+    assert (decision.node, own.prepared) == ("b", 1)
+    assert make_record(decision)["total"] == {"a": 9, "b": 19, "c": 3}
+    assert engine_.decide(pod("plain")).node == "a"
+    assert (engine_.decide(claiming("other")).node, own.prepared) == ("b", 2)
+
+
+def test_scores_of_a_pod_of_its_own_may_normalise() -> None:
+    own = OwnScore("O", {"b": 1, "c": 2}, normalizes=True)
+    decision = decided(scores=[(FakeScore("S", {"a": 60, "b": 55}), 1), (own, 1)])
+    assert make_record(decision)["total"] == {"a": 60, "b": 105, "c": 100}
+
+
+def test_a_failure_at_pre_score_of_a_pod_of_its_own_fails_the_pod() -> None:
+    decision = decided(scores=[(OwnScore("O", Status(Code.ERROR, ("no claims",))), 1)])
+    assert (decision.failed, decision.error()) == (True, 'running PreScore plugin "O": no claims')
+
+
+def test_answers_from_elsewhere_are_laid_over_the_nodes_that_were_found() -> None:
+    engine_ = made(FakeFilter("A", {"a"}), scores=[(FakeScore("S", {"b": 5, "c": 1}), 1)])
+    found = engine_.find(pod("p"))
+    assert found.feasible().tolist() == [False, True, True]
+    webhook = FilterResults(FakeFilter("webhook", {"b"}), engine_.cluster, place=len(engine_.profile.filters))
+    left_out = laid_over(found, [webhook])
+    decision = engine_.choose(pod("p"), left_out)
+    assert (decision.node, rejections(decision)) == ("c", {"a": "A", "b": "webhook"})
+    liked = laid_over(found, scores=[ScoreResults(FakeScore("webhook", {"c": 9}), 1, engine_.cluster)])
+    assert engine_.choose(pod("p"), liked).node == "c"
+    assert engine_.choose(pod("p"), found).node == "b"
+
+
+def test_all_nodes_may_be_left_out_from_elsewhere() -> None:
+    engine_ = made(FakeFilter("A", {"a"}))
+    webhook = FilterResults(FakeFilter("webhook", {"b", "c"}), engine_.cluster, place=9)
+    decision = engine_.choose(pod("p"), laid_over(engine_.find(pod("p")), [webhook]))
+    assert decision.fit_error() == "0/3 nodes are available: 1 A says no, 2 webhook says no."
+    assert decision.rejectors() == {"A", "webhook"}

@@ -1,13 +1,17 @@
-"""One plugin's answers for one pod class: reason codes or scores by row, asked again where rows changed.
+"""One plugin's results for one pod class: reason codes or scores by row, asked for again where rows changed.
 
-A track's array has the columns' capacity and is made when the first answer that is not 0 comes: most filters reject
-no row of a class, and an evaluation is as large as its arrays. `flat` and `rejects_any` only ever move one way between
-two full computations: they may miss that an array became uniform again, never that it stopped being so.
+An array has the columns' capacity and is made when the first result that is not 0 comes: most filters reject no row of
+a class, and an evaluation is as large as its arrays. `flat` and `rejects_any` only ever move one way between two full
+computations: they may miss that an array became uniform again, never that it stopped being so.
+
+Shapes: C the capacity of the columns, N rows in use, R the rows asked about, E entries of the journal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import reduce
+from operator import and_, or_
 from typing import Any, Final
 
 import numpy as np
@@ -33,36 +37,58 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.model.objects import Pod
-from policysched.schedule.cycle.changes import PRESENCE
 from policysched.state.memory import part_of
 from policysched.state.tables.interner import MISSING
 
+PRESENCE: Final = int(Aspect.PRESENCE)
 PRE_FILTER_RESULT = "PreFilterResult"
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
 BYTES = 512
-"""What a track and a small state take. Units: bytes."""
+"""What the results of a plugin and a small state take. Units: bytes."""
 Affected = Callable[[Any, RowNumbers], Rows]
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
-def _where(differs: Mask, rows: Rows) -> RowNumbers:
-    """Select the rows where something differs."""
+class Changes:
+    """The rows that changed, some of them perhaps twice, and in which aspects: two arrays (E,)."""
+
+    __slots__ = ("_aspects", "_common", "_rows", "_selected", "_touched")
+
+    def __init__(self, rows: RowNumbers, aspects: NDArray[np.int32]) -> None:
+        self._rows = rows
+        self._aspects = aspects
+        distinct = set(aspects.tolist())
+        self._touched = reduce(or_, distinct, 0)
+        self._common = reduce(and_, distinct, -1)
+        self._selected: dict[int, RowNumbers] = {}
+
+    def of(self, reads: int) -> RowNumbers | None:
+        """Return the rows that changed in one of some aspects, None where there is none.
+
+        It is one object for all who read the same, so that what is found out about it can be shared.
+        """
+        relevant = self._touched & reads
+        if not relevant:
+            return None
+        if self._common & relevant:
+            return self._rows
+        found = self._selected.get(relevant)
+        if found is None:
+            found = self._selected[relevant] = self._rows[(self._aspects & relevant) != 0]
+        return found
+
+
+def _selected(differs: Mask, rows: Rows) -> RowNumbers:
     return differs.nonzero()[0] if isinstance(rows, slice) else rows[differs]
 
 
 def _leaves_range(scores: Scores) -> bool:
-    """Tell whether one of the scores is none of 0 to 100."""
     return bool(np.count_nonzero(scores.view(np.uint64) > MAX_NODE_SCORE))
 
 
-def _unsure(state: object) -> bool:  # noqa: ARG001 - in the place of a plugin that knows
-    """Give False."""
-    return False
-
-
-class FilterTrack:
-    """A filter's reason codes."""
+class FilterResults:
+    """A filter's reason codes by row, with its prepared state."""
 
     __slots__ = ("_affected", "_capacity", "codes", "place", "plugin", "reads", "rejects_any", "state")
 
@@ -78,7 +104,7 @@ class FilterTrack:
         self.rejects_any = False
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Ask for all rows in use."""
+        """Ask the plugin about all rows in use."""
         self._capacity = capacity
         self.rejects_any = False
         if not size:
@@ -90,7 +116,7 @@ class FilterTrack:
             self.rejects_any = True
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Ask for the rows that changed or are affected; give those that are answered otherwise now."""
+        """Ask about the rows that changed or are affected; return those with another code."""
         affected = rows if self._affected is None else self._affected(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
@@ -105,7 +131,7 @@ class FilterTrack:
         return isinstance(self.state, Everywhere) and self.state.status.code is Code.ERROR
 
     def reason(self, code: int) -> Status:
-        """Translate a reason code."""
+        """Return the plugin's status for a reason code."""
         return self.plugin.reason(self.state, code).by(self.plugin.name)
 
     def _ask(self, rows: Rows) -> RowNumbers:
@@ -117,15 +143,15 @@ class FilterTrack:
             self.rejects_any = True
         differs = codes != self.codes[rows]
         self.codes[rows] = codes
-        return _where(differs, rows)
+        return _selected(differs, rows)
 
 
-class ScoreTrack:
-    """A score plugin's values: weighted final scores, or raw ones where the plugin normalises."""
+class ScoreResults:
+    """A score plugin's scores by row, with its prepared state: weighted final ones, raw ones where it normalises."""
 
     __slots__ = (
-        *("_capacity", "_affected", "_stays", "flat", "normalizes", "plugin", "reads", "state", "strays", "values"),
-        "weight",
+        *("_affected", "_capacity", "_stays", "flat", "may_leave_range", "normalizes", "plugin", "reads", "state"),
+        *("values", "weight"),
     )
 
     def __init__(self, plugin: ScorePlugin, weight: int, state: Any) -> None:
@@ -139,20 +165,20 @@ class ScoreTrack:
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
         """True while every value is 0."""
-        self._stays: Callable[[Any], bool] = getattr(plugin, "stays_in_range", _unsure)
-        self.strays = self.normalizes and not self._stays(state)
+        self._stays: Callable[[Any], bool] = getattr(plugin, "stays_in_range", lambda state: False)  # noqa: ARG005
+        self.may_leave_range = self.normalizes and not self._stays(state)
         """Whether a final score may be none of 0 to 100."""
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Ask for all rows in use."""
+        """Ask the plugin about all rows in use."""
         self._capacity = capacity
         self.flat = True
-        self.strays = self.normalizes and not self._stays(self.state)
+        self.may_leave_range = self.normalizes and not self._stays(self.state)
         if size:
             self._ask(slice(0, size))
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Ask for the rows that changed or are affected; give those whose final score is known and another."""
+        """Ask about the rows that changed or are affected; return those whose final score is known and another."""
         affected = rows if self._affected is None else self._affected(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
@@ -167,7 +193,7 @@ class ScoreTrack:
         return isinstance(self.plugin, LeavingOut) and self.plugin.leaves_out(self.state)
 
     def final(self, feasible: Mask) -> Scores:
-        """Give the weighted final scores; those of rows that are not feasible mean nothing.
+        """Return the weighted final scores; those of rows that are not feasible mean nothing.
 
         Shapes: (N,) -> (N,).
         """
@@ -175,12 +201,12 @@ class ScoreTrack:
         return np.zeros(feasible.size, np.int64) if found is None else found
 
     def added(self, feasible: Mask) -> Scores | None:
-        """Give the same of a plugin that normalises, None where all are 0."""
+        """Return the same of a plugin that normalises, None where all are 0."""
         normalized = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
         return None if normalized is None else normalized * self.weight
 
-    def stray(self, feasible: Mask) -> int | None:
-        """Give a final score of a feasible row, before its weight, that is none of 0 to 100; None where there is none.
+    def score_out_of_range(self, feasible: Mask) -> int | None:
+        """Return a final score of a feasible row, before its weight, that is none of 0 to 100; None where none is.
 
         Of several it is the lowest, or the highest if none is below 0.
         """
@@ -200,7 +226,7 @@ class ScoreTrack:
     def _ask(self, rows: Rows) -> RowNumbers:
         scores = self.plugin.score(self.state, rows)
         if not self.normalizes and not self._stays(self.state) and _leaves_range(scores):
-            self.strays = True
+            self.may_leave_range = True
             scores = np.clip(scores, 0, MAX_NODE_SCORE)
         if self.flat:
             if not np.count_nonzero(scores):
@@ -216,11 +242,11 @@ class ScoreTrack:
         values = weighted.astype(self.values.dtype, copy=False)
         differs = values != self.values[rows]
         self.values[rows] = values
-        return _where(differs, rows)
+        return _selected(differs, rows)
 
 
-class Narrowing:
-    """The filter that stands for the nodes which PreFilter narrowed away."""
+class NarrowedNodes:
+    """The filter that rejects the nodes which no PreFilterResult names."""
 
     name = PRE_FILTER_RESULT
     filter_reads = Aspect.NONE
@@ -230,7 +256,7 @@ class Narrowing:
 
     @staticmethod
     def prepare(allowed: frozenset[str], cluster: Cluster) -> tuple[frozenset[str], Cluster]:
-        """Keep the names of the nodes that are left, be they there already or not."""
+        """Return the state: the names of the nodes that are left, be they there already or not."""
         return allowed, cluster
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
