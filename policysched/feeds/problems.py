@@ -41,6 +41,8 @@ class Dropped(StrEnum):
     DUPLICATE = "duplicate"
     NO_LABEL = "no_label"
     NOT_FINITE = "not_finite"
+    NO_NODE = "no_node"
+    """Its label names no node of the cluster, and many of the answer do."""
 
 
 class FeedError(PolicyschedError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
 from typing import Final
 
@@ -41,6 +41,7 @@ class PrometheusSource:
         self._counters = counters
         self._interval = interval
         self._wanted: Mapping[str, Keys] = {}
+        self._nodes: Collection[str] | None = None
         self._tasks: dict[str, tuple[Keys, asyncio.Task[None]]] = {}
         self._changed = asyncio.Event()
         self._unasked: set[str] = set()
@@ -66,8 +67,9 @@ class PrometheusSource:
         """Wait until every query was asked once."""
         await self._settled.wait()
 
-    async def run(self, sink: MetricSink) -> None:
+    async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
         """Ask again and again until cancelled."""
+        self._nodes = nodes
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
@@ -135,13 +137,11 @@ class PrometheusSource:
     async def _ask(self, query: str, keys: Iterable[MetricKey]) -> list[MetricAnswer]:
         envelope = await self._server.ask(query)
         now = self._clock.now().timestamp()
-        series = await read_series(envelope)
-        answers = []
-        for key in keys:
-            join = Join(key, now)
-            await join.take(series)
-            answers.append(join.answer(self._counters, envelope.warnings))
-        return answers
+        joins = [Join(key, now, self._nodes) for key in keys]
+        async for part in read_series(envelope):
+            for join in joins:
+                join.take(part)
+        return [join.answer(self._counters, envelope.warnings) for join in joins]
 
     def _note_settled(self) -> None:
         if self._unasked:

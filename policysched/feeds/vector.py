@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Iterable
+import re
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from policysched.feeds.problems import Dropped, FeedCounters, FeedError, Outcome, one_line
+from policysched.framework.client import most_unknown
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
-SLICE: Final = 1000
-"""How many series are read before the loop gets its turn: about a millisecond."""
+SLICE: Final = 1 << 17
+"""How much is read before the loop gets its turn: two milliseconds. Units: bytes."""
+MOST_LABELLED: Final = 1000
+"""Of how many series that lack the label the others are told."""
 OLD: Final = 60.0
 """How old the newest sample of an answer may be before the clocks are doubted. Units: seconds."""
 
@@ -38,7 +42,9 @@ class Envelope(msgspec.Struct, rename="camel"):
     warnings: list[str] = []
 
 
-class _Series(msgspec.Struct):
+class Series(msgspec.Struct):
+    """A series with its newest sample."""
+
     metric: dict[str, str] = {}
     value: tuple[float, str] | None = None
     """Absent where the series is a histogram."""
@@ -47,8 +53,9 @@ class _Series(msgspec.Struct):
 BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises where a body is not what it should be."""
 _ENVELOPE = msgspec.json.Decoder(Envelope)
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
-_SERIES = msgspec.json.Decoder(_Series)
+_SERIES = msgspec.json.Decoder(list[Series])
+_BORDER: Final = re.compile(rb"\}\s*+,\s*+\{(?=\s*+\"metric\"\s*+:)")
+"""Between two series."""
 _OTHER_TYPES: Final = {
     "scalar": "a scalar, which belongs to no node",
     "string": "a string",
@@ -64,8 +71,8 @@ def open_envelope(body: bytes) -> Envelope | None:
         return None
 
 
-async def read_series(envelope: Envelope) -> list[_Series]:
-    """Read the series of an answer, giving the loop its turn between slices.
+async def read_series(envelope: Envelope) -> AsyncIterator[list[Series]]:
+    """Read the series of an answer a slice at a time, giving the loop its turn after each.
 
     Raises:
         FeedError: it is no instant vector.
@@ -78,81 +85,99 @@ async def read_series(envelope: Envelope) -> list[_Series]:
         kind = _OTHER_TYPES.get(data.result_type, f'a "{one_line(data.result_type)}"')
         raise FeedError(Outcome.MALFORMED, f"the query has to give one number for each node, but gives {kind}")
     try:
-        raw = _LIST.decode(data.result)
-        return [series async for part in _slices(raw) for series in map(_SERIES.decode, part)]
+        for part in _slices(bytes(data.result)):
+            yield _SERIES.decode(part)
+            await asyncio.sleep(0)
     except BROKEN as error:
         text = f"the answer is no vector as Prometheus writes it: {one_line(error)}"
         raise FeedError(Outcome.MALFORMED, text) from error
 
 
-async def _slices(raw: list[msgspec.Raw]) -> AsyncIterator[list[msgspec.Raw]]:
-    for start in range(0, len(raw), SLICE):
-        yield raw[start : start + SLICE]
-        await asyncio.sleep(0)
+def _slices(result: bytes) -> Iterator[bytes]:
+    """Cut a list of series into lists; what looks like the border of two is none inside a text, which has no quotes."""
+    begin, border = 0, _BORDER.search(result, SLICE)
+    while border is not None:
+        yield b"%b%b}]" % (b"[" if begin else b"", result[begin : border.start()])
+        begin = border.end() - 1
+        border = _BORDER.search(result, begin + SLICE)
+    yield b"%b%b" % (b"[" if begin else b"", result[begin:])
 
 
 class Join:
-    """The series of one answer by the value of one label."""
+    """The series of one answer by the value of one label.
 
-    def __init__(self, key: MetricKey, now: float) -> None:
+    Args:
+        key: The metric.
+        now: The time. Units: seconds since 1970.
+        nodes: The names of the cluster's nodes; of others only some values are kept. None: all are.
+    """
+
+    def __init__(self, key: MetricKey, now: float, nodes: Collection[str] | None = None) -> None:
         self._key = key
         self._now = now
-        self._samples: dict[str, Sample | None] = {}
-        self._doubled: list[str] = []
-        self._unlabelled: list[_Series] = []
-        self._not_finite = 0
+        self._nodes = nodes
+        self._room = math.inf if nodes is None else most_unknown(nodes)
+        self._samples: dict[str, Sample] = {}
+        self._valueless: set[str] = set()
+        """Names that were seen and have no sample."""
+        self._doubled: set[str] = set()
+        self._dropped = dict.fromkeys(Dropped, 0)
+        self._labels: set[str] = set()
+        """The labels of some series that lack the one that is asked for."""
         self._newest = -math.inf
 
-    async def take(self, series: list[_Series]) -> None:
-        """Take all series, giving the loop its turn."""
-        for start in range(0, len(series), SLICE):
-            for one in series[start : start + SLICE]:
-                self._take(one)
-            await asyncio.sleep(0)
+    def take(self, part: Iterable[Series]) -> None:
+        """Take some series."""
+        for series in part:
+            node = series.metric.get(self._key.node_label)
+            if not node:
+                if self._dropped[Dropped.NO_LABEL] < MOST_LABELLED:
+                    self._labels.update(series.metric)
+                self._dropped[Dropped.NO_LABEL] += 1
+            elif node in self._samples or node in self._valueless:
+                self._dropped[Dropped.DUPLICATE] += 1 + (node not in self._doubled)
+                self._doubled.add(node)
+                self._samples.pop(node, None)
+                self._valueless.add(node)
+            elif self._nodes is None or node in self._nodes:
+                self._take_one(node, series)
+            elif self._room:
+                self._room -= 1
+                self._take_one(node, series)
+            else:
+                self._dropped[Dropped.NO_NODE] += 1
 
-    def _take(self, series: _Series) -> None:
-        node = series.metric.get(self._key.node_label)
-        if not node:
-            self._unlabelled.append(series)
-        elif node in self._samples:
-            self._doubled.append(node)
-        else:
-            self._samples[node] = self._sample(series)
-
-    def _sample(self, series: _Series) -> Sample | None:
-        """Give a series' value, None where it has none."""
+    def _take_one(self, node: str, series: Series) -> None:
         at, number = math.nan, math.nan
         if series.value is not None:
             at, number = series.value[0], _number(series.value[1])
         if not (math.isfinite(number) and math.isfinite(at)):
-            self._not_finite += 1
-            return None
+            self._dropped[Dropped.NOT_FINITE] += 1
+            self._valueless.add(node)
+            return
         self._newest = max(self._newest, at)
         # A server whose clock is ahead must not make its values last longer.
-        return Sample(number, min(at, self._now))
+        self._samples[node] = Sample(number, min(at, self._now))
 
     def answer(self, counters: FeedCounters, warnings: Iterable[str] = ()) -> MetricAnswer:
         """Give the answer for all nodes, and count what gave none of them a value."""
-        counters.dropped(Dropped.DUPLICATE, len(self._doubled) + len(set(self._doubled)))
-        counters.dropped(Dropped.NO_LABEL, len(self._unlabelled))
-        counters.dropped(Dropped.NOT_FINITE, self._not_finite)
-        doubled = frozenset(self._doubled)
-        samples = {node: sample for node, sample in self._samples.items() if sample is not None and node not in doubled}
-        problems = (self._twice(doubled), self._without_label(), self._stale(), _warning(warnings))
-        return MetricAnswer(self._key, samples, "; ".join(problem for problem in problems if problem))
+        for reason, count in self._dropped.items():
+            counters.dropped(reason, count)
+        problems = (self._twice(), self._without_label(), self._stale(), _warning(warnings))
+        return MetricAnswer(self._key, self._samples, "; ".join(problem for problem in problems if problem))
 
-    def _twice(self, doubled: frozenset[str]) -> str:
-        if not doubled:
+    def _twice(self) -> str:
+        if not self._doubled:
             return ""
-        others = f" and {len(doubled) - 1} more" if len(doubled) > 1 else ""
-        return f"two series for node {one_line(min(doubled))}{others}: sum, average or select in the query"
+        others = f" and {len(self._doubled) - 1} more" if len(self._doubled) > 1 else ""
+        return f"two series for node {one_line(min(self._doubled))}{others}: sum, average or select in the query"
 
     def _without_label(self) -> str:
-        if not self._unlabelled:
+        if not self._dropped[Dropped.NO_LABEL]:
             return ""
-        found = sorted({name for series in self._unlabelled[:SLICE] for name in series.metric} - {"__name__"})
+        found = sorted(self._labels - {"__name__"})
         having = f"they have {one_line(', '.join(found))}" if found else "they have no labels at all"
-        some = "some series have" if self._samples else "the series have"
+        some = "some series have" if self._samples or self._valueless else "the series have"
         return f'{some} no label "{self._key.node_label}", {having}: set nodeLabel, or keep the label with by (…)'
 
     def _stale(self) -> str:

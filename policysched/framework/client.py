@@ -9,15 +9,17 @@ Which metrics it follows is told to it whenever the policies in force change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from policysched.errors import PolicyschedError
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.policy import MetricAnswer, MetricKey, Policy, PolicyKey
 
+LEAST_UNKNOWN: Final = 1000
+"""Of so many names that are no nodes' an answer has values however few nodes there are."""
 Wanted: TypeAlias = Mapping[MetricKey, frozenset[str]]
 """The metrics that policies in force read, each with the names that they give it: `load` and `cool-gpu-nodes/load`."""
 MetricSink: TypeAlias = Callable[[MetricAnswer], None]
@@ -118,6 +120,11 @@ class Clock(Protocol):
         """Give seconds that never go back."""
 
 
+def most_unknown(nodes: Collection[str]) -> int:
+    """Say of how many names that are no nodes' an answer may have values: a node may come before the next one."""
+    return max(LEAST_UNKNOWN, 2 * len(nodes))
+
+
 class MetricSource(Protocol):
     """Where metrics come from."""
 
@@ -127,5 +134,10 @@ class MetricSource(Protocol):
     async def settled(self) -> None:
         """Wait until everything that is followed was asked once, whatever came of it."""
 
-    async def run(self, sink: MetricSink) -> None:
-        """Refresh what is followed until cancelled, and hand each answer to the sink."""
+    async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
+        """Refresh what is followed until cancelled, and hand each answer to the sink.
+
+        Args:
+            sink: Takes the answers.
+            nodes: The names of the cluster's nodes at any time; of others no more values are kept than `most_unknown`.
+        """

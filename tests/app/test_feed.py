@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ import pytest
 from policysched.app.clock import SystemClock
 from policysched.app.running.feed import MetricFeed, MetricOptions, make_source, read_interval, wanted_by
 from policysched.errors import UsageError
-from policysched.feeds.file import FileSource
-from policysched.feeds.nothing import NO_SOURCE, NoSource
+from policysched.feeds.file import NO_SOURCE, FileSource, NoSource
 from policysched.feeds.problems import FeedCounters
 from policysched.feeds.prometheus import INTERVAL, PrometheusSource
 from policysched.framework import MetricAnswer, MetricKey, MetricSink, Sample, Wanted
@@ -45,8 +45,8 @@ class Told:
         if self.slow:
             await asyncio.sleep(60)
 
-    async def run(self, sink: MetricSink) -> None:
-        self.say = sink
+    async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
+        self.say, self.nodes = sink, nodes
         await asyncio.sleep(60)
 
 

@@ -24,7 +24,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.app.running import run
 from policysched.app.running.handlers import Handler
 from policysched.app.running.run import Process, RunOptions
-from policysched.feeds.nothing import NoSource
+from policysched.feeds.file import NoSource
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.kube.items import LeftOut

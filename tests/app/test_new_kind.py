@@ -16,7 +16,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.demo.sandbox import new_sandbox
 from policysched.app.dry_run import dry_run, inputs, live
 from policysched.app.running.run import Process, RunOptions
-from policysched.feeds.nothing import NoSource
+from policysched.feeds.file import NoSource
 from policysched.framework import Action, Change, Cluster, Resource
 from policysched.kube.connection import Connection
 from policysched.model.decode import ObjectError, decode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager, suppress
 
 from prometheus_client import CollectorRegistry
@@ -70,9 +70,9 @@ class Counted:
 
 
 @asynccontextmanager
-async def running(source: MetricSource) -> AsyncIterator[Kept]:
+async def running(source: MetricSource, nodes: Collection[str] = ()) -> AsyncIterator[Kept]:
     kept = Kept()
-    task = asyncio.create_task(source.run(kept))
+    task = asyncio.create_task(source.run(kept, nodes))
     try:
         yield kept
         assert not task.done()

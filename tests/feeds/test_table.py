@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from policysched.errors import UsageError
-from policysched.feeds.table import answers, as_table, load_table, read_table
+from policysched.feeds.file import answers, as_table, load_table, read_table
 from policysched.framework import MetricKey, Sample
+from policysched.framework.client import LEAST_UNKNOWN
 
 KEY = MetricKey("instance:node_cpu:ratio", "node")
 NAMES = frozenset(("load", "cool/load"))
@@ -156,3 +157,13 @@ def test_a_metric_that_is_misspelled_is_asked_about() -> None:
 def test_what_is_no_finite_number_is_missing() -> None:
     (answer,) = answers({"load": {"a": math.nan, "b": math.inf, "c": 1.0}}, {KEY: NAMES}, 5.0, "m.yaml")
     assert answer.samples == {"c": Sample(1.0, 5.0)}
+
+
+def test_of_names_that_are_no_nodes_some_numbers_are_given() -> None:
+    numbers = {f"x{number}": 1.0 for number in range(3_000)} | {"n1": 2.0, "n2": math.nan}
+    (found,) = answers({"load": numbers}, {KEY: frozenset(("load",))}, 5.0, "m.yaml", ["n1", "n2", "n3"])
+    assert found.samples is not None
+    assert len(found.samples) == LEAST_UNKNOWN + 1
+    assert found.samples["n1"] == Sample(2.0, 5.0)
+    (whole,) = answers({"load": numbers}, {KEY: frozenset(("load",))}, 5.0, "m.yaml")
+    assert len(whole.samples or ()) == 3_001

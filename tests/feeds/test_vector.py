@@ -10,6 +10,7 @@ import pytest
 
 from policysched.feeds.vector import SLICE, Join, open_envelope, read_series
 from policysched.framework import MetricKey, Sample
+from policysched.framework.client import LEAST_UNKNOWN
 from tests.feeds.fake_prometheus import series
 from tests.feeds.following import LOAD, Counted
 
@@ -24,7 +25,8 @@ async def joined(data: bytes, key: MetricKey = LOAD, counted: Counted | None = N
     envelope = open_envelope(data)
     assert envelope is not None
     join = Join(key, NOW)
-    await join.take(await read_series(envelope))
+    async for part in read_series(envelope):
+        join.take(part)
     return join.answer((counted or Counted()).counters, envelope.warnings)
 
 
@@ -120,9 +122,23 @@ async def test_warnings_of_the_server_are_passed_on() -> None:
     assert found.problem == "the server warns: one store is away"
 
 
-async def test_a_large_answer_gives_the_loop_its_turn() -> None:
-    count = 50 * SLICE
-    data = body(*(series(f"n{number}", number, NOW, job="a", instance="b") for number in range(count)))
+async def test_large_answer_is_read_in_slices() -> None:
+    items = [series(f"n{number}", number, NOW, job="a", text='"},{"metric":') for number in range(10_000)]
+    data = body(*items)
+    for text in (data, data.replace(b", ", b","), data.replace(b"}, {", b"}\n,\t{")):
+        envelope = open_envelope(text)
+        assert envelope is not None
+        join = Join(LOAD, NOW)
+        parts = [part async for part in read_series(envelope)]
+        assert max(map(len, parts)) <= SLICE // 60
+        assert len(parts) >= len(text) // SLICE // 2
+        for part in parts:
+            join.take(part)
+        assert len(join.answer(Counted().counters).samples or ()) == 10_000
+
+
+async def test_large_answer_gives_the_loop_its_turn() -> None:
+    data = body(*(series(f"n{number}", number, NOW, job="a") for number in range(20_000)))
     ended = False
     turns = 0
 
@@ -136,5 +152,23 @@ async def test_a_large_answer_gives_the_loop_its_turn() -> None:
     found = await joined(data)
     ended = True
     await watching
-    assert len(found.samples) == count
-    assert turns >= count // SLICE
+    assert len(found.samples) == 20_000
+    assert turns >= len(data) // SLICE // 2
+
+
+@pytest.mark.parametrize(("nodes", "kept"), [(3, LEAST_UNKNOWN), (600, 1200)])
+async def test_of_names_that_are_no_nodes_some_are_kept(nodes: int, kept: int) -> None:
+    counted = Counted()
+    known = [f"n{number}" for number in range(nodes)]
+    items = [series(f"x{number}", 1, NOW) for number in range(2_000)]
+    envelope = open_envelope(body(*items, *(series(node, 2, NOW) for node in known), series("x1999", 3, NOW)))
+    assert envelope is not None
+    join = Join(LOAD, NOW, known)
+    async for part in read_series(envelope):
+        join.take(part)
+    found = join.answer(counted.counters)
+    assert found.samples is not None
+    assert len(found.samples) == nodes + kept
+    assert {found.samples[node].value for node in known} == {2.0}
+    assert found.problem == ""
+    assert counted.dropped() == {"no_node": 2_001 - kept}

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from policysched.app.clock import SystemClock
 from policysched.app.running.feed import MetricOptions, make_server, metrics_read, wanted_by
+from policysched.feeds.file import answers, as_table, load_table
 from policysched.feeds.problems import FeedCounters
 from policysched.feeds.prometheus import PrometheusSource
-from policysched.feeds.table import answers, as_table, load_table
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Wanted
 from policysched.rules.compile.policy import CompiledPolicy
 

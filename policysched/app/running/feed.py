@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from policysched.errors import UsageError
-from policysched.feeds.file import FileSource
-from policysched.feeds.nothing import NoSource
+from policysched.feeds.file import FileSource, NoSource
 from policysched.feeds.problems import FeedCounters, one_line
 from policysched.feeds.prometheus import INTERVAL, PrometheusSource
 from policysched.feeds.server import PrometheusServer, ServerSettings
@@ -151,7 +150,7 @@ class MetricFeed:
 
     async def run(self) -> None:
         """Bring values until cancelled."""
-        await self._source.run(self._take)
+        await self._source.run(self._take, self._scheduler.cluster.nodes.row_of)
 
     async def first_answers(self) -> None:
         """Wait for the first values, but not long: metrics are a help to decisions and no condition."""
