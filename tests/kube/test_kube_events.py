@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from aiohttp import web
 
 from policysched.framework import Event
 from policysched.kube.events.bodies import MEMORY, NOTE_LIMIT, About, SeriesMemory, event_name, shorten
 from policysched.kube.events.writer import TRIES, WORKERS
+from policysched.kube.transport import Pacing
 from policysched.model.objects import Metadata, Pod
 from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, reset
 from tests.kube.writing import (
@@ -109,7 +111,7 @@ def test_series_pushed_out_of_memory_is_given_back() -> None:
     ("answers", "pauses"),
     [
         ((refuse(429, "TooManyRequests", Retry_After="12"), OK), [12]),
-        ((refuse(500, "InternalError"), reset, answer("<html>", 502), OK), [1, 2, 4]),
+        ((refuse(500, "InternalError"), reset, answer("<html>", 502), OK), [1, 1, 2]),
         ((reset, refuse(409, "AlreadyExists")), [1]),
     ],
 )
@@ -162,6 +164,56 @@ async def test_four_events_that_the_server_fails_at_for_ever_hold_nobody(kube: K
     paths = [asked.path for asked in kube.server.asked]
     last_good = max(place for place, path in enumerate(paths) if path == EVENTS)
     assert all(paths[:last_good].count(_events_of(f"bad-{number}")) < TRIES / 2 for number in range(WORKERS))
+
+
+@pytest.mark.parametrize("code", [429, 503])
+async def test_namespaces_whose_events_are_not_taken_hold_no_other(
+    kube: Kube, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        kube.pauses.lengths.append(seconds)
+        await ended.wait()
+
+    monkeypatch.setattr(kube.pauses, "pacing", Pacing(lambda: 0.0, sleep))
+
+    async def limited_answer(request: web.Request) -> web.StreamResponse:
+        return await (OK if ended.is_set() else refuse(code, "TooManyRequests", Retry_After="60"))(request)
+
+    limited = [f"bad-{number}" for number in range(2 * WORKERS)]
+    for namespace in limited:
+        kube.server.on("POST", _events_of(namespace), limited_answer)
+    kube.server.on("POST", EVENTS, OK)
+    tested = writer(kube)
+    for number in range(5):
+        for namespace in limited:
+            tested.record(replace(_about(namespace), note=f"note {number}"))
+    for number in range(50):
+        tested.record(failed(f"note {number}"))
+    tested.start()
+    await eventually(lambda: tested.counts.requests == 50)
+    assert max(len(_asked(kube, namespace)) for namespace in limited) <= WORKERS
+    assert kube.pauses.lengths == [60] * len(limited)
+    tested.record(failed("later"))
+    await eventually(lambda: tested.counts.requests == 51)
+    ended.set()
+    assert await tested.close(5) == 0
+    assert tested.counts == (91, 91, 0, 0, 0)
+
+
+async def test_events_that_wait_for_a_namespace_are_bounded(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.kube.events.writer.MOST_HELD", 5)
+    async with writing(kube, refuse(429, "TooManyRequests", Retry_After="60"), OK) as tested:
+        for number in range(40):
+            tested.record(failed(f"note {number}"))
+        await eventually(lambda: tested.counts.waiting == 0)
+        assert tested.counts.requests + tested.counts.given_up == 40
+        assert await tested.close(5) == 0
+
+
+def _asked(kube: Kube, namespace: str) -> list[str]:
+    return [asked.path for asked in kube.server.asked if asked.path == _events_of(namespace)]
 
 
 def _about(namespace: str) -> Event:

@@ -1,22 +1,26 @@
 """Events about pods, written behind the bindings by a few workers.
 
-What cannot be written is counted and said, never just dropped. While the server is out of reach or busy, events wait,
-up to a bound (see `queue`). One that the server fails at goes behind the others, a few times. So many workers at
-most, because bindings use the same server and decide how fast pods start.
+What cannot be written is counted and said, never just dropped. While the server is out of reach, events wait, up to a
+bound: beyond it first go repeats of what the server knows already, then Normal events (that a pod was scheduled its
+binding says too), then warnings; of each sort the oldest. While the server is there but takes none of a namespace's
+(it is busy, or limits how many a namespace may have), that namespace's events wait by themselves and all others go on.
+One that the server fails at goes behind the others, a few times. So many workers at most, because bindings use the same
+server and decide how fast pods start.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from datetime import datetime
+from enum import IntEnum
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event
 from policysched.kube.events.bodies import Entry, SeriesMemory, create_body, series_body
-from policysched.kube.events.queue import MOST, MOST_BYTES, EventQueue
 from policysched.kube.transport import STRATEGIC_PATCH, Pacing, Retry, Transport, passes
 
 log = logging.getLogger(__name__)
@@ -26,6 +30,91 @@ TRIES = 12
 MOST_SAID = 100
 """How many reasons of refusals are told apart in the log."""
 _NEVER_MADE = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.GONE))
+MOST: Final = 16_384
+"""How many entries may wait."""
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""How many bytes their texts may have."""
+MOST_HELD: Final = 4096
+"""How many entries may wait because the server takes none of their namespaces now."""
+
+
+class Loss(IntEnum):
+    """How much is lost with an entry; the least is given up first."""
+
+    REPEAT = 0
+    NORMAL = 1
+    WARNING = 2
+
+
+class _Waiting(NamedTuple):
+    number: int
+    entry: Entry
+
+
+class EventQueue(asyncio.Queue[Entry]):
+    """First in, first out, but for what is given up.
+
+    Args:
+        most: How many entries may wait.
+        most_bytes: How many bytes their texts may have.
+    """
+
+    def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self.bytes = 0
+        """How many bytes the texts of those that wait have."""
+        self._number = 0
+        self._sorts: dict[Loss, deque[_Waiting]] = {loss: deque() for loss in Loss}
+        super().__init__()
+
+    def give_up(self) -> Entry | None:
+        """Take out the entry with which least is lost; None where there are not too many."""
+        if self.qsize() <= self._most and self.bytes <= self._most_bytes:
+            return None
+        found = self._take(next(waiting for waiting in self._sorts.values() if waiting))
+        self.task_done()
+        return found
+
+    def qsize(self) -> int:
+        """Count those that wait."""
+        return sum(map(len, self._sorts.values()))
+
+    def empty(self) -> bool:
+        """Tell whether none waits."""
+        return not self.qsize()
+
+    def _init(self, maxsize: int) -> None:
+        """Do what asyncio's queue asks for: nothing more is to be made."""
+
+    def _put(self, item: Entry) -> None:
+        self._number += 1
+        self.bytes += item.bytes
+        self._sorts[_loss(item)].append(_Waiting(self._number, item))
+
+    def _get(self) -> Entry:
+        waiting = [sort for sort in self._sorts.values() if sort]
+        return self._take(min(waiting, key=lambda sort: sort[0].number))
+
+    def _take(self, waiting: deque[_Waiting]) -> Entry:
+        entry = waiting.popleft().entry
+        self.bytes -= entry.bytes
+        return entry
+
+
+def _loss(entry: Entry) -> Loss:
+    if entry.written_count:
+        return Loss.REPEAT
+    return Loss.WARNING if entry.about.type == "Warning" else Loss.NORMAL
+
+
+class _Hold:
+    """A namespace whose events the server does not take now, and those that wait for it."""
+
+    def __init__(self, pacing: Pacing) -> None:
+        self.retry = Retry(pacing)
+        self.entries: deque[Entry] = deque()
+        self.pause: asyncio.Task[None] | None = None
+        """While it lasts, nothing is tried; then one entry, and if the server takes it, the others."""
 
 
 class EventCounts(NamedTuple):
@@ -56,8 +145,9 @@ class EventWriter:
     def __init__(
         self, transport: Transport, pacing: Pacing, host: str, *, most: int = MOST, most_bytes: int = MOST_BYTES
     ) -> None:
-        self._transport, self._host = transport, host
+        self._transport, self._pacing, self._host = transport, pacing, host
         self._retry = Retry(pacing)
+        self._held: dict[str, _Hold] = {}
         self._queue = EventQueue(most, most_bytes)
         self._memory = SeriesMemory()
         self._workers: list[asyncio.Task[None]] = []
@@ -83,14 +173,19 @@ class EventWriter:
             if entry.unwritten and not entry.queued:
                 self._enqueue(entry)
         try:
-            await asyncio.wait_for(self._queue.join(), deadline)
+            async with asyncio.timeout(deadline):
+                await self._queue.join()
+                while pauses := [hold.pause for hold in self._held.values() if hold.pause is not None]:
+                    await asyncio.wait(pauses, return_when=asyncio.FIRST_COMPLETED)
+                    await self._queue.join()
         except TimeoutError:
             log.warning("events could not be written before the end: count=%d", self._waiting)
         if self._given_up:
             log.warning("events were given up because too many waited: count=%d", self._given_up)
-        for worker in self._workers:
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        tasks = [*self._workers, *(hold.pause for hold in self._held.values() if hold.pause is not None)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._workers = []
         return self._waiting
 
@@ -119,33 +214,55 @@ class EventWriter:
     async def _work(self) -> None:
         while True:
             entry = await self._queue.get()
-            again = False
-            try:
-                again = not await self._write(entry)
-            except Exception:  # a worker that ends would leave events waiting for ever
-                log.exception("event %s in namespace %s was not written", entry.name, entry.about.namespace)
-                self._refused += self._drop(entry)
-            entry.queued = False
-            self._waiting -= 1
-            if again or entry.due:
-                self._enqueue(entry)
+            hold = self._held.get(entry.about.namespace)
+            if hold is not None and hold.pause is not None:
+                self._hold(entry, hold)
+            else:
+                try:
+                    if await self._write(entry):
+                        self._end(entry)
+                except Exception:  # a worker that ends would leave events waiting for ever
+                    log.exception("event %s in namespace %s was not written", entry.name, entry.about.namespace)
+                    self._refused += self._drop(entry)
+                    self._end(entry)
             self._queue.task_done()
 
-    async def _write(self, entry: Entry) -> bool:
-        """Write an entry, however long the server is away; tell whether it need not be tried again behind the others.
+    def _end(self, entry: Entry) -> None:
+        """Have done with an entry, and let those go on that it was tried for."""
+        entry.queued = False
+        self._waiting -= 1
+        if entry.due:
+            self._enqueue(entry)
+        hold = self._held.pop(entry.about.namespace, None)
+        if hold is None:
+            return
+        if hold.pause is not None:
+            hold.pause.cancel()
+        for other in hold.entries:
+            self._waiting -= 1
+            self._enqueue(other)
 
-        One that the server refuses, or fails at time and again, is not.
+    async def _write(self, entry: Entry) -> bool:
+        """Write an entry, however long the server is away; tell whether no more is to be done about it.
+
+        One that the server refuses, or fails at time and again, is given up.
         """
         while True:
             count, last = entry.count, entry.last
             try:
                 await self._send(entry, count, last)
             except ApiError as error:
+                if error.status == 0:
+                    await self._retry.pause()
+                    continue
                 entry.failures += error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
                 if entry.failures == TRIES or not passes(error):
                     self._refuse(entry, error)
                     return True
-                await self._retry.pause(error.retry_after or 0.0)
+                hold = self._held.setdefault(entry.about.namespace, _Hold(self._pacing))
+                self._hold(entry, hold)
+                if hold.pause is None:
+                    hold.pause = asyncio.create_task(self._pause(hold, error.retry_after or 0.0))
                 return False
             except ConnectionProblemError:
                 await self._retry.pause()
@@ -154,6 +271,20 @@ class EventWriter:
                 entry.written(count, last)
                 self._requests += 1
                 return True
+
+    def _hold(self, entry: Entry, hold: _Hold) -> None:
+        """Let an entry wait for its namespace, or do without the one that waits longest."""
+        hold.entries.append(entry)
+        if sum(len(one.entries) for one in self._held.values()) > MOST_HELD:
+            self._leave_out(hold.entries.popleft())
+
+    async def _pause(self, hold: _Hold, at_least: float) -> None:
+        """Try one of the entries that wait for a namespace after a while."""
+        await hold.retry.pause(at_least)
+        hold.pause = None
+        if hold.entries:
+            self._waiting -= 1
+            self._enqueue(hold.entries.popleft())
 
     async def _send(self, entry: Entry, count: int, last: datetime) -> None:
         path = f"/apis/events.k8s.io/v1/namespaces/{entry.about.namespace}/events"
