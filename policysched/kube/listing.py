@@ -22,6 +22,8 @@ from policysched.kube.transport import Transport
 from policysched.model.lenient_json import elements, members
 
 PAGE = 500
+MOST_PAGES = 4000
+"""Two million objects of a kind are more than any etcd holds."""
 Listed = tuple[str, list[msgspec.Raw]]
 """A list's version and its items."""
 
@@ -76,15 +78,18 @@ def is_older(version: str, than: str) -> bool:
 async def _read(transport: Transport, path: str, kind: str, limit: int) -> Listed:
     raws: list[msgspec.Raw] = []
     version, token = "", ""
-    while True:
+    for _ in range(MOST_PAGES):
         query = f"?limit={limit}&continue={quote(token, safe='')}" if token else f"?limit={limit}"
         page = _decode(await transport.request("GET", path + query), path, kind)
         if version and page.metadata.resource_version != version:
             raise _malformed(path, "its pages are of several versions")
+        if token and token == page.metadata.continue_:
+            raise _malformed(path, "its pages do not end: one continues at itself")
         version, token = page.metadata.resource_version, page.metadata.continue_
         raws += page.items or ()
         if not token:
             return version, raws
+    raise _malformed(path, f"it has more than {MOST_PAGES} pages")
 
 
 def _decode(answer: bytes, path: str, kind: str) -> _Page:

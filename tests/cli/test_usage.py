@@ -103,10 +103,10 @@ USAGE = [
         'error: classless.yaml:4:27: pod "default/web": spec.priorityClassName: no PriorityClass with name "gold"',
     ),
     ((*DRY_RUN, "--config", "none.yaml"), "error: none.yaml: there is no such file"),
-    ((*DRY_RUN, "--config", "config-unknown.yaml"), "error: config: profiles[0].schedulerNam: there is no such field"),
+    ((*DRY_RUN, "--config", "config-unknown.yaml"), "error: config-unknown.yaml:4:17: profiles[0].schedulerNam: "),
     (
         (*DRY_RUN, "--config", "config-kind.yaml"),
-        "error: config: expected an object of kind KubeSchedulerConfiguration",
+        "error: config-kind.yaml:1:1: expected an object of kind KubeSchedulerConfiguration",
     ),
     ((*DRY_RUN, "--config", "config-two.yaml"), "error: config-two.yaml:4:1: a configuration is one object"),
     ((*DRY_RUN, "--config", "config-profiles.yaml"), "error: no profile is named"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policysched.framework import ApiError
-from policysched.kube import reflector
+from policysched.kube import listing, reflector
 from policysched.kube.listing import is_older, read_list
 from policysched.model.kinds import POLICIES
 from tests.kube.fake_server import Kube, answer, eventually, hang, refuse, stream
@@ -39,6 +39,22 @@ async def test_pages_of_several_versions_are_no_list(kube: Kube) -> None:
     kube.server.on("GET", NODE_PATH, answer(first), answer(second))
     with pytest.raises(ApiError, match="several versions"):
         await read_list(kube.transport, NODE_PATH, "Node")
+
+
+@pytest.mark.parametrize("items", [(), (node("a", 1),)], ids=["empty", "full"])
+async def test_pages_that_continue_at_themselves_are_no_list(kube: Kube, items: tuple[Any, ...]) -> None:
+    kube.server.on("GET", NODE_PATH, answer(page(*items, next_page="t")))
+    with pytest.raises(ApiError, match="its pages do not end"):
+        await read_list(kube.transport, NODE_PATH, "Node")
+    assert len(kube.server.asked) == 2
+
+
+async def test_pages_without_end_are_no_list(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MOST_PAGES", 5)
+    kube.server.on("GET", NODE_PATH, *(answer(page(next_page=f"t{number}")) for number in range(9)))
+    with pytest.raises(ApiError, match="it has more than 5 pages"):
+        await read_list(kube.transport, NODE_PATH, "Node")
+    assert len(kube.server.asked) == 5
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 40])

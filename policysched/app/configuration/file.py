@@ -81,42 +81,51 @@ def read_profiles(config: str | Mapping[str, Any]) -> dict[str, ProfileConfig]:
         _check_profile(one, place)
         name = _name(one, place, alone=len(profiles) == 1)
         if name in named:
-            raise mistake(f"{place}.schedulerName", f'duplicate profile "{name}"')
+            raise ConfigurationError(f"{place}.schedulerName", f'duplicate profile "{name}"')
         named[name] = one
     _check_queue_sort(profiles)
     return named
 
 
-def mistake(place: str, why: str) -> UsageError:
-    """Make the error for a configuration that cannot be used."""
-    return UsageError(f"config: {place}: {why}" if place else f"config: {why}")
+class ConfigurationError(UsageError):
+    """A configuration that cannot be used.
+
+    Attributes:
+        place: The field, empty for the whole.
+        why: What is wrong, with the field.
+    """
+
+    def __init__(self, place: str, why: str) -> None:
+        self.place, self.why = place, f"{place}: {why}" if place else why
+        super().__init__(f"config: {self.why}")
 
 
 def _object(config: str | Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(config, str):
         documents = read_files(config, "config")
         if len(documents) != 1:
-            raise mistake("", f"expected one document, got {len(documents)}")
+            raise ConfigurationError("", f"expected one document, got {len(documents)}")
         config = documents[0].object
     if not isinstance(config, Mapping) or config.get("kind") != KIND:
-        raise mistake("", f"expected an object of kind {KIND}")
+        raise ConfigurationError("", f"expected an object of kind {KIND}")
     config = as_v1(config)
     if config.get("apiVersion") != API_VERSION:
-        raise mistake("apiVersion", f"expected {API_VERSION}")
+        raise ConfigurationError("apiVersion", f"expected {API_VERSION}")
     return config
 
 
 def _decoded(config: Mapping[str, Any]) -> Configuration:
     for name in UNSUPPORTED:
         if name in config:
-            raise mistake(name, "is not supported yet; supported here are percentageOfNodesToScore and profiles")
+            why = "is not supported yet; supported here are percentageOfNodesToScore and profiles"
+            raise ConfigurationError(name, why)
     plain, strange = without_null_fields(config, Configuration, kept="args")
     if strange:
-        raise mistake(strange, "there is no such field")
+        raise ConfigurationError(strange, "there is no such field")
     try:
         return decode(Configuration, KIND, plain)
     except ObjectError as error:
-        raise mistake(error.field, error.reason) from error
+        raise ConfigurationError(error.field, error.reason) from error
 
 
 def _name(profile: ProfileConfig, place: str, *, alone: bool) -> str:
@@ -124,7 +133,7 @@ def _name(profile: ProfileConfig, place: str, *, alone: bool) -> str:
     if name is None and alone:
         return DEFAULT_SCHEDULER
     if not name:
-        raise mistake(f"{place}.schedulerName", "a name is needed")
+        raise ConfigurationError(f"{place}.schedulerName", "a name is needed")
     return name
 
 
@@ -133,15 +142,15 @@ def _check_profile(profile: ProfileConfig, place: str) -> None:
     seen: set[str] = set()
     for one in profile.plugin_config:
         if one.name in seen:
-            raise mistake(f"{place}.pluginConfig", f"repeated config for plugin {one.name}")
+            raise ConfigurationError(f"{place}.pluginConfig", f"repeated config for plugin {one.name}")
         if one.name in REMOVED:
-            raise mistake(f"{place}.pluginConfig", f"the plugin {one.name} is no longer there")
+            raise ConfigurationError(f"{place}.pluginConfig", f"the plugin {one.name} is no longer there")
         seen.add(one.name)
 
 
 def _check_percentage(percentage: int | None, place: str) -> None:
     if percentage is not None and not 0 <= percentage <= 100:
-        raise mistake(place, f"{percentage} is not between 0 and 100")
+        raise ConfigurationError(place, f"{percentage} is not between 0 and 100")
 
 
 def _check_queue_sort(profiles: Sequence[ProfileConfig]) -> None:
@@ -157,7 +166,9 @@ def _check_queue_sort(profiles: Sequence[ProfileConfig]) -> None:
         own = one.plugins.queue_sort
         same = own.enabled == first.enabled and _names(own) == _names(first)
         if not same or any(one.arguments.get(name) != args for name, args in arguments.items()):
-            raise mistake(f"profiles[{index}]", "queueSort and its arguments have to be the same in all profiles")
+            raise ConfigurationError(
+                f"profiles[{index}]", "queueSort and its arguments have to be the same in all profiles"
+            )
 
 
 def _names(plugins: PluginSet) -> list[str]:

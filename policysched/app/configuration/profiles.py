@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from policysched.app.configuration.file import mistake, read_profiles
+from policysched.app.configuration.file import ConfigurationError, read_profiles
 from policysched.app.configuration.plugin_sets import POLICIES, Lists, Plugin, Plugins, PluginSet, plugin_lists
 from policysched.errors import UsageError
 from policysched.framework.partial import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
@@ -35,7 +35,7 @@ def configured_profiles(config: str | Mapping[str, Any] | None) -> dict[str, Pro
         try:
             profiles[name] = _profile(name, given.plugins, given.arguments)
         except UsageError as error:
-            raise mistake(f"profiles[{index}]", str(error)) from error
+            raise ConfigurationError(f"profiles[{index}]", str(error)) from error
     return profiles
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from policysched.app.checking.check import findings, twins
 from policysched.app.checking.findings import Finding, policy_key
+from policysched.app.configuration.file import ConfigurationError
 from policysched.app.dry_run.controlled import controlled
 from policysched.app.dry_run.dry_run import Report, dry_run
 from policysched.app.dry_run.in_force import compiles, in_force, not_compiled
@@ -36,7 +37,7 @@ class Inputs:
     wanted: Wanted
     policies: tuple[Document, ...]
     """Policies to try."""
-    config: Object | None
+    config: Document | None
     metrics: Measure | None = None
 
     @property
@@ -68,7 +69,11 @@ class Inputs:
         tried = [one.object for one in self.policies if policy_key(one.object) not in errors]
         policies = [one for one in map(in_force, self._standing()) if compiles(one)] + tried
         try:
-            report = dry_run(others, self.wanted.object, policies, config=self.config, seed=seed, metrics=self.metrics)
+            config = None if self.config is None else self.config.object
+            report = dry_run(others, self.wanted.object, policies, config=config, seed=seed, metrics=self.metrics)
+        except ConfigurationError as error:
+            assert self.config is not None  # noqa: S101 - it is what is wrong
+            raise self.config.refusal(error.place, error.why) from error
         except ObjectError as error:
             raise _located(error, self.wanted, self.documents) from error
         taking_part = {policy_key(one) for one in policies}
@@ -111,21 +116,14 @@ async def gather(
     for one in tried:
         if one.object["kind"] != KIND:
             raise UsageError(f"{one.where}: expected a {KIND}, got a {one.object['kind']}")
-    configuration = _config(config)
+    configurations = load([] if config is None else [config])
+    if len(configurations) > 1:
+        raise UsageError(f"{configurations[1].where}: a configuration is one object")
     live = await read_cluster(kubeconfig, context) if LIVE in cluster else []
     objects = [*live, *(one.object for one in documents)]
     made = controlled(dict(wanted.document.object), dict(wanted.object), objects)
     wanted = replace(wanted, object=made.pod)
-    return Inputs((*made.beside, *objects), tuple(documents), wanted, tuple(tried), configuration)
-
-
-def _config(name: str | None) -> Object | None:
-    if name is None:
-        return None
-    documents = load([name])
-    if len(documents) > 1:
-        raise UsageError(f"{documents[1].where}: a configuration is one object")
-    return documents[0].object
+    return Inputs((*made.beside, *objects), tuple(documents), wanted, tuple(tried), next(iter(configurations), None))
 
 
 def _located(error: ObjectError, wanted: Wanted, documents: Iterable[Document]) -> UsageError:

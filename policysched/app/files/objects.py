@@ -102,7 +102,7 @@ class Document:
         node, found = positions.find(self.source.root, self.inside(path))
         return node if found else None
 
-    def refusal(self, path: str, error: Exception) -> UsageError:
+    def refusal(self, path: str, error: Exception | str) -> UsageError:
         """Make an error about a field out of one that does not know its place."""
         place = self.place(path)
         return UsageError(f"{self.file}:{place.line}:{place.column}: {error}")
