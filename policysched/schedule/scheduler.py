@@ -98,6 +98,16 @@ class Scheduler:
                 yield
         return moved
 
+    @property
+    def kept_bytes(self) -> int:
+        """The memory of what is kept of pod classes. Units: bytes."""
+        return sum(engine.kept_bytes for engine in self._engines.values())
+
+    @property
+    def object_count(self) -> int:
+        """How many nodes and pods there are."""
+        return self.cluster.nodes.count + len(self.cluster.pods) + sum(self.queue.counts())
+
     def set_node(self, node: Node) -> None:
         """Take a node as it is now."""
         self._changed(self.cluster.set_node(node))

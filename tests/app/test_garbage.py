@@ -1,13 +1,26 @@
-"""Looks for garbage are short, find what is young, and find the rest once memory has grown."""
+"""Looks for garbage are short, find what is young, and find the rest once something leaks."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import weakref
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from policysched.app.running.garbage import FEW, MEASURED_EVERY, resident_pages, short_looks
+from policysched.app.running.garbage import (
+    FEW,
+    FEWEST_OBJECTS,
+    MEASURED_EVERY,
+    MOST,
+    YOUNG,
+    Looks,
+    MemoryPerObject,
+    resident_bytes,
+    short_looks,
+)
 
 pytestmark = pytest.mark.usefixtures("others_apart")
 
@@ -19,49 +32,108 @@ class Circle:
         self.own = self
 
 
-def looked(times: int = 1) -> None:
+def survivors(number: int) -> list[Any]:
+    """Objects that survive the interpreter's look at the youngest."""
+    gc.collect(0)
+    held: list[Any] = [[] for _ in range(number)]
+    gc.collect(0)
+    return held
+
+
+def look(looks: Looks, times: int = 1) -> None:
     for _ in range(times):
-        gc.collect()
+        held = survivors(FEW)
+        looks.look()
+        del held
 
 
-def test_what_was_looked_at_once_is_left_out_of_later_looks() -> None:
-    held = [[] for _ in range(50_000)]  # type: ignore[var-annotated]
-    with short_looks(lambda: 1):
-        looked()
+def test_what_was_looked_at_is_left_out_of_later_looks() -> None:
+    held = survivors(50_000)
+    with short_looks(lambda: 1) as looks:
+        look(looks)
         assert len(gc.get_objects()) < len(held) / 10
         assert gc.get_freeze_count() > len(held)
-        assert gc.get_threshold() == FEW
+        assert gc.get_threshold()[0] == YOUNG
     assert gc.get_freeze_count() == 0
-    assert gc.get_threshold() != FEW
+    assert gc.get_threshold()[0] != YOUNG
+
+
+@pytest.mark.parametrize(("number", "looked_at", "left_out"), [(10, 0, 0), (FEW, 1, 1), (2 * MOST, 0, 1)])
+def test_looks_see_no_more_than_so_many(number: int, looked_at: int, left_out: int) -> None:
+    seen: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        seen.append(info["generation"] if phase == "start" else -1)
+
+    with short_looks(lambda: 1) as looks:
+        held, before = survivors(number), gc.get_freeze_count()
+        gc.callbacks.append(note)
+        looks.look()
+        gc.callbacks.remove(note)
+        assert seen.count(1) == looked_at
+        assert (gc.get_freeze_count() - before >= number) == bool(left_out), len(held)
 
 
 def test_young_circles_are_found() -> None:
-    with short_looks(lambda: 1):
+    with short_looks(lambda: 1) as looks:
         found = weakref.ref(Circle())
         assert found() is not None
-        looked()
+        gc.collect(0)
+        assert found() is None
+        circle = Circle()
+        found = weakref.ref(circle)
+        gc.collect(0)
+        del circle
+        look(looks)
         assert found() is None
 
 
 def test_old_circles_are_found_when_memory_has_grown() -> None:
-    memory = [100]
-    with short_looks(lambda: memory[0]):
-        circle = Circle()
-        found = weakref.ref(circle)
-        looked(MEASURED_EVERY)
-        del circle
-        looked(MEASURED_EVERY)
-        assert found() is not None
-        memory[0] = 201
-        looked(MEASURED_EVERY + 1)
-        assert found() is None
-        other = Circle()
-        again = weakref.ref(other)
-        looked(MEASURED_EVERY)
-        del other
-        looked(MEASURED_EVERY)
-        assert again() is not None
+    memory = [100.0]
+    with short_looks(lambda: memory[0]) as looks:
+        for _ in range(2):
+            circle = Circle()
+            found = weakref.ref(circle)
+            look(looks, MEASURED_EVERY)
+            del circle
+            look(looks, MEASURED_EVERY)
+            assert found() is not None
+            memory[0] = 2 * memory[0] + 1
+            look(looks, MEASURED_EVERY)
+            assert found() is None
+
+
+async def test_looks_come_between_pieces_of_work() -> None:
+    with short_looks(lambda: 1) as looks:
+        looking = asyncio.create_task(looks.run())
+        await asyncio.sleep(0)
+        held, before = survivors(FEW), gc.get_freeze_count()
+        assert gc.get_freeze_count() == before
+        await asyncio.sleep(0.1)
+        assert gc.get_freeze_count() >= before + len(held)
+        looking.cancel()
+
+
+@dataclass
+class Held:
+    kept_bytes: int = 0
+    object_count: int = 0
+
+
+def test_growth_that_objects_or_kept_answers_explain_is_no_leak() -> None:
+    holder, resident = Held(), [100 * 10**6]
+    memory = MemoryPerObject(holder, lambda: resident[0])
+    empty = memory()
+    holder.object_count, resident[0] = 10 * FEWEST_OBJECTS, 900 * 10**6
+    full = memory()
+    assert full < empty
+    holder.kept_bytes, resident[0] = 400 * 10**6, 1300 * 10**6
+    assert memory() == full
+    holder.object_count = 0
+    assert memory() == full
+    resident[0] += 1000 * 10**6
+    assert memory() > 2 * full
 
 
 def test_the_system_says_how_much_memory_there_is() -> None:
-    assert resident_pages() > 1000
+    assert resident_bytes() > 10**6

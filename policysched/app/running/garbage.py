@@ -1,75 +1,125 @@
-"""When the interpreter looks for garbage: often and little, so that a look never holds the loop for long.
+"""When the interpreter looks for garbage: little at once, and between pieces of work, so no cycle waits for a look.
 
 Nearly everything here is freed as soon as nobody holds it; only what holds itself in a circle waits for a look. A look
-at everything takes 0.1 s with 5,000 nodes and 10,000 pods, and comes every few thousand pods. So what has been looked
-at once is left out of later looks, each of which sees what came since the last one. Circles among what was left out are
-found when the process takes twice as much memory as after the last look at everything.
+at everything takes 0.2 s and more with 5,000 nodes and 50,000 pods. So what has been looked at often enough is left out
+of later looks, each of which sees what came since. Circles among what was left out are found by a look at everything
+once memory has doubled that neither kept answers nor the number of objects explain; that is a leak and no growth.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Protocol
 
-FEW: Final = (700, 4, 2)
-"""After how many new objects the youngest are looked at, after how many such looks the next older ones, and so on."""
+YOUNG: Final = 2000
+"""After how many new objects the interpreter looks at these, whatever is being done: 1 ms."""
+FEW: Final = 2000
+"""How many objects that survived such looks are worth another one."""
+MOST: Final = 6000
+"""More of them are left out of later looks without another one, which would take too long."""
+NEVER: Final = 1 << 30
+PAUSE: Final = 0.01
+"""How long it is between looks at survivors. Units: seconds."""
 MEASURED_EVERY: Final = 16
 GROWTH: Final = 2
-_PAGES: Final = Path("/proc/self/statm")
+FEWEST_OBJECTS: Final = 10_000
+"""Memory that fewer objects take counts as if they were so many: the process itself takes some."""
+_STATM: Final = Path("/proc/self/statm")
+_PAGE_SIZE: Final = 4096
+
+
+class Holder(Protocol):
+    """What is known of who holds most of the memory."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """The memory of answers that are kept, which has a bound of its own. Units: bytes."""
+
+    @property
+    def object_count(self) -> int:
+        """How many objects of the API server are held."""
+
+
+class MemoryPerObject:
+    """The memory of the process for each object that it holds, without kept answers; objects count at their most.
+
+    Args:
+        holder: Who holds them.
+        resident: Gives the memory that the process takes, in bytes.
+    """
+
+    def __init__(self, holder: Holder, resident: Callable[[], int] | None = None) -> None:
+        self._holder = holder
+        self._resident = resident or resident_bytes
+        self._most = FEWEST_OBJECTS
+
+    def __call__(self) -> float:
+        """Measure it. Units: bytes."""
+        self._most = max(self._most, self._holder.object_count)
+        return max(0, self._resident() - self._holder.kept_bytes) / self._most
+
+
+class Looks:
+    """Looks at what survived the interpreter's own looks at the youngest, and leaves out what survives that."""
+
+    def __init__(self, memory: Callable[[], float]) -> None:
+        self._memory = memory
+        self._number = 0
+        self._after_whole = 0.0
+        """The memory after the last look at everything; 0 while there was none."""
+
+    def look(self) -> None:
+        """Look at survivors if they are enough, and at everything if memory has doubled."""
+        survivors = len(gc.get_objects(generation=1))
+        if survivors < FEW:
+            return
+        if survivors <= MOST:
+            gc.collect(1)
+        gc.freeze()
+        self._number += 1
+        if self._number % MEASURED_EVERY:
+            return
+        if not self._after_whole:
+            self._after_whole = self._memory()
+        elif self._memory() > GROWTH * self._after_whole:
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
+            self._after_whole = self._memory()
+
+    async def run(self) -> None:
+        """Look now and then, between other pieces of work, until cancelled."""
+        while True:
+            await asyncio.sleep(PAUSE)
+            self.look()
 
 
 @contextmanager
-def short_looks(resident: Callable[[], int] | None = None) -> Iterator[None]:
+def short_looks(memory: Callable[[], float]) -> Iterator[Looks]:
     """Keep looks for garbage short as long as this lasts.
 
     Args:
-        resident: Gives the memory of the process, in any unit; absent, what the system says.
+        memory: Measures what grows only where something leaks, in any unit.
+
+    Yields:
+        Who is to be run beside the other work.
     """
-    before, looks = gc.get_threshold(), _Looks(resident or resident_pages)
+    before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(*FEW)
-    gc.callbacks.append(looks)
+    gc.set_threshold(YOUNG, NEVER, NEVER)
     try:
-        yield
+        yield Looks(memory)
     finally:
-        gc.callbacks.remove(looks)
         gc.set_threshold(*before)
         gc.unfreeze()
 
 
-class _Looks:
-    """Hears of every look, and says what the next ones leave out."""
-
-    def __init__(self, resident: Callable[[], int]) -> None:
-        self._resident = resident
-        self._number = 0
-        self._after_whole = 0
-        """The memory after the last look at everything; 0 while there was none."""
-        self._whole = False
-
-    def __call__(self, phase: str, info: dict[str, Any]) -> None:
-        if phase != "stop" or info["generation"] < len(FEW) - 1:
-            return
-        gc.freeze()
-        self._number += 1
-        if not self._whole and self._number % MEASURED_EVERY:
-            return
-        taken = self._resident()
-        if self._whole or not self._after_whole:
-            self._after_whole, self._whole = taken, False
-        elif taken > GROWTH * self._after_whole:
-            self._whole = True
-            gc.unfreeze()
-
-
-def resident_pages() -> int:
-    """Give the memory that the process takes, 0 where the system does not say.
-
-    Units: pages.
-    """
+def resident_bytes() -> int:
+    """Give the memory that the process takes, 0 where the system does not say."""
     with suppress(OSError):
-        return int(_PAGES.read_text().split()[1])
+        return int(_STATM.read_text().split()[1]) * _PAGE_SIZE
     return 0

@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, default_profile
 from policysched.app.running.feed import NO_METRICS, MetricFeed, MetricOptions, make_source
-from policysched.app.running.garbage import short_looks
+from policysched.app.running.garbage import Looks, MemoryPerObject, short_looks
 from policysched.app.running.handlers import Handler, MalformedPods, PolicyHandler
 from policysched.errors import ConnectionProblemError
 from policysched.feeds.problems import FeedCounters
@@ -96,13 +96,14 @@ class Process:
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""
         self.events.start()
-        with short_looks():
-            await self._work()
+        with short_looks(MemoryPerObject(self.scheduler)) as looks:
+            await self._work(looks)
 
-    async def _work(self) -> None:
+    async def _work(self, looks: Looks) -> None:
         try:
             await self._find_server()
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(looks.run())
                 for reflector in self.reflectors:
                     tasks.create_task(reflector.run())
                 for reflector in self.reflectors:
