@@ -27,14 +27,13 @@ from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.observer import LOG_LINES, Observers, Result, tell
 from policysched.schedule.queue.hints import Interests
-from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.queued import Place, QueuedPod
-from policysched.schedule.queue.waiter import Waiter
+from policysched.schedule.queue.queue import Queue, Waiter
+from policysched.schedule.queue.queued import QueuedPod, Stage
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
-TURN = 0.005
+TURN = 0.003
 """How long cycles may follow each other before the loop gets its turn. Units: seconds."""
 MAX_BINDINGS = 512
 """How many bindings may be under way before the next pod has to wait; those that wait for plugins do not count."""
@@ -211,7 +210,7 @@ class Scheduler:
                 await self._place(queued, decision)
         except Exception as error:
             log.exception("the cycle of pod=%s failed", pod.key)
-            if queued.place is Place.IN_FLIGHT and not self.cluster.is_assumed(queued.identity):
+            if queued.stage is Stage.IN_FLIGHT and not self.cluster.is_assumed(queued.identity):
                 self._fail(queued, Failure(Result.ERROR, f"the scheduling cycle failed: {error!r}"))
 
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:

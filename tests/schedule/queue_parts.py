@@ -8,10 +8,10 @@ from typing import Any
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource, Status, unschedulable
 from policysched.model.objects import Metadata, Node, Pod, PodSpec, SchedulingGate
-from policysched.schedule.queue.backoff import Backoff
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued import QueuedPod
+from policysched.schedule.queue.queues import Backoff
 
 NODE_ADDED = Change(Resource.NODE, Action.ADD, None, Node(metadata=Metadata(name="n")))
 POD_REMOVED = Change(Resource.ASSIGNED_POD, Action.DELETE)

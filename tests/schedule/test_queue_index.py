@@ -13,7 +13,7 @@ from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Plug
 from policysched.model.objects import Affinity, LabelSelector, Pod, TopologySpreadConstraint
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
-from policysched.schedule.queue import waiting
+from policysched.schedule.queue import unschedulable
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue
 from tests.build import node, pod
@@ -144,8 +144,8 @@ def nothing(*_: Any) -> Collection[Hashable]:
         (HintIndex(nothing, nothing), 0),
         (HintIndex(broken, nothing), 1),
         (HintIndex(nothing, broken), 1),
-        (HintIndex(lambda _: range(waiting.MOST_KEYS), nothing), 0),
-        (HintIndex(lambda _: range(waiting.MOST_KEYS + 1), nothing), 1),
+        (HintIndex(lambda _: range(unschedulable.MOST_KEYS), nothing), 0),
+        (HintIndex(lambda _: range(unschedulable.MOST_KEYS + 1), nothing), 1),
         (HintIndex(nothing, lambda *_: None), 1),
         (HintIndex(lambda _: ("a", "b"), lambda *_: ("a", "b", "c")), 1),
     ],

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from policysched.framework import Action, Change, Resource
-from policysched.schedule.queue.queued import Place, QueuedPod
+from policysched.schedule.queue.queued import QueuedPod, Stage
 from tests.schedule.queue_parts import FIT, NODE_ADDED, POD_REMOVED, SPREAD, Gates, StandingClock, interests, pod, queue
 
 REJECTORS = [FIT, SPREAD, FIT | SPREAD, frozenset()]
@@ -64,14 +64,14 @@ class Life:
 
     def check(self) -> None:
         """Every living pod is in exactly one place, and the counts say so."""
-        places = [queued.place for identity in self.alive if (queued := self.queue.get(identity)) is not None]
+        places = [queued.stage for identity in self.alive if (queued := self.queue.get(identity)) is not None]
         assert len(places) == len(self.alive)
         counts = self.queue.counts()
-        assert places.count(Place.ACTIVE) == counts.active
-        assert places.count(Place.BACKOFF) == counts.backoff
-        assert places.count(Place.WAITING) == counts.unschedulable + counts.gated
-        assert places.count(Place.IN_FLIGHT) == len(self.alive & set(self.flying))
-        assert places.count(Place.NOWHERE) == 0
+        assert places.count(Stage.ACTIVE) == counts.active
+        assert places.count(Stage.BACKOFF) == counts.backoff
+        assert places.count(Stage.UNSCHEDULABLE) == counts.unschedulable + counts.gated
+        assert places.count(Stage.IN_FLIGHT) == len(self.alive & set(self.flying))
+        assert places.count(Stage.NOWHERE) == 0
         assert self.queue.in_flight[0] == len(self.flying)
         assert self.flying or self.queue.in_flight == (0, 0)
 

@@ -4,10 +4,9 @@ import random
 
 import pytest
 
-from policysched.schedule.queue.backoff import Backoff
-from policysched.schedule.queue.heap import PodHeap
 from policysched.schedule.queue.queue import SWEEP
-from policysched.schedule.queue.queued import Place, QueuedPod
+from policysched.schedule.queue.queued import QueuedPod, Stage
+from policysched.schedule.queue.queues import Backoff, PodHeap
 from tests.schedule.queue_parts import FIT, NODE_ADDED, StandingClock, drain, pod, popped, queue
 
 
@@ -25,7 +24,7 @@ def test_queue_forgets_what_is_done() -> None:
     tested = queue(StandingClock())
     queued = popped(tested)
     assert queued.attempts == 1
-    assert queued.place is Place.IN_FLIGHT
+    assert queued.stage is Stage.IN_FLIGHT
     assert tested.get("uid-a") is queued
     tested.done(queued)
     tested.done(queued)

@@ -9,8 +9,7 @@ import pytest
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource
 from policysched.model.objects import Pod
-from policysched.schedule.queue.asking import LARGEST, MOST
-from policysched.schedule.queue.hints import Interests
+from policysched.schedule.queue.hints import LARGEST, MOST, Interests
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.timers import AGAIN, LONGEST, MARGIN
 from tests.schedule.queue_parts import FIT, StandingClock, pod, popped, queue
@@ -60,7 +59,7 @@ def advance(tested: Queue, clock: StandingClock, to: float) -> None:
 def placed(tested: Queue, name: str) -> str:
     found = tested.get(f"uid-{name}")
     assert found is not None
-    return found.place.value
+    return found.stage.value
 
 
 def test_each_pod_is_judged_at_its_own_moment_and_no_other() -> None:

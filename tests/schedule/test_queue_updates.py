@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from policysched.model.objects import Pod
-from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.waiter import Waiter
+from policysched.schedule.queue.queue import Queue, Waiter
 from tests.schedule.queue_parts import (
     FIT,
     NODE_ADDED,

@@ -390,7 +390,7 @@ async def test_without_listeners_nothing_is_made_for_them() -> None:
         stand.client.errors["bind"] = [refused(409, "gone")]
         await stand.settled(POD, pod("q"))
         assert stand.bound == {"q": "n1"}
-        assert stand.scheduler.queue._places.on_queued is None
+        assert stand.scheduler.queue._queues.on_queued is None
 
 
 # Configuration

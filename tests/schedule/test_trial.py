@@ -104,12 +104,12 @@ class Pages:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_trial_equals_what_really_happens(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Asking(World(SEED + seed, 6), [small_profile()]).run(100, monkeypatch)
+    told = HintBudget(World(SEED + seed, 6), [small_profile()]).run(100, monkeypatch)
     assert told[True] > 10, told
 
 
 def test_a_trial_of_policies_equals_what_really_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Asking(World(SEED, 6), [PolicySet.of([one]).join(profile()) for one in policies()]).run(30, monkeypatch)
+    told = HintBudget(World(SEED, 6), [PolicySet.of([one]).join(profile()) for one in policies()]).run(30, monkeypatch)
     assert told[True] > 30, told
 
 
@@ -165,7 +165,7 @@ def change(trials: Sequence[tuple[Profile, Trial]], gone: Sequence[Pod], come: S
             trial.add(one)
 
 
-class Asking:
+class HintBudget:
     """A world that changes, engines that live through it, and what was asked of them."""
 
     def __init__(self, world: World, profiles: Sequence[Profile]) -> None:

@@ -17,9 +17,9 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Action, Change, Resource
 from policysched.language import load_grammar
 from policysched.pausing import finished
-from policysched.schedule.queue.moves import MOST_MOVES, PORTION
-from policysched.schedule.queue.parts import Counts
 from policysched.schedule.queue.queue import Queue
+from policysched.schedule.queue.queues import Counts
+from policysched.schedule.queue.unschedulable import MOST_MOVES, PORTION
 from policysched.schedule.reload import TURN, Reloader
 from policysched.schedule.scheduler import Scheduler
 from tests.build import node, pod

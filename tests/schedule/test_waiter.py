@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from policysched.schedule.queue.waiter import Waiter
+from policysched.schedule.queue.queue import Waiter
 from tests.schedule.queue_parts import FIT, StandingClock, pod, queue
 
 

@@ -12,6 +12,8 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go, KEP-5142.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -19,14 +21,12 @@ from functools import partial
 from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, RejectionListener, Resource
 from policysched.model.objects import Pod
 from policysched.pausing import Pausing, finished
-from policysched.schedule.queue.asking import Asking
-from policysched.schedule.queue.backoff import WINDOW, Backoff
-from policysched.schedule.queue.hints import NO_INTERESTS, Interests, Verdict, index_of, judge, label
+from policysched.schedule.queue.hints import NO_INTERESTS, HintBudget, Interests, Verdict, index_of, judge, label
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
-from policysched.schedule.queue.moves import PORTION, Moves
-from policysched.schedule.queue.parts import Counts, OnQueued, Places
-from policysched.schedule.queue.queued import NO_PLUGINS, Place, QueuedPod
+from policysched.schedule.queue.queued import NO_PLUGINS, QueuedPod, Stage
+from policysched.schedule.queue.queues import WINDOW, Backoff, Counts, OnQueued, PodQueues
 from policysched.schedule.queue.timers import Timers
+from policysched.schedule.queue.unschedulable import PORTION, Moves
 from policysched.state.differences import pod_difference
 from policysched.state.placed.pods import pod_id
 
@@ -51,10 +51,10 @@ class Queue:
         self._clock, self._cluster = clock, cluster
         self._max_unschedulable = max_unschedulable
         self._pods: dict[str, QueuedPod] = {}
-        self._places = Places(clock, sort, profiles, backoff or Backoff())
+        self._queues = PodQueues(clock, sort, profiles, backoff or Backoff())
         self._in_flight = InFlight()
         self._timers = Timers(clock, cluster)
-        self._asking = Asking(clock)
+        self._hint_budget = HintBudget(clock)
         self._moves = Moves(self._retry)
         now = clock.monotonic()
         self._next_window, self._next_sweep = math.floor(now) + WINDOW, now + SWEEP
@@ -66,7 +66,7 @@ class Queue:
             self.update(pod)
             return
         queued = self._pods[identity] = QueuedPod(pod, identity, self._clock.monotonic())
-        self._places.enter_active(queued, "UnscheduledPodAdd")
+        self._queues.enter_active(queued, "UnscheduledPodAdd")
 
     def update(self, pod: Pod) -> None:
         """Take a new version of a pending pod; one that is not known is added."""
@@ -83,11 +83,11 @@ class Queue:
                 self._in_flight.record(Occurrence(change, queued.identity))
             return
         queued.pod = pod
-        if queued.place is Place.WAITING:
-            self._places.list_anew(queued)
+        if queued.stage is Stage.UNSCHEDULABLE:
+            self._queues.list_anew(queued)
             self._reconsider(queued, change)
         else:
-            self._places.reorder(queued)
+            self._queues.reorder(queued)
 
     def delete(self, identity: str) -> bool:
         """Drop a pod wherever it is; an attempt under way ends without its coming back."""
@@ -97,7 +97,7 @@ class Queue:
         flight = self._in_flight.get(identity)
         if flight is not None:
             flight.deleted = True
-        self._places.leave(queued)
+        self._queues.leave(queued)
         return True
 
     def pop(self) -> QueuedPod | None:
@@ -106,9 +106,9 @@ class Queue:
         if now >= min(self._next_window, self._next_sweep, self._timers.due):
             self.flush()
         self._moves.go_on()
-        queued = self._places.take_first()
+        queued = self._queues.take_first()
         if queued is not None:
-            queued.place = Place.IN_FLIGHT
+            queued.stage = Stage.IN_FLIGHT
             queued.attempts += 1
             queued.tried_at = now
             self._in_flight.begin(queued)
@@ -134,7 +134,7 @@ class Queue:
             plugin.on_rejected(queued.pod, self._cluster)
         verdict = self._replay(flight)
         self._in_flight.end(queued.identity)
-        self._places.requeue(queued, verdict, "ScheduleAttemptFailure")
+        self._queues.requeue(queued, verdict, "ScheduleAttemptFailure")
         self._timers.set(queued, self._watching(queued))
         return True
 
@@ -156,14 +156,14 @@ class Queue:
         if flight is None or flight.queued is not queued:
             return
         self._in_flight.end(queued.identity)
-        queued.place = Place.NOWHERE
+        queued.stage = Stage.NOWHERE
         if self._pods.get(queued.identity) is queued:
             del self._pods[queued.identity]
 
     def flush(self) -> None:
         """Make pods ready whose backoff is over, and try those again that time helps or that have waited too long."""
         now = self._clock.monotonic()
-        if self._places.end_backoffs(now, PORTION):
+        if self._queues.end_backoffs(now, PORTION):
             self._next_window = math.floor(now) + WINDOW
         if due := self._timers.take_due():
             self._in_flight.record(Occurrence(TIME_PASSES))
@@ -171,17 +171,17 @@ class Queue:
         if now < self._next_sweep:
             return
         self._next_sweep = now + SWEEP
-        waiting = (queued for queued in self._places.waiting if not queued.gated_by)
+        waiting = (queued for queued in self._queues.waiting if not queued.gated_by)
         late = [queued for queued in waiting if now - queued.queued_at > self._max_unschedulable]
         self._in_portions(late, self._try_again)
 
     def next_wake(self) -> float | None:
         """Give the monotonic time at which a pod may become poppable by the passing of time, or None."""
-        if self._places.poppable or self._moves:
+        if self._queues.poppable or self._moves:
             return self._clock.monotonic()
-        waiting = self._places.waiting
+        waiting = self._queues.waiting
         sweep = min(self._next_sweep, self._timers.due) if len(waiting) > waiting.gated else math.inf
-        earliest = min(sweep, self._places.error_backoff_ends)
+        earliest = min(sweep, self._queues.error_backoff_ends)
         return None if earliest == math.inf else earliest
 
     def move(self, change: Change, but: str = "") -> int:
@@ -197,7 +197,7 @@ class Queue:
             matching = interests.matching(change)
             interesting = interesting or bool(matching)
             for plugin, hints in matching.items():
-                concerned.update(self._places.waiting.found_by(change, profile, plugin, index_of(hints)))
+                concerned.update(self._queues.waiting.found_by(change, profile, plugin, index_of(hints)))
         concerned.pop(but, None)
         if interesting:
             self._in_flight.record(Occurrence(change))
@@ -214,12 +214,12 @@ class Queue:
             identity: queued
             for profile in self.profiles
             for plugin in plugins
-            for identity, queued in self._places.waiting.held_by(profile, plugin).items()
+            for identity, queued in self._queues.waiting.held_by(profile, plugin).items()
         }
         moved = 0
         for number, queued in enumerate(concerned.values(), 1):
-            if queued.place is Place.WAITING and not plugins.isdisjoint(queued.rejectors | queued.pending):
-                moved += self._places.requeue(queued, Verdict.BACKOFF, "SchedulingPolicyUpdate")
+            if queued.stage is Stage.UNSCHEDULABLE and not plugins.isdisjoint(queued.rejectors | queued.pending):
+                moved += self._queues.requeue(queued, Verdict.BACKOFF, "SchedulingPolicyUpdate")
             if number % PORTION == 0:
                 yield
         return moved
@@ -228,12 +228,12 @@ class Queue:
         """Make pods ready at once, without backoff; one in flight is tried again if it is rejected."""
         for identity in identities:
             queued = self._pods.get(identity)
-            if queued is None or queued.place is Place.ACTIVE:
+            if queued is None or queued.stage is Stage.ACTIVE:
                 continue
-            if queued.place is Place.IN_FLIGHT:
+            if queued.stage is Stage.IN_FLIGHT:
                 self._in_flight.record(Occurrence(only=identity))
             else:
-                self._places.enter_active(queued, "ForceActivate")
+                self._queues.enter_active(queued, "ForceActivate")
 
     def get(self, identity: str) -> QueuedPod | None:
         """Find a pod, queued or in flight."""
@@ -241,7 +241,7 @@ class Queue:
 
     def counts(self) -> Counts:
         """Count the pods in each place."""
-        return self._places.counts()
+        return self._queues.counts()
 
     @property
     def in_flight(self) -> tuple[int, int]:
@@ -251,19 +251,19 @@ class Queue:
     @property
     def profiles(self) -> Mapping[str, Interests]:
         """Gates and hints by profile; replaced as a whole when plugins or policies change."""
-        return self._places.profiles
+        return self._queues.profiles
 
     @profiles.setter
     def profiles(self, profiles: Mapping[str, Interests]) -> None:
-        self._places.profiles = profiles
+        self._queues.profiles = profiles
 
     def wake_with(self, on_ready: Callable[[], None]) -> None:
         """Have a function called whenever a pod becomes poppable by anything but the passing of time."""
-        self._places.on_ready = on_ready
+        self._queues.on_ready = on_ready
 
     def report_to(self, on_queued: OnQueued) -> None:
         """Have a function called whenever a pod enters a queue."""
-        self._places.on_queued = on_queued
+        self._queues.on_queued = on_queued
 
     def _reconsider(self, queued: QueuedPod, change: Change) -> None:
         if not change.nothing:
@@ -277,14 +277,14 @@ class Queue:
 
     def _retry(self, pods: Sequence[QueuedPod]) -> int:
         """Requeue pods that changes may help about which nobody was asked."""
-        return sum(self._places.requeue(queued, Verdict.BACKOFF, "ManyChanges") for queued in pods)
+        return sum(self._queues.requeue(queued, Verdict.BACKOFF, "ManyChanges") for queued in pods)
 
     def _try_again(self, pods: Sequence[QueuedPod]) -> int:
         """Requeue pods that have waited too long, for a while behind all others."""
         until = self._clock.monotonic() + SWEEP
         for queued in pods:
             queued.flushed, queued.yields_until = True, until
-            self._places.requeue(queued, Verdict.BACKOFF, "UnschedulableTimeout")
+            self._queues.requeue(queued, Verdict.BACKOFF, "UnschedulableTimeout")
         return len(pods)
 
     def _judge_all(self, change: Change, concerned: Iterable[QueuedPod]) -> int:
@@ -293,19 +293,19 @@ class Queue:
         For those that it does not help time may do it now, such as the age of a new node.
         """
         moved, event = 0, label(change)
-        self._asking.start(change)
+        self._hint_budget.start(change)
         for queued in concerned:
             matching = self._interests(queued).matching(change)
-            asks = self._asking.permits(queued)
-            if change is TIME_PASSES and not asks and self._asking.is_spent:
+            asks = self._hint_budget.permits(queued)
+            if change is TIME_PASSES and not asks and self._hint_budget.is_spent:
                 self._timers.again(queued)
                 continue
             verdict = judge(queued, change, matching, self._cluster, asks=asks)
             if verdict is Verdict.STAY:
                 self._timers.set(queued, self._watching(queued))
             else:
-                moved += self._places.requeue(queued, verdict, event)
-        self._asking.stop()
+                moved += self._queues.requeue(queued, verdict, event)
+        self._hint_budget.stop()
         return moved
 
     def _replay(self, flight: Flight) -> Verdict:
@@ -328,10 +328,10 @@ class Queue:
     def _weigh(self, queued: QueuedPod, occurrence: Occurrence) -> Verdict:
         if occurrence.change is not None:
             matching = self._interests(queued).matching(occurrence.change)
-            self._asking.start(occurrence.change)
-            asks = self._asking.permits(queued)
+            self._hint_budget.start(occurrence.change)
+            asks = self._hint_budget.permits(queued)
             verdict = judge(queued, occurrence.change, matching, self._cluster, asks=asks)
-            self._asking.stop()
+            self._hint_budget.stop()
             return verdict
         pushed = occurrence.only or occurrence.plugins & (queued.rejectors | queued.pending)
         return Verdict.BACKOFF if pushed else Verdict.STAY
@@ -350,3 +350,27 @@ def _count_failure(queued: QueuedPod) -> None:
         queued.consecutive_errors = 0
     else:
         queued.consecutive_errors += 1
+
+
+class Waiter:
+    """Waits until a pod may be popped."""
+
+    def __init__(self, queue: Queue, clock: Clock) -> None:
+        self._queue, self._clock = queue, clock
+        self._event = asyncio.Event()
+        queue.wake_with(self._event.set)
+
+    def wake(self) -> None:
+        """End a wait for another reason, a shutdown say."""
+        self._event.set()
+
+    async def wait(self) -> None:
+        """Return when `pop` may give a pod, or after `wake`; at once where that has happened since the last wait."""
+        wake = self._queue.next_wake()
+        delay = None if wake is None else wake - self._clock.monotonic()
+        if delay is None or delay > 0:
+            # Not wait_for: in Python 3.11 it swallows a cancellation that comes as the event does.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await self._event.wait()
+        self._event.clear()

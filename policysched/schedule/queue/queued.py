@@ -17,14 +17,14 @@ from policysched.model.objects import Pod
 NO_PLUGINS: frozenset[str] = frozenset()
 
 
-class Place(Enum):
-    """Where a pod is."""
+class Stage(Enum):
+    """Stage a pod is."""
 
     NOWHERE = "nowhere"
     """Deleted, or done with."""
     ACTIVE = "active"
     BACKOFF = "backoff"
-    WAITING = "unschedulable"
+    UNSCHEDULABLE = "unschedulable"
     """Waiting for a change that can help, or for its gate."""
     IN_FLIGHT = "in flight"
 
@@ -59,7 +59,7 @@ class QueuedPod:
     """Until when it is tried only while nothing else is ready."""
     timer: float = math.inf
     """When time alone may help it."""
-    place: Place = Place.NOWHERE
+    stage: Stage = Stage.NOWHERE
     size: int = 0
     """How much the version `measured` of the pod states that hints look at. Units: bytes."""
     measured: Pod | None = None

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import count
 
 from policysched.framework import Clock, Cluster, RejectionListener
-from policysched.schedule.queue.queued import Place, QueuedPod
+from policysched.schedule.queue.queued import QueuedPod, Stage
 
 MARGIN = 0.05
 """How long after a moment it counts as past, whatever rounding did to it. Units: seconds."""
@@ -77,4 +77,4 @@ class Timers:
 
 def _counts(due: float, _: int, queued: QueuedPod) -> bool:
     """Tell whether a pod still waits for a moment."""
-    return queued.timer == due and queued.place is Place.WAITING
+    return queued.timer == due and queued.stage is Stage.UNSCHEDULABLE

@@ -1,26 +1,136 @@
-"""The places where pending pods are kept, and the ways between them.
+"""The active, the backoff and the unschedulable queue, and the ways between them.
 
 Every way into active or backoff leads through the PreEnqueue plugins, gates first, so that a pod that may be popped
 has always passed them; only what comes from backoff passed them already. Why a pod moves is not known here.
 
-Source: pkg/scheduler/backend/queue/scheduling_queue.go (moveToActiveQ, moveToBackoffQ, runPreEnqueuePlugins).
+Backoffs end with whole seconds of the clock: pods whose backoffs end within the same second leave together and are then
+ordered by priority, where a finer order would let chance decide.
+
+Source: pkg/scheduler/backend/queue/scheduling_queue.go (moveToActiveQ, moveToBackoffQ, runPreEnqueuePlugins),
+backoff_queue.go.
 """
 
 from __future__ import annotations
 
+import heapq
 import logging
 import math
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple
 
 from policysched.framework import Clock, Code, PreEnqueuePlugin, QueueSortPlugin
-from policysched.schedule.queue.backoff import WINDOW, Backoff
-from policysched.schedule.queue.heap import Key, PodHeap
 from policysched.schedule.queue.hints import NO_INTERESTS, Interests, Verdict
-from policysched.schedule.queue.queued import Place, QueuedPod
-from policysched.schedule.queue.waiting import WaitingPods
+from policysched.schedule.queue.queued import QueuedPod, Stage
+from policysched.schedule.queue.unschedulable import UnschedulablePods
 
 log = logging.getLogger(__name__)
+
+
+WINDOW = 1.0
+"""Units: seconds."""
+_MAX_DOUBLINGS = 62
+Key = tuple[Any, ...]
+_SLACK = 64
+OnQueued = Callable[[QueuedPod, str, str], None]
+"""Hears of a pod that enters a queue: which queue, and on which event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Waits that double with every failure, up to a maximum; a maximum of 0 means none.
+
+    Units: seconds.
+    """
+
+    initial: float = 1.0
+    maximum: float = 10.0
+
+    def duration(self, count: int) -> float:
+        """Give the wait after the count-th failure."""
+        if count == 0:
+            return 0.0
+        return min(self.initial * 2.0 ** min(count - 1, _MAX_DOUBLINGS), self.maximum)
+
+    def last_window(self, queued: QueuedPod) -> float:
+        """Give the last whole second during which the pod waits.
+
+        Missing: minus infinity where it need not wait.
+        """
+        count = queued.consecutive_errors or queued.unschedulable_count
+        ends = queued.yields_until
+        if count and self.maximum:
+            ends = max(ends, queued.queued_at + self.duration(count))
+        return ends if ends == -math.inf else math.floor(ends)
+
+    def holds(self, queued: QueuedPod, now: float) -> bool:
+        """Tell whether the pod still has to wait."""
+        return self.last_window(queued) >= math.floor(now)
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    key: Key
+    queued: QueuedPod | None
+
+
+class PodHeap:
+    """Pods by key, the smallest first; equal keys in the order of their arrival.
+
+    Dropped entries stay in the heap, marked, until they surface or outnumber the others: dropping is cheap so.
+    """
+
+    __slots__ = ("_entries", "_heap", "_tickets")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Key, int, _Entry]] = []
+        self._entries: dict[str, _Entry] = {}
+        self._tickets = count()
+
+    def push(self, key: Key, queued: QueuedPod) -> None:
+        """Add a pod, or move it to where its new key belongs."""
+        known = self._entries.get(queued.identity)
+        if known is not None and known.key == key:
+            return
+        self.discard(queued.identity)
+        entry = _Entry(key, queued)
+        self._entries[queued.identity] = entry
+        heapq.heappush(self._heap, (key, next(self._tickets), entry))
+
+    def discard(self, identity: str) -> None:
+        """Drop a pod if it is here."""
+        entry = self._entries.pop(identity, None)
+        if entry is None:
+            return
+        entry.queued = None
+        if len(self._heap) > _SLACK + 2 * len(self._entries):
+            self._heap = [item for item in self._heap if item[2].queued is not None]
+            heapq.heapify(self._heap)
+
+    def head(self) -> tuple[Key, QueuedPod] | None:
+        """Give the first pod and its key without taking it."""
+        while self._heap:
+            key, _, entry = self._heap[0]
+            if entry.queued is not None:
+                return key, entry.queued
+            heapq.heappop(self._heap)
+        return None
+
+    def pop(self) -> QueuedPod | None:
+        """Take the first pod."""
+        while self._heap:
+            entry = heapq.heappop(self._heap)[2]
+            if entry.queued is not None:
+                del self._entries[entry.queued.identity]
+                return entry.queued
+        return None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (entry.queued for entry in list(self._entries.values()) if entry.queued is not None)
 
 
 class Counts(NamedTuple):
@@ -32,12 +142,8 @@ class Counts(NamedTuple):
     gated: int
 
 
-OnQueued = Callable[[QueuedPod, str, str], None]
-"""Hears of a pod that enters a queue: which queue, and on which event."""
-
-
-class Places:
-    """Active, backoff, error backoff, and the waiting pods."""
+class PodQueues:
+    """The active queue, backoff, backoff after errors, and the unschedulable pods."""
 
     def __init__(
         self, clock: Clock, sort: QueueSortPlugin, profiles: Mapping[str, Interests], backoff: Backoff
@@ -46,7 +152,7 @@ class Places:
         self.backoff = backoff
         self.on_ready: Callable[[], None] = _nobody
         self.on_queued: OnQueued | None = None
-        self.waiting = WaitingPods()
+        self.waiting = UnschedulablePods()
         self._clock, self._sort = clock, sort
         self._active, self._backing_off, self._failed = PodHeap(), PodHeap(), PodHeap()
 
@@ -62,13 +168,13 @@ class Places:
 
     def enter_active(self, queued: QueuedPod, event: str) -> bool:
         """Make a pod ready; tell whether no gate kept it out."""
-        if queued.place is not Place.BACKOFF and not self._admit(queued):
+        if queued.stage is not Stage.BACKOFF and not self._admit(queued):
             self.wait(queued, event)
             return False
         self.leave(queued)
         if queued.first_attempt_at is None:
             queued.first_attempt_at = self._clock.monotonic()
-        queued.place = Place.ACTIVE
+        queued.stage = Stage.ACTIVE
         self._active.push(self._key(queued), queued)
         self._entered(queued, "active", event)
         self.on_ready()
@@ -85,10 +191,10 @@ class Places:
 
     def wait(self, queued: QueuedPod, event: str) -> None:
         """Let a pod wait for a change, or for its gate."""
-        if queued.place is not Place.WAITING:
+        if queued.stage is not Stage.UNSCHEDULABLE:
             self._entered(queued, "gated" if queued.gated_by else "unschedulable", event)
         self.leave(queued)
-        queued.place = Place.WAITING
+        queued.stage = Stage.UNSCHEDULABLE
         self.list_anew(queued)
 
     def list_anew(self, queued: QueuedPod) -> None:
@@ -97,23 +203,23 @@ class Places:
 
     def leave(self, queued: QueuedPod) -> None:
         """Take a pod out of wherever it is."""
-        match queued.place:
-            case Place.ACTIVE:
+        match queued.stage:
+            case Stage.ACTIVE:
                 self._active.discard(queued.identity)
-            case Place.BACKOFF:
+            case Stage.BACKOFF:
                 self._backing_off.discard(queued.identity)
                 self._failed.discard(queued.identity)
-            case Place.WAITING:
+            case Stage.UNSCHEDULABLE:
                 self.waiting.discard(queued.identity)
             case _:
                 return
-        queued.place = Place.NOWHERE
+        queued.stage = Stage.NOWHERE
 
     def reorder(self, queued: QueuedPod) -> None:
         """Put a pod that changed where it belongs in its own place; without a difference it keeps its turn."""
-        if queued.place is Place.ACTIVE:
+        if queued.stage is Stage.ACTIVE:
             self._active.push(self._key(queued), queued)
-        elif queued.place is Place.BACKOFF:
+        elif queued.stage is Stage.BACKOFF:
             self._push_backoff(queued)
 
     def end_backoffs(self, now: float, most: int) -> bool:
@@ -152,7 +258,7 @@ class Places:
             self.wait(queued, event)
             return False
         self.leave(queued)
-        queued.place = Place.BACKOFF
+        queued.stage = Stage.BACKOFF
         self._push_backoff(queued)
         self._entered(queued, "backoff", event)
         self.on_ready()

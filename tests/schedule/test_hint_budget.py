@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource
 from policysched.model.objects import Pod
-from policysched.schedule.queue.asking import LARGEST, MOST, SHARE
+from policysched.schedule.queue.hints import LARGEST, MOST, SHARE
 from policysched.schedule.queue.queue import Queue
 from tests.schedule.queue_parts import FIT, SPREAD, StandingClock, interests, pod, popped, queue
 
