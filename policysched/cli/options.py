@@ -33,13 +33,6 @@ class OnceCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class TextFormat(enum.StrEnum):
-    """How findings are printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 class TableFormat(enum.StrEnum):
     """How a decision is printed."""
 

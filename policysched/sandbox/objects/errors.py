@@ -61,27 +61,30 @@ def success(**more: Any) -> Json:
 _STATUS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
 
 
-def _target(group: str, plural: str, name: str) -> tuple[str, Json]:
+def _refused(code: int, group: str, plural: str, name: str, text: str, reason: str | None = None) -> StatusError:
     details = {"name": name} | ({"group": group} if group else {}) | {"kind": plural}
-    return f"{plural}.{group}" if group else plural, details
+    resource = f"{plural}.{group}" if group else plural
+    return StatusError(code, text.replace("@", f'{resource} "{name}"', 1), reason, details)
 
 
 def not_found(group: str, plural: str, name: str) -> StatusError:
     """404: there is no such object."""
-    resource, details = _target(group, plural, name)
-    return StatusError(404, f'{resource} "{name}" not found', details=details)
+    return _refused(404, group, plural, name, "@ not found")
 
 
 def already_exists(group: str, plural: str, name: str) -> StatusError:
     """409: an object of that name is there."""
-    resource, details = _target(group, plural, name)
-    return StatusError(409, f'{resource} "{name}" already exists', "AlreadyExists", details)
+    return _refused(409, group, plural, name, "@ already exists", "AlreadyExists")
 
 
 def conflict(group: str, plural: str, name: str, why: str) -> StatusError:
     """409: the object is no longer as the request supposes."""
-    resource, details = _target(group, plural, name)
-    return StatusError(409, f'Operation cannot be fulfilled on {resource} "{name}": {why}', details=details)
+    return _refused(409, group, plural, name, f"Operation cannot be fulfilled on @: {why}")
+
+
+def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
+    """403: not allowed."""
+    return _refused(403, group, plural, name, f"@ is forbidden: {why}")
 
 
 def precondition_failed(resource: str, place: tuple[str, str], word: str, wanted: str, found: str) -> str:
@@ -96,12 +99,6 @@ def precondition_failed(resource: str, place: tuple[str, str], word: str, wanted
 NO_SUCH = "the server could not find the requested resource"
 NOT_ALLOWED = "the server does not allow this method on the requested resource"
 STALE = "the object has been modified; please apply your changes to the latest version and try again"
-
-
-def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
-    """403: not allowed."""
-    resource, details = _target(group, plural, name)
-    return StatusError(403, f'{resource} "{name}" is forbidden: {why}', details=details)
 
 
 def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> StatusError:

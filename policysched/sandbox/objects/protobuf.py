@@ -7,7 +7,7 @@ takes JSON answers; values that the writer put there because it cannot leave the
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,28 +40,22 @@ def _envelope(body: bytes) -> Json:
 
 
 def _message(data: bytes) -> dict[int, list[Any]]:
+    """Take a message apart: the values of each field by its number."""
     found: dict[int, list[Any]] = {}
-    for number, value in _fields(data):
-        found.setdefault(number, []).append(value)
-    return found
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
-        match tag & 7:
-            case 0:
-                value, at = _varint(data, at)
-                yield tag >> 3, value
-            case 2:
-                size, at = _varint(data, at)
-                if at + size > len(data):
-                    raise ValueError("a field is longer than the message")
-                yield tag >> 3, data[at : at + size]
-                at += size
-            case kind:
-                raise ValueError(f"wire type {kind} is not used by these objects")
+        value: Any
+        value, at = _varint(data, at)
+        if tag & 7 == 2:
+            size, value = value, data[at : at + value]
+            if at + size > len(data):
+                raise ValueError("a field is longer than the message")
+            at += size
+        elif tag & 7:
+            raise ValueError(f"wire type {tag & 7} is not used by these objects")
+        found.setdefault(tag >> 3, []).append(value)
+    return found
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -95,14 +89,10 @@ def _field(values: list[Any], schema: Json) -> Any:
     if "items" in schema:
         return [_value(value, schema["items"]) for value in values]
     if "additionalProperties" in schema:
-        return dict(_pair(value, schema["additionalProperties"]) for value in values)
+        pairs = map(_message, values)
+        item = schema["additionalProperties"]
+        return {pair.get(1, [b""])[-1].decode(): _value(pair[2][-1], item) if 2 in pair else "" for pair in pairs}
     return _value(values[-1], schema)
-
-
-def _pair(data: bytes, item: Json) -> tuple[str, Any]:
-    entry = _message(data)
-    key = entry.get(1, [b""])[-1].decode()
-    return key, _value(entry[2][-1], item) if 2 in entry else ""
 
 
 def _value(value: Any, schema: Json) -> Any:
