@@ -181,7 +181,7 @@ def test_watched_kind_is_a_struct_and_a_row_of_the_table(copy: Copy) -> None:
 from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.running.run import Process, RunOptions
-from policysched.feeds.nothing import NoSource
+from policysched.feeds.file import NoSource
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.model.kinds import KINDS
