@@ -90,7 +90,7 @@ def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
 
 
 def fill_namespace(raw: Object) -> None:
-    """Give a namespace the label that every one has."""
+    """Return a namespace the label that every one has."""
     raw["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = raw["metadata"].get("name", "")
 
 

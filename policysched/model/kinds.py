@@ -124,11 +124,11 @@ class ApiKind(Generic[T]):
         return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
 
     def is_read(self, plugins: frozenset[str]) -> bool:
-        """Tell whether a scheduler with these plugins reads objects of the kind."""
+        """Whether a scheduler with these plugins reads objects of the kind."""
         return self.read_by is None or not self.read_by.isdisjoint(plugins)
 
     def key(self, obj: Any) -> str:
-        """Give `namespace/name`, or the name alone where the kind has no namespaces."""
+        """Return `namespace/name`, or the name alone where the kind has no namespaces."""
         metadata = obj.metadata
         return f"{metadata.namespace}/{metadata.name}" if self.namespaced else str(metadata.name)
 

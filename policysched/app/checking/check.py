@@ -1,6 +1,6 @@
 """What is wrong with policies, before they reach a cluster: shape, names, expressions.
 
-It knows nodes only where it is given some: without them nothing is said of labels that no node has. One mistake never
+It knows nodes only where it is given some: without them nothing is said of labels that no node has. One error never
 hides those of other fields: a misshapen policy is mended as far as that goes. Characters that nobody sees in a text are
 told, because it reads as another one than is compared.
 """

@@ -44,7 +44,7 @@ class Formatted:
     count: int = 0
     """How many expressions are written differently."""
     findings: tuple[Finding, ...] = ()
-    """Expressions with a mistake in their syntax, which stay as they are."""
+    """Expressions with an error in their syntax, which stay as they are."""
 
 
 def format_source(text: str, file: str) -> Formatted:
@@ -119,7 +119,7 @@ class _Formatting:
 
 
 def canonical(one: Expression) -> str | Diagnostic:
-    """Return an expression's canonical form, or its first mistake.
+    """Return an expression's canonical form, or its first error.
 
     A form that is too long for a field, as `and` is longer than `&&`, is left as it was.
     """

@@ -203,14 +203,6 @@ class _Line:
     text: str = ""
 
     @property
-    def is_else(self) -> bool:
-        return self.case.guard is Keyword.ELSE
-
-    @property
-    def is_missing(self) -> bool:
-        return self.case.guard is Keyword.MISSING
-
-    @property
     def parts(self) -> tuple[tuple[Typed | None, Span, str], ...]:
         return (self.guard, self.case.guard_span, ""), (self.value, self.case.value.span, "score")
 
@@ -236,8 +228,8 @@ def compiling_cases(lines: Sequence[str], environment: Environment) -> Pausing[C
 
 
 def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnostic]) -> Compiled:
-    arms = [line for line in parsed if not line.is_missing]
-    rests = [line for line in parsed if line.is_missing]
+    arms = [line for line in parsed if line.case.guard is not Keyword.MISSING]
+    rests = [line for line in parsed if line.case.guard is Keyword.MISSING]
     _check_order(arms, rests)
     _check_reached(arms)
     program = None
@@ -258,7 +250,11 @@ def _checked(line: _Line) -> _Line:
     value = checker.check(case.value, Unit.NUMBER)
     if value is None:
         return line
-    accepted = _accept_rest(checker, case, value) if line.is_missing else _accept_score(checker, case.value, value)
+    accepted = (
+        _accept_rest(checker, case, value)
+        if case.guard is Keyword.MISSING
+        else _accept_score(checker, case.value, value)
+    )
     if accepted:
         line.value = value
         line.text = format_tree(case)
@@ -276,11 +272,11 @@ def _accept_rest(checker: Checker, case: Case, value: Typed) -> bool:
 
 
 def _check_order(arms: Sequence[_Line], rests: Sequence[_Line]) -> None:
-    elses = [line for line in arms if line.is_else]
+    elses = [line for line in arms if line.case.guard is Keyword.ELSE]
     for word, lines in (("else", elses), ("missing", rests)):
         for line in lines[1:]:
             line.checker.report("E0503", line.case.guard_span, word=word)
-    if len(elses) == 1 and not arms[-1].is_else:
+    if len(elses) == 1 and arms[-1].case.guard is not Keyword.ELSE:
         elses[0].checker.report("E0503", elses[0].case.guard_span, "last")
 
 

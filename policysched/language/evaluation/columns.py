@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policysched.language.evaluation.frames import Codes, Floats, Frame, Mask
-from policysched.language.evaluation.kernels import ARITHMETIC, VALUES, Kernel, Run, Text, bounded
+from policysched.language.evaluation.kernels import ARITHMETIC, VALUES, Kernel, Run, bounded
 from policysched.language.evaluation.string_kernels import TEXTUAL
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, Input, Op, Program, Typed, per_graph, steps
 from policysched.language.ir.types import Kind, Shape, Type
@@ -145,12 +145,12 @@ def missing_inputs(program: Program, frame: Frame, among: Mask) -> Iterator[tupl
             continue
         seen[node] = seen.get(node, np.False_) | rows
         causes = _causes(node, frame, rows)
-        if isinstance(node.data, Input):
+        if isinstance(item := node.data, Input):
             caused = [_missing_rows(cause, memo) for cause, _ in causes]
             own = rows & ~functools.reduce(operator.or_, caused, np.False_)
             if own.any():
                 undecided &= ~own
-                yield _concrete(node, memo), own
+                yield Input(item.root, item.path, memo[node.args[0]]) if node.op == Op.KEYED else item, own
         waiting.extend(reversed(causes))
 
 
@@ -206,11 +206,6 @@ def _missing_rows(node: Typed, memo: dict[Any, Any]) -> Any:
     return value < 0 if isinstance(value, np.ndarray) else np.bool_(value is None)
 
 
-def _concrete(node: Typed, memo: dict[Any, Any]) -> Input:
-    item = cast("Input", node.data)
-    return Input(item.root, item.path, memo[node.args[0]]) if node.op == Op.KEYED else item
-
-
 def _result(result: Type, value: Any, rows: int, frame: Frame) -> Value:
     nodes = result.shape is Shape.NODES
     if result.kind is Kind.BOOL:
@@ -223,7 +218,8 @@ def _result(result: Type, value: Any, rows: int, frame: Frame) -> Value:
             return float(value)
         return value if isinstance(value, np.ndarray) else np.full(rows, value, np.float64)
     if nodes and not isinstance(value, np.ndarray):
-        return _spread(value, rows, frame)
+        code = frame.strings.code(value) if isinstance(value, str) else -1
+        return np.full(rows, code, np.int32)
     return cast("Value", value)
 
 
@@ -237,11 +233,6 @@ def _constant_mask(rows: int, *, value: bool) -> Mask:
     mask = np.full(rows, value, np.bool_)
     mask.flags.writeable = False
     return mask
-
-
-def _spread(value: Text, rows: int, frame: Frame) -> Codes:
-    code = frame.strings.code(value) if isinstance(value, str) else -1
-    return np.full(rows, code, np.int32)
 
 
 _EXACT_BITS: Final = 53
@@ -291,8 +282,7 @@ def aggregate_over(node: Typed, frame: Frame) -> Floats | float:
     ids, size = _domains(node.args[0], frame)
     by_domain = _reduced(node, ids, size, values, present)
     by_domain[0] = math.nan
-    spread: Floats = by_domain[ids]
-    return spread
+    return np.asarray(by_domain[ids], np.float64)
 
 
 def pod_aggregate_over(node: Typed, frame: Frame, rows: npt.NDArray[np.integer], size: int) -> Floats:

@@ -198,10 +198,6 @@ CODES: Final = Content(np.int32, -1, 2**31 - 1)
 TESTS: Final = Content(np.int8, 2, 127)
 
 
-def _unfilled(found: Array, content: Content) -> bool:
-    return bool(found.size and np.fmax.reduce(found) == content.unfilled)
-
-
 class Lookup:
     """The results of a function of one string."""
 
@@ -231,7 +227,7 @@ class Lookup:
             grown[: len(self._values) - 1] = self._values[:-1]
             self._values = grown
         found: Array = self._values[codes]
-        if not _unfilled(found, self._content):
+        if not found.size or np.fmax.reduce(found) != self._content.unfilled:
             return found
         for code in np.unique(codes[found == self._content.unfilled]).tolist():
             self._values[code] = self._function(strings.text(code))

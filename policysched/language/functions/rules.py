@@ -20,7 +20,7 @@ from policysched.language.messages import hints
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 
 MAX_DIAGNOSTICS: Final = 50
-"""How many mistakes of a text are reported: status shows so many, and a text with more is not looked at further."""
+"""How many errors of a text are reported: status shows so many, and a text with more is not looked at further."""
 LONGEST_QUOTE: Final = 60
 """How long a part of the text may be that a help repeats. Units: characters."""
 Phase: TypeAlias = Literal["pod", "filter", "score", "let"]
@@ -73,14 +73,14 @@ class Checker(abc.ABC):
         """Return the graphs of operands that should have one unit: the literals take that of the others."""
 
     def report(self, code: str, span: Span, variant: str = "", **values: object) -> Typed | None:
-        """Record a mistake; the result is None, which stands for the graph of a wrong part."""
+        """Record an error; the result is None, which stands for the graph of a wrong part."""
         explained = any(part.start < span.start < part.end for part in self._parts)
         if len(self.diagnostics) < MAX_DIAGNOSTICS and not explained:
             self.diagnostics.append(diagnose(code, self.text, span, variant, **values))
         return None
 
     def explain(self, span: Span) -> None:
-        """Mark a part of the text as explained by the last mistake: nothing that starts inside is reported after it."""
+        """Mark a part of the text as explained by the last error: nothing that starts inside is reported after it."""
         self._parts.append(span)
 
     def source(self, expr: Expr) -> str:

@@ -25,9 +25,9 @@ class Message:
     Attributes:
         title: The code in a few words.
         meaning: What the code says, beyond its title.
-        reason: Why the language is like that, and what is behind the mistake most often.
+        reason: Why the language is like that, and what is behind the error most often.
         example: Part of a policy's spec, as YAML, that gets this code and no other.
-        fix: The same part without the mistake.
+        fix: The same part without the error.
         nodes: The nodes that the example needs, as YAML, where it needs any.
         message: The usual sentence; empty for a code that the language itself never gives.
         help: What to do; empty where there is nothing to say.
@@ -58,25 +58,22 @@ class Message:
 @functools.cache
 def message_table() -> Mapping[str, Message]:
     """Return all messages by code, in the order of the codes."""
-    import tomllib  # noqa: PLC0415 texts without mistakes do not wait for it
+    import tomllib  # noqa: PLC0415 texts without errors do not wait for it
 
     text = importlib.resources.files(__package__).joinpath("messages.toml").read_text("utf-8")
     return {code: _message(entry) for code, entry in tomllib.loads(text).items()}
 
 
 def _message(entry: dict[str, Any]) -> Message:
-    repeated = {name: _repeated(**parts) for name, parts in entry.pop("repeat", {}).items()}
-    for key in ("text", "example"):
-        for name, text in repeated.items():
+    for name, parts in entry.pop("repeat", {}).items():
+        numbers = map(str, range(parts.get("from", 0), parts["to"]))
+        text = parts.get("between", "").join(parts["of"].replace("{n}", number) for number in numbers)
+        for key in ("text", "example"):
             entry[key] = entry.get(key, "").replace(f"<{name}>", text)
     for key in ("meaning", "reason"):
         entry[key] = " ".join(entry[key].split())
     variants = {name: (message, hint) for name, (message, hint) in entry.pop("variants", {}).items()}
     return Message(**entry, variants=variants)
-
-
-def _repeated(of: str, to: int, between: str = "", **start: int) -> str:
-    return between.join(of.replace("{n}", str(number)) for number in range(start.get("from", 0), to))
 
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -194,10 +191,6 @@ def _printable(text: str) -> str:
 
 
 def _width(text: str) -> int:
-    return sum(_cells(character) for character in text)
-
-
-def _cells(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    """Return how many columns of a terminal a text takes."""
+    shown = (one for one in text if not unicodedata.combining(one))
+    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in shown)

@@ -124,12 +124,13 @@ def field(path: Names, size: int, tail: str = "") -> str:
         return _of_containers(path)
     if name in _LAYERS:
         return _without_layers(path)
+    elsewhere: list[Names] = [(root, *path[1:size]) for root in ("node", "pod") if root != path[0]]
     return (
         _renamed(parent, name, behind)
         or _or(written(one) for one in _deeper(parent, name))
         or _or(_devices(parent, name))
         or did_you_mean(name, GROUPS.get(parent, ()))
-        or _elsewhere(path[:size])
+        or _or(written(one) for one in elsewhere if one in FIELDS)
     )
 
 
@@ -224,8 +225,3 @@ def _deeper(parent: Names, name: str) -> list[Names]:
 def _devices(parent: Names, name: str) -> list[str]:
     groups = [(*parent, one) for one in _ORDER if (*parent, one) in FIELDS]
     return [written(one, table("devices")[name]) for one in groups] if name in table("devices") else []
-
-
-def _elsewhere(names: Names) -> str:
-    others = [(root, *names[1:]) for root in ("node", "pod") if root != names[0]]
-    return _or(written(one) for one in others if one in FIELDS)

@@ -1,4 +1,4 @@
-"""Parser: from text to syntax tree, or to the diagnostic of its first mistake.
+"""Parser: from text to syntax tree, or to the diagnostic of its first error.
 
 The steps are length, tokens, number of tokens, depth, grammar, depth of the tree, in that order: nothing that takes
 more than linear time, and no recursion, sees a text that has not been measured for it. The depth is counted twice, with
@@ -70,7 +70,7 @@ def parse(text: str, start: str = "expr") -> Parsed:
         start: `expr` or `case`.
 
     Returns:
-        The tree, or the first mistake.
+        The tree, or the first error.
     """
     if len(text) > MAX_CHARACTERS:
         return diagnose("E0107", text, Span(MAX_CHARACTERS, len(text)), number=len(text), limit=MAX_CHARACTERS)

@@ -65,7 +65,7 @@ class NodeTerm:
 class NodeSelectorMatcher:
     """Terms of which one must match, and labels of one value each that must be there besides.
 
-    Missing: None in place of the terms demands nothing; no terms at all match no node.
+    Missing: None in place of the terms requires nothing; no terms at all match no node.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -96,14 +96,14 @@ class NodeSelectorMatcher:
 
 @dataclass(frozen=True, slots=True)
 class WeightedTerm:
-    """A term that a pod likes, and by how much."""
+    """A term that a pod prefers, and by how much."""
 
     weight: int
     term: NodeTerm
 
 
 def required_nodes(pod: Pod) -> NodeSelectorMatcher:
-    """Compile what a pod's nodeSelector and required node affinity demand."""
+    """Compile what a pod's nodeSelector and required node affinity require."""
     return NodeSelectorMatcher(pod.spec.node_selector, _required_terms(pod))
 
 

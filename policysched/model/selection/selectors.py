@@ -111,13 +111,13 @@ class LabelMatcher:
         return self.requirements == ()
 
     def narrowed(self, labels: Mapping[str, str]) -> LabelMatcher:
-        """Demand these labels as well; nothing stays nothing."""
+        """Require these labels as well; nothing stays nothing."""
         if self.requirements is None:
             return self
         return _matcher((*self.requirements, *_exactly(labels)))
 
     def joined(self, other: LabelMatcher) -> LabelMatcher:
-        """Demand what another selector demands as well; one that selects nothing has no demands to add."""
+        """Require what another selector requires as well; one that selects nothing adds nothing."""
         if self.requirements is None or other.requirements is None:
             return self
         return _matcher((*self.requirements, *other.requirements))
