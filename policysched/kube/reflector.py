@@ -26,7 +26,7 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.items import PORTION, HasMetadata, Items, OnBroken, identify
 from policysched.kube.listing import is_older, is_served, read_list
-from policysched.kube.transport import SILENT, Pacing, Retry, Status, Transport
+from policysched.kube.transport import SILENT, ApiStatus, Pacing, Retry, Transport
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import ApiKind
 from policysched.model.lenient_json import members
@@ -75,7 +75,7 @@ class _Line(msgspec.Struct):
 CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _LINE = msgspec.json.Decoder(_Line)
-_STATUS = msgspec.json.Decoder(Status)
+_STATUS = msgspec.json.Decoder(ApiStatus)
 _TEXT = msgspec.json.Decoder(str)
 
 

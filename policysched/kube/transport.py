@@ -48,7 +48,7 @@ class _Details(msgspec.Struct):
     retryAfterSeconds: float = 0  # noqa: N815 - the API's name
 
 
-class Status(msgspec.Struct):
+class ApiStatus(msgspec.Struct):
     """The API server's answer in place of an object: metav1.Status."""
 
     kind: str = ""
@@ -63,7 +63,7 @@ class Status(msgspec.Struct):
         return (self.details.retryAfterSeconds if self.details else 0) or None
 
 
-_STATUS = msgspec.json.Decoder(Status)
+_STATUS = msgspec.json.Decoder(ApiStatus)
 
 
 class Transport:
@@ -217,7 +217,7 @@ def refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
     try:
         status = _STATUS.decode(answer)
     except UNREADABLE:
-        status = Status()
+        status = ApiStatus()
     if status.kind != "Status":
         reason = response.reason or "no reason"
         kind = response.content_type

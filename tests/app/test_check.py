@@ -11,7 +11,7 @@ from policysched.app.checking.check import check_documents
 from policysched.app.checking.findings import Finding
 from policysched.app.checking.shape import MOST
 from policysched.app.files.objects import read
-from policysched.app.files.positions import Place
+from policysched.app.files.positions import SourcePosition
 from policysched.errors import UsageError
 
 HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
@@ -251,7 +251,7 @@ def test_findings_of_a_file_are_in_its_order_and_show_names_that_are_unknown() -
     found = _found(
         "  lets:\n  - x\n  filters:\n  - name: a\n    require: nod.name\n    when: nod.name\n  weight: 200\n"
     )
-    places = [(one.diagnostic.field, one.place(), one.end(one.place() or Place(0, 0))) for one in found]
+    places = [(one.diagnostic.field, one.place(), one.end(one.place() or SourcePosition(0, 0))) for one in found]
     assert [(field, place and place[1], end) for field, place, end in places] == [
         ("spec.lets", 3, 7),
         ("spec.filters[0].require", 14, 17),

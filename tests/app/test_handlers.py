@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
-from policysched.app.running.handlers import Handler
+from policysched.app.running.handlers import ObjectHandler
 from policysched.kube.items import LeftOut
 from policysched.model.objects import (
     Affinity,
@@ -47,7 +47,7 @@ class Stand:
         left_out = LeftOut(lambda: 0.0, self.registry)
         clock = SystemClock()
         self.scheduler = Scheduler({"me": default_profile("me")}, FakeClient(), clock, random.Random(0))
-        self.handler = Handler(self.scheduler, left_out)
+        self.handler = ObjectHandler(self.scheduler, left_out)
 
     def take(self, *objects: Any) -> Stand:
         for one in objects:

@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running import run
-from policysched.app.running.handlers import Handler
+from policysched.app.running.handlers import ObjectHandler
 from policysched.app.running.run import Process, RunOptions
 from policysched.feeds.file import NoSource
 from policysched.framework import Cluster
@@ -207,7 +207,7 @@ class Trial:
         live = self.process.scheduler
         made = Scheduler({"policysched": default_profile()}, FakeClient(), SystemClock(), random.Random(0))
         made.cluster.time.move(live.cluster.time.seconds)
-        handler = Handler(made, LeftOut(lambda: 0.0, CollectorRegistry()))
+        handler = ObjectHandler(made, LeftOut(lambda: 0.0, CollectorRegistry()))
         for reflector in self.process.reflectors:
             if reflector.watched is not POLICIES:
                 objects = list(reflector._items._known.values())

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from policysched.app.files import positions
 from policysched.app.files.objects import Document
-from policysched.app.files.positions import Place
+from policysched.app.files.positions import SourcePosition
 from policysched.language import Diagnostic, render
 from policysched.model.policy import API_GROUP, KIND, PolicyKey
 from policysched.visible import cut, visible
@@ -102,7 +102,7 @@ class Finding:
         """Whether the policy cannot be used because of it."""
         return self.diagnostic.severity == "error"
 
-    def place(self) -> Place | None:
+    def place(self) -> SourcePosition | None:
         """Return the place in the file."""
         found, document = self.diagnostic, self.document
         if document is None:
@@ -140,7 +140,7 @@ class Finding:
         shown = render(moved, "\n".join(self.document.source.lines), self.document.file)
         return f"{shown}\n{gutter}= in {about}{_help_line(gutter, found.help)}"
 
-    def end(self, begin: Place) -> int:
+    def end(self, begin: SourcePosition) -> int:
         """Return the column behind the finding in the file; one that runs on to another line ends with its own."""
         found, document = self.diagnostic, self.document
         if document is None or found.end_column <= found.column:

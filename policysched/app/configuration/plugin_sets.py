@@ -26,7 +26,7 @@ ALL: Final = "*"
 POINTS_OF: Final = {**ACTS_AT, POLICIES: frozenset({"filter", "score"})}
 
 
-class Plugin(Given, frozen=True):
+class PluginEntry(Given, frozen=True):
     """A plugin in a list; a weight of 0 is none."""
 
     name: str = ""
@@ -36,8 +36,8 @@ class Plugin(Given, frozen=True):
 class PluginSet(Given, frozen=True):
     """What is enabled and disabled at one point, or at all (`multiPoint`)."""
 
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
 
     def disables(self, name: str) -> bool:
         """Tell whether a plugin is disabled by its name."""
@@ -81,7 +81,7 @@ class Lists:
 
 
 DEFAULT: Final = PluginSet(
-    enabled=(*(Plugin(name=name, weight=WEIGHTS.get(name, 0)) for name in DEFAULTS), Plugin(name=POLICIES))
+    enabled=(*(PluginEntry(name=name, weight=WEIGHTS.get(name, 0)) for name in DEFAULTS), PluginEntry(name=POLICIES))
 )
 
 
@@ -163,7 +163,7 @@ def _check_counts(points: Mapping[str, tuple[str, ...]]) -> None:
         raise UsageError("plugins.placementGenerate: at most one plugin can generate placements")
 
 
-def _weights(point: str, plugins: Iterable[Plugin]) -> dict[str, int]:
+def _weights(point: str, plugins: Iterable[PluginEntry]) -> dict[str, int]:
     """Give the weights at a point: that of its own list before that of multiPoint, and 1 where none is given.
 
     Raises:

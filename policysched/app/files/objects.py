@@ -20,7 +20,7 @@ from yaml.nodes import Node
 
 from policysched.app.files import positions
 from policysched.app.files.json_nodes import compose_json, repeated_key
-from policysched.app.files.positions import Place
+from policysched.app.files.positions import SourcePosition
 from policysched.app.files.yaml_nodes import LINE_END, LONG_NUMBER, read_yaml
 from policysched.errors import UsageError
 
@@ -111,7 +111,7 @@ class Document:
         """Give the path of a field inside the document."""
         return f"{self.path}.{path}" if self.path and path else self.path or path
 
-    def place(self, path: str, line: int = 1, column: int = 1) -> Place:
+    def place(self, path: str, line: int = 1, column: int = 1) -> SourcePosition:
         """Find a field's value in the file, or a line and column inside its text."""
         node = self.node(path)
         if (line, column) == (1, 1) and not path:

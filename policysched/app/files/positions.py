@@ -23,7 +23,7 @@ _ESCAPE: Final = re.compile(
 _BLANK_ESCAPES: Final = frozenset("\n tnrvf_NLP")
 
 
-class Place(NamedTuple):
+class SourcePosition(NamedTuple):
     """A position in a file, from 1."""
 
     line: int
@@ -50,12 +50,12 @@ def key(root: Node, field: str) -> Node | None:
     return next((one for one, _ in node.value if isinstance(one, ScalarNode) and one.value == name), None)
 
 
-def start(node: Node) -> Place:
+def start(node: Node) -> SourcePosition:
     """Give the place where a value begins."""
-    return Place(node.start_mark.line + 1, node.start_mark.column + 1)
+    return SourcePosition(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
-def inside(node: Node, source: list[str], line: int, column: int) -> Place:
+def inside(node: Node, source: list[str], line: int, column: int) -> SourcePosition:
     """Give the place in the file of a line and column of a scalar's text.
 
     Args:
@@ -76,7 +76,7 @@ def inside(node: Node, source: list[str], line: int, column: int) -> Place:
     if solid < len(marks) and (solid == 0 or (not current[column - 1 : column].isspace() and column <= len(current))):
         return marks[solid][0]
     last, end = marks[min(solid, len(marks)) - 1]
-    return Place(last.line, end + len(before) - len(before.rstrip()))
+    return SourcePosition(last.line, end + len(before) - len(before.rstrip()))
 
 
 def comment_after(node: Node, source: list[str]) -> bool:
@@ -103,7 +103,7 @@ def _key(node: Node, path: str) -> tuple[Node, str] | None:
     return None
 
 
-def _solid(node: ScalarNode, source: list[str]) -> Iterator[tuple[Place, int]]:
+def _solid(node: ScalarNode, source: list[str]) -> Iterator[tuple[SourcePosition, int]]:
     """Give the places of the characters of a scalar that are no white space, in order, each with the column behind."""
     first, last = node.start_mark, node.end_mark
     block = node.style in ("|", ">")
@@ -112,7 +112,7 @@ def _solid(node: ScalarNode, source: list[str]) -> Iterator[tuple[Place, int]]:
         begin = first.column + quote if number == first.line else 0
         end = last.column - quote if number == last.line else len(source[number])
         for column, behind in _columns(source[number], begin, end, node.style):
-            yield Place(number + 1, column + 1), behind + 1
+            yield SourcePosition(number + 1, column + 1), behind + 1
 
 
 def _columns(line: str, begin: int, end: int, style: str | None) -> Iterator[tuple[int, int]]:

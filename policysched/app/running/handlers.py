@@ -19,7 +19,7 @@ from policysched.schedule.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
-class Handler:
+class ObjectHandler:
     """Passes objects of any kind on to the scheduler; a list is a series of changes.
 
     An object that cannot be taken in is taken out again, with what was known of it: the state is that of the others.

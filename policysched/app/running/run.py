@@ -22,7 +22,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, default_profile
 from policysched.app.running.feed import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.garbage import Looks, MemoryPerObject, short_looks
-from policysched.app.running.handlers import Handler, MalformedPods, PolicyHandler
+from policysched.app.running.handlers import MalformedPods, ObjectHandler, PolicyHandler
 from policysched.errors import ConnectionProblemError
 from policysched.feeds.problems import FeedCounters
 from policysched.framework import MetricSource
@@ -78,7 +78,7 @@ class Process:
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
         self.reloader.on_swap = self.feed.use
         self._policies = PolicyHandler(self.reloader)
-        handler = Handler(self.scheduler, self.left_out)
+        handler = ObjectHandler(self.scheduler, self.left_out)
         malformed = MalformedPods(client, clock, frozenset(profiles), self.left_out)
         plugins = frozenset().union(*(profile.plugin_names for profile in profiles.values()))
         self.reflectors: Sequence[Reflector[Any]] = [
