@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from policysched.app.demo.stage import Stage, stage
+from policysched.app.demo.stage import DemoStage, stage
 from policysched.app.dry_run.tables import plain_table
 from policysched.app.files.objects import load
 from policysched.cli.output import print_parts
@@ -122,7 +122,7 @@ async def place(nodes: Sequence[Object], pods: Sequence[Object]) -> Outcome:
         return Outcome(on.sandbox.objects("Node"), decided, seconds)
 
 
-async def _decided(on: Stage) -> list[Object] | None:
+async def _decided(on: DemoStage) -> list[Object] | None:
     pods = on.sandbox.objects("Pod")
     return pods if all(_settled(pod) for pod in pods) else None
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policysched.app.configuration.file import read_profiles
-from policysched.app.configuration.plugin_sets import PluginEntry, Plugins, PluginSet
+from policysched.app.configuration.plugin_sets import ListedPlugin, Plugins, PluginSet
 from policysched.errors import UsageError
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -61,8 +61,8 @@ def test_plugins_and_arguments_are_read_as_they_are_written() -> None:
     plugins = {"score": {"enabled": [{"name": "A", "weight": 5}, {"name": "B"}], "disabled": [{"name": "*"}]}}
     entries = [{"name": "A", "args": {"x": 1}}, {"name": "B"}]
     [profile] = read({"plugins": {**plugins, "bind": None}, "pluginConfig": entries}).values()
-    enabled = (PluginEntry(name="A", weight=5), PluginEntry(name="B"))
-    assert profile.plugins == Plugins(score=PluginSet(enabled=enabled, disabled=(PluginEntry(name="*"),)))
+    enabled = (ListedPlugin(name="A", weight=5), ListedPlugin(name="B"))
+    assert profile.plugins == Plugins(score=PluginSet(enabled=enabled, disabled=(ListedPlugin(name="*"),)))
     assert profile.arguments == {"A": {"x": 1}, "B": None}
 
 

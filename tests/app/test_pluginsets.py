@@ -9,8 +9,8 @@ import pytest
 from policysched.app.configuration.plugin_sets import (
     DEFAULT,
     POINTS_OF,
+    ListedPlugin,
     Lists,
-    PluginEntry,
     Plugins,
     PluginSet,
     merged,
@@ -22,10 +22,10 @@ from policysched.plugins.registry import ACTS_AT, PLUGINS
 ENDS = ("PrioritySort", "DefaultBinder")
 
 
-def plugins(*given: Any) -> tuple[PluginEntry, ...]:
+def plugins(*given: Any) -> tuple[ListedPlugin, ...]:
     """Names, or pairs of a name and a weight."""
     pairs = (one if isinstance(one, tuple) else (one, 0) for one in given)
-    return tuple(PluginEntry(name=name, weight=weight) for name, weight in pairs)
+    return tuple(ListedPlugin(name=name, weight=weight) for name, weight in pairs)
 
 
 def enabled(*given: Any, off: tuple[str, ...] = ()) -> PluginSet:

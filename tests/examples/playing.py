@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from policysched.app.demo.stage import Stage, stage
+from policysched.app.demo.stage import DemoStage, stage
 from policysched.app.files.objects import load
 from policysched.app.running.feed import NO_METRICS, MetricOptions
 
@@ -20,7 +20,7 @@ def objects(example: str, *names: str) -> list[Object]:
 
 
 @asynccontextmanager
-async def playing(example: str, scheduler_name: str, metrics: MetricOptions = NO_METRICS) -> AsyncIterator[Stage]:
+async def playing(example: str, scheduler_name: str, metrics: MetricOptions = NO_METRICS) -> AsyncIterator[DemoStage]:
     names = (scheduler_name,)
     async with stage(
         objects(example, "cluster.yaml"), scheduler_names=names, kubelet_seconds=0.01, metrics=metrics
@@ -28,7 +28,7 @@ async def playing(example: str, scheduler_name: str, metrics: MetricOptions = NO
         yield on
 
 
-async def running(on: Stage, count: int) -> dict[str, str]:
+async def running(on: DemoStage, count: int) -> dict[str, str]:
     """Wait until that many pods run; give their nodes by name."""
 
     async def all_run() -> dict[str, str] | None:
@@ -41,7 +41,7 @@ async def running(on: Stage, count: int) -> dict[str, str]:
     return await on.until(all_run, f"{count} running pods")
 
 
-async def failure(on: Stage, pod: str) -> str:
+async def failure(on: DemoStage, pod: str) -> str:
     """Wait for a pod's FailedScheduling event; give its message."""
 
     async def reported() -> str | None:

@@ -26,7 +26,7 @@ ALL: Final = "*"
 POINTS_OF: Final = {**ACTS_AT, POLICIES: frozenset({"filter", "score"})}
 
 
-class PluginEntry(Given, frozen=True):
+class ListedPlugin(Given, frozen=True):
     """A plugin in a list; a weight of 0 is none."""
 
     name: str = ""
@@ -36,8 +36,8 @@ class PluginEntry(Given, frozen=True):
 class PluginSet(Given, frozen=True):
     """What is enabled and disabled at one point, or at all (`multiPoint`)."""
 
-    enabled: tuple[PluginEntry, ...] = ()
-    disabled: tuple[PluginEntry, ...] = ()
+    enabled: tuple[ListedPlugin, ...] = ()
+    disabled: tuple[ListedPlugin, ...] = ()
 
     def disables(self, name: str) -> bool:
         """Tell whether a plugin is disabled by its name."""
@@ -81,7 +81,7 @@ class Lists:
 
 
 DEFAULT: Final = PluginSet(
-    enabled=(*(PluginEntry(name=name, weight=WEIGHTS.get(name, 0)) for name in DEFAULTS), PluginEntry(name=POLICIES))
+    enabled=(*(ListedPlugin(name=name, weight=WEIGHTS.get(name, 0)) for name in DEFAULTS), ListedPlugin(name=POLICIES))
 )
 
 
@@ -163,7 +163,7 @@ def _check_counts(points: Mapping[str, tuple[str, ...]]) -> None:
         raise UsageError("plugins.placementGenerate: at most one plugin can generate placements")
 
 
-def _weights(point: str, plugins: Iterable[PluginEntry]) -> dict[str, int]:
+def _weights(point: str, plugins: Iterable[ListedPlugin]) -> dict[str, int]:
     """Give the weights at a point: that of its own list before that of multiPoint, and 1 where none is given.
 
     Raises:

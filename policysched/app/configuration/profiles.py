@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from policysched.app.configuration.file import ConfigurationError, read_profiles
-from policysched.app.configuration.plugin_sets import POLICIES, Lists, PluginEntry, Plugins, PluginSet, plugin_lists
+from policysched.app.configuration.plugin_sets import POLICIES, ListedPlugin, Lists, Plugins, PluginSet, plugin_lists
 from policysched.errors import UsageError
 from policysched.framework.partial import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
 from policysched.framework.profile import Profile
@@ -18,7 +18,7 @@ DEFAULT_NAME = "policysched"
 
 def default_profile(scheduler_name: str = DEFAULT_NAME, *, off: Iterable[str] = ()) -> Profile:
     """Make the profile of the default plugins, less those that are `off`, in kube-scheduler's order."""
-    disabled = PluginSet(disabled=tuple(PluginEntry(name=name) for name in off))
+    disabled = PluginSet(disabled=tuple(ListedPlugin(name=name) for name in off))
     return _profile(scheduler_name, Plugins(multi_point=disabled), {})
 
 

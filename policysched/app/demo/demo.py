@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from rich.console import RenderableType
 from rich.text import Text
 
-from policysched.app.demo.stage import Stage, stage
+from policysched.app.demo.stage import DemoStage, stage
 from policysched.app.dry_run.tables import plain_table
 from policysched.framework import PREFIX
 from policysched.model.policy import API_VERSION, KIND
@@ -92,7 +92,7 @@ async def play(narrator: Narrator) -> None:
 
 
 class _Demo:
-    def __init__(self, on: Stage, narrator: Narrator) -> None:
+    def __init__(self, on: DemoStage, narrator: Narrator) -> None:
         self._stage = on
         self._narrator = narrator
         self._count = 0

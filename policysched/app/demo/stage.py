@@ -77,7 +77,7 @@ class Api:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoStage:
     """A sandbox and the scheduler that serves it."""
 
     sandbox: Sandbox
@@ -138,7 +138,7 @@ async def stage(
     scheduler_names: Sequence[str] = (DEFAULT_NAME,),
     kubelet_seconds: float | None = 0.05,
     metrics: MetricOptions = NO_METRICS,
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[DemoStage]:
     """Start a sandbox with these objects and a scheduler beside it; end both afterwards."""
     sandbox = new_sandbox(kubelet_seconds=kubelet_seconds)
     sandbox.load(objects)
@@ -149,7 +149,7 @@ async def stage(
         options = RunOptions(kubeconfig=path, scheduler_names=tuple(scheduler_names), metrics=metrics)
         scheduler = asyncio.ensure_future(run_scheduler(options, stop))
         try:
-            yield Stage(sandbox, Api(Transport(connection)), scheduler)
+            yield DemoStage(sandbox, Api(Transport(connection)), scheduler)
         finally:
             stop.set()
             await asyncio.gather(scheduler, return_exceptions=True)

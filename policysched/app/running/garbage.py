@@ -32,7 +32,7 @@ _STATM: Final = Path("/proc/self/statm")
 _PAGE_SIZE: Final = 4096
 
 
-class Holder(Protocol):
+class ObjectHolder(Protocol):
     """What is known of who holds most of the memory."""
 
     @property
@@ -52,7 +52,7 @@ class MemoryPerObject:
         resident: Gives the memory that the process takes, in bytes.
     """
 
-    def __init__(self, holder: Holder, resident: Callable[[], int] | None = None) -> None:
+    def __init__(self, holder: ObjectHolder, resident: Callable[[], int] | None = None) -> None:
         self._holder = holder
         self._resident = resident or resident_bytes
         self._most = FEWEST_OBJECTS

@@ -18,7 +18,7 @@ NO_PLUGINS: frozenset[str] = frozenset()
 
 
 class Stage(Enum):
-    """Stage a pod is."""
+    """Where a pod is."""
 
     NOWHERE = "nowhere"
     """Deleted, or done with."""
