@@ -20,6 +20,7 @@ from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import PolicyschedError
 from policysched.language import Diagnostic
 from policysched.model.policy import API_VERSION, KIND
+from policysched.model.selection.names import is_label_name
 from policysched.sandbox.objects.errors import Cause
 from policysched.sandbox.objects.schema import prune, validate
 
@@ -56,7 +57,6 @@ UNKNOWN: Final = "unknown field"
 """How the message about a field begins that the schema does not have."""
 _NAME: Final = "a name has lower-case letters, digits and -, at most 63"
 _LISTED: Final = re.compile(r"(\w+)\[(\d+)\]")
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _TYPE: Final = re.compile(r'must be of type (?P<wanted>\S+): "(?P<found>\w+)"')
 _BOOLEANS: Final = frozenset({"true", "false"})
 _CASE: Final = "a case is a line `guard → number`"
@@ -194,7 +194,7 @@ def _name_faults(metadata: Any) -> Iterator[Diagnostic]:
         yield _fault("metadata.name", "`name` is missing", None)
     elif not isinstance(name, str):
         yield _fault("metadata.name", "expected text", name, QUOTE)
-    elif not _LABEL.fullmatch(name) or len(name) > 63:
+    elif not is_label_name(name):
         text = f'"{name}" is no DNS label'
         yield _fault("metadata.name", text, name, _NAME)
 

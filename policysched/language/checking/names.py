@@ -170,7 +170,7 @@ def _key(checker: Checker, expr: Expr, span: Span) -> Typed | None:
 def _keyed(names: Names, found: InputField, key: Typed) -> Typed:
     root, path = names[0], names[1:]
     if key.op != Op.CONSTANT:
-        result = found.type.filled(max(found.type.gap, key.type.gap))
+        result = found.type.at_least(key.type.gap)
         return make(Op.KEYED, (key,), result, Input(root, path, ANY_KEY))
     text = str(key.data)
     named = (*names, RESOURCE_NAMES.get(text, ""))

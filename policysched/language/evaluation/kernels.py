@@ -224,9 +224,14 @@ def _default(run: Run, node: Typed) -> Any:
     if not isinstance(value, np.ndarray):
         absent = value is None if kind is not Kind.QUANTITY else value != value  # noqa: PLR0124
         return fallback if absent else value
+    return _chosen(run, kind, np.isnan(value) if kind is Kind.QUANTITY else value < 0, fallback, value)
+
+
+def _chosen(run: Run, kind: Kind, first: Mask, left: Any, right: Any) -> Any:
+    """Return quantities or strings of the one where a mask is true, of the other elsewhere. Shapes: (R,) -> (R,)."""
     if kind is Kind.QUANTITY:
-        return np.where(np.isnan(value), fallback, value)
-    return np.where(value < 0, run.codes(fallback), value).astype(np.int32, copy=False)
+        return np.where(first, left, right)
+    return np.where(first, run.codes(left), run.codes(right)).astype(np.int32, copy=False)
 
 
 def _has(run: Run, node: Typed) -> Condition:
@@ -247,15 +252,8 @@ def _if(run: Run, node: Typed) -> Any:
     if kind is Kind.BOOL:
         false = (true | unknown) ^ True
         return (true & left[0]) | (false & right[0]), unknown | (true & left[1]) | (false & right[1])
-    if kind is Kind.QUANTITY:
-        return _where(true, left, right, unknown, math.nan)
-    codes = _where(true, run.codes(left), run.codes(right), unknown, -1)
-    return codes.astype(np.int32, copy=False)
-
-
-def _where(true: Bools, left: Any, right: Any, unknown: Bools, absent: float) -> Any:
-    chosen = np.where(true, left, right)
-    return chosen if unknown is False else np.where(unknown, absent, chosen)
+    chosen = _chosen(run, kind, np.asarray(true), left, right)
+    return chosen if unknown is False else _chosen(run, kind, np.asarray(unknown), missing(kind), chosen)
 
 
 def _only(run: Run, node: Typed) -> Any:
@@ -266,9 +264,7 @@ def _only(run: Run, node: Typed) -> Any:
         return true & value[0], (true ^ True) | value[1]
     if not isinstance(true, np.ndarray):
         return value if true else missing(kind)
-    if kind is Kind.QUANTITY:
-        return np.where(true, value, math.nan)
-    return np.where(true, run.codes(value), -1).astype(np.int32, copy=False)
+    return _chosen(run, kind, true, value, missing(kind))
 
 
 def _ordering(holds: Callable[[Any, Any], Any]) -> Kernel:

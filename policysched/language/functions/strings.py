@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from policysched.language.functions.rules import Checker, Function, constant_text, strings
 from policysched.language.ir.graph import MAX_PARTS, MAX_TEXT, Op, Typed, constant, make
 from policysched.language.ir.tree import Call
-from policysched.language.ir.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Type, Unit, list_of
+from policysched.language.ir.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Unit, list_of
 from policysched.language.messages.hints import shown
 
 _VERSION: Final = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?")
@@ -71,30 +71,22 @@ def _ordered_parts(text: str) -> tuple[_Part, ...]:
     return tuple((0, len(part), part) if part.isdigit() else (1, 0, part) for part in text.split("."))
 
 
-def _number(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    node = _convertible(checker, call)
-    return node and make(Op.NUMBER, (node,), NUMBER.over(node.type).filled(Gap.INPUT))
-
-
-def _version(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `version(s)`; that of a constant is a constant."""
-    node = _convertible(checker, call)
+def _converted(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
+    """Check `number(s)` and `version(s)`; the version of a constant is a constant."""
+    node, op, span = checker.check(call.arguments[0]), Op(call.function.dotted), call.arguments[0].span
     if node is None:
         return None
-    if node.op != Op.CONSTANT:
-        return make(Op.VERSION, (node,), VERSION.over(node.type).filled(Gap.INPUT))
+    constant_version = op == Op.VERSION and node.op == Op.CONSTANT
+    if node.type.kind is not Kind.STRING:
+        variant = "version" if constant_version else ""
+        return checker.report("E0311", span, variant, type=node.type, name=call.function.dotted)
+    if not constant_version:
+        result = VERSION if op == Op.VERSION else NUMBER
+        return make(op, (node,), result.over(node.type).filled(Gap.INPUT))
     found = canonical(str(node.data))
     if found is None:
-        return checker.report("E0312", call.arguments[0].span, "version", found=shown(str(node.data)))
+        return checker.report("E0312", span, "version", found=shown(str(node.data)))
     return constant(found, VERSION)
-
-
-def _convertible(checker: Checker, call: Call) -> Typed | None:
-    node = checker.check(call.arguments[0])
-    if node is not None and node.type.kind is not Kind.STRING:
-        variant = "version" if call.function.dotted == "version" and node.op == Op.CONSTANT else ""
-        return checker.report("E0311", call.arguments[0].span, variant, type=node.type, name=call.function.dotted)
-    return node
 
 
 def _text_test(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
@@ -111,7 +103,7 @@ def _glob(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
         return None
     if max(arg.length.most for arg in node.args) <= MAX_TEXT:
         return node
-    return make(Op.GLOB, node.args, _perhaps_too_long(node.type))
+    return make(Op.GLOB, node.args, node.type.at_least(Gap.OWN))
 
 
 def _concat(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
@@ -123,7 +115,7 @@ def _concat(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
         return checker.report("E0313", call.span, number=least, limit=MAX_TEXT)
     result = STRING.over(*(node.type for node in nodes))
     most = sum(node.length.most for node in nodes)
-    return make(Op.CONCAT, nodes, result if most <= MAX_TEXT else _perhaps_too_long(result))
+    return make(Op.CONCAT, nodes, result if most <= MAX_TEXT else result.at_least(Gap.OWN))
 
 
 def _split(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
@@ -136,17 +128,12 @@ def _split(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
         return None
     result = list_of(STRING).filled(nodes[0].type.gap)
     parts = nodes[0].length.most // nodes[1].length.most + 1
-    return make(Op.SPLIT, nodes, result if parts <= MAX_PARTS else _perhaps_too_long(result))
-
-
-def _perhaps_too_long(result: Type) -> Type:
-    """Return the type of what is missing where a string is longer than functions take."""
-    return result.filled(max(result.gap, Gap.OWN))
+    return make(Op.SPLIT, nodes, result if parts <= MAX_PARTS else result.at_least(Gap.OWN))
 
 
 STRINGS: Final[Mapping[str, Function]] = {
-    "number": Function(_number, 1, 1, "s", "a decimal number from a string, missing where it is none"),
-    "version": Function(_version, 1, 1, "s", "a version from a string, missing where it is none"),
+    "number": Function(_converted, 1, 1, "s", "a decimal number from a string, missing where it is none"),
+    "version": Function(_converted, 1, 1, "s", "a version from a string, missing where it is none"),
     "starts_with": Function(_text_test, 2, 2, "s, p", "whether a string starts with another"),
     "ends_with": Function(_text_test, 2, 2, "s, p", "whether a string ends with another"),
     "contains": Function(_text_test, 2, 2, "s, p", "whether a string contains another"),

@@ -49,7 +49,7 @@ def _no_list(checker: Checker, expr: Expr, node: Typed) -> Typed | None:
 def where_true(condition: Typed, node: Typed) -> Typed:
     """Return the graph of a value where a condition is true, missing elsewhere."""
     result = node.type.over(condition.type)
-    return make(Op.ONLY, (condition, node), result.filled(max(result.gap, Gap.OWN)))
+    return make(Op.ONLY, (condition, node), result.at_least(Gap.OWN))
 
 
 def _same_unit(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
@@ -91,7 +91,7 @@ def _scale(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
     if bounds and bounds[0] == bounds[1]:
         return checker.report("E0312", call.span, "scale")
     result = NUMBER.over(*(node.type for node in nodes))
-    return make(Op.SCALE, nodes, result if bounds else result.filled(max(result.gap, Gap.OWN)))
+    return make(Op.SCALE, nodes, result if bounds else result.at_least(Gap.OWN))
 
 
 def _normalize(checker: Checker, call: Call, _: Unit | None) -> Typed | None:

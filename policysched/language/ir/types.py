@@ -90,6 +90,10 @@ class Type:
         """Return this type with another gap."""
         return replace(self, gap=gap)
 
+    def at_least(self, gap: Gap) -> Type:
+        """Return this type with a gap, or the greater one that it has."""
+        return replace(self, gap=max(self.gap, gap))
+
     def __str__(self) -> str:
         if self.kind is Kind.QUANTITY and self.unit is not None:
             return self.unit.value
@@ -151,12 +155,12 @@ class InputField:
     called: bool = False
 
 
-def _node(base: Type, gap: Gap = Gap.NONE) -> Type:
-    return _shaped(base, Shape.NODES, gap)
-
-
 def _shaped(base: Type, shape: Shape, gap: Gap = Gap.NONE) -> Type:
     return Type(base.kind, base.unit, shape, gap)
+
+
+def _node(base: Type, gap: Gap = Gap.NONE) -> Type:
+    return _shaped(base, Shape.NODES, gap)
 
 
 _RESOURCES: Final[Mapping[str, Type]] = {
