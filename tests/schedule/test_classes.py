@@ -1,8 +1,11 @@
 from __future__ import annotations
 
-from typing import Any, get_args, get_type_hints
+from collections.abc import Callable, Iterator, Sequence
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -15,8 +18,8 @@ from policysched.model.objects import (
     ImageSource,
     Metadata,
     NodeAffinitySpec,
+    Pod,
     PodResourceClaim,
-    PodSpec,
     PodStatus,
     ResourceRequirements,
     RestartRule,
@@ -26,9 +29,15 @@ from policysched.model.objects import (
     Volume,
 )
 from policysched.model.objects.pods import AWSDisk
-from policysched.schedule.cycle.classes import class_key
+from policysched.schedule.cycle.classes import LEFT_OUT, class_key
 from tests.build import pod
+from tests.schedule.life_pods import wanted
+from tests.schedule.life_policies import policies
+from tests.schedule.side import Side
+from tests.schedule.world import World
+from tests.schedule.world_objects import some_pod
 
+Field = tuple[type[msgspec.Struct], str]
 PLAIN = pod(requests={"cpu": 1}, image="i")
 CLAIM = Volume(name="v", persistent_volume_claim=ClaimSource(claim_name="c"))
 IMAGE = Volume(name="v", image=ImageSource(reference="i"))
@@ -117,11 +126,101 @@ def test_every_field_that_is_read_makes_a_class_of_its_own(name: str) -> None:
     assert [other for other, key in keys.items() if key == own] == []
 
 
-def test_no_field_of_spec_and_container_is_forgotten_here() -> None:
-    assert {field.name for field in msgspec.structs.fields(PodSpec)} == SPEC.keys()
-    assert {field.name for field in msgspec.structs.fields(Container)} == CONTAINER.keys() | {"name"}
-    assert get_args(get_type_hints(PodSpec)["volumes"]) == (Volume,)
-    assert {"labels", "namespace"} < {field.name for field in msgspec.structs.fields(Metadata)}
+FULL = replace(
+    PLAIN,
+    spec=replace(PLAIN.spec, volumes=[Volume(image=ImageSource(reference="i"))], init_containers=[Container()]),
+)
+"""A pod that has one of everything whose fields may be left out of the key."""
+
+
+def values(kind: Any, default: Any) -> Iterator[tuple[tuple[Field, ...], Any]]:
+    """Values of a type that are others than the default, each with the fields that make the difference."""
+    of, arguments = get_origin(kind), get_args(kind)
+    if of in {Union, UnionType}:
+        for one in arguments:
+            yield from values(one, default) if one is not NoneType else ()
+    elif of in {list, tuple}:
+        first, *others = default or (None,)
+        yield from ((path, of((value, *others))) for path, value in values(arguments[0], first))
+    elif of is dict:
+        yield (), {**(default or {}), "new": next(value for _, value in values(arguments[1], None))}
+    elif issubclass(kind, msgspec.Struct):
+        yield from structs(kind, default)
+    else:
+        yield (), {str: "new", bool: default is not True, int: 7}[kind]
+
+
+def structs(kind: type[msgspec.Struct], default: Any) -> Iterator[tuple[tuple[Field, ...], Any]]:
+    """The same for objects: each has another value in one field, however deep it is."""
+    made = default if isinstance(default, kind) else kind()
+    if made != default:
+        yield (), made
+    for name, hint in get_type_hints(kind).items():
+        for path, value in values(hint, getattr(made, name)):
+            yield ((kind, name), *path), replace(made, **{name: value})
+
+
+def is_left_out(path: Sequence[Field]) -> bool:
+    return any(name in LEFT_OUT.get(struct, ()) for struct, name in path)
+
+
+def test_a_field_is_in_the_key_or_in_the_table_of_those_left_out() -> None:
+    key = class_key(FULL)
+    tried = list(structs(Pod, FULL))
+    assert [path for path, one in tried if (class_key(one) == key) is not is_left_out(path)] == []
+    named = {(struct, name) for struct, names in LEFT_OUT.items() for name in names}
+    assert named <= {field for path, _ in tried for field in path}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_keys_give_equal_evaluations(seed: int) -> None:
+    world = World(seed, 20)
+    chance = world.random
+    for _ in range(200):
+        world.step()
+    left_out = [change(one) for one in values_left_out()]
+    same = 0
+    for one in (*wanted(), *(some_pod(chance, f"p{number}", "", calm=False) for number in range(20))):
+        sibling = one
+        for change_ in chance.sample(left_out, 4):
+            sibling = change_(sibling)
+        engines = [Side(world.cluster, ()).use(policies()[-1]).engine for _ in range(2)]
+        if engines[0].key(one) != engines[0].key(sibling):
+            continue
+        same += 1
+        mine, other = engines[0].evaluate(one), engines[1].evaluate(sibling)
+        assert mine.rejection == other.rejection, sibling
+        assert np.array_equal(mine.first, other.first), sibling
+        assert not mine.feasible_count or np.array_equal(mine.ranking(), other.ranking()), sibling
+    assert same > 10
+
+
+def values_left_out() -> list[tuple[Field, Any]]:
+    """A value for each field that the key leaves out."""
+    found: dict[Field, Any] = {}
+    for struct, names in LEFT_OUT.items():
+        for path, made in structs(struct, struct()):
+            if path and path[0][1] in names:
+                found.setdefault(path[0], getattr(made, path[0][1]))
+    return list(found.items())
+
+
+def change(of: tuple[Field, Any]) -> Callable[[Pod], Pod]:
+    """What puts a value into a field of a pod, of its first container, or into a volume more."""
+    (struct, name), value = of
+
+    def changed(one: Pod) -> Pod:
+        part = {name: value}
+        if struct is Metadata:
+            return replace(one, metadata=replace(one.metadata, **part))
+        if struct is PodStatus:
+            return replace(one, status=replace(one.status, **part))
+        if struct is Volume:
+            return replace(one, spec=replace(one.spec, volumes=[*one.spec.volumes, Volume(**part)]))
+        first, *others = one.spec.containers
+        return replace(one, spec=replace(one.spec, containers=[replace(first, **part), *others]))
+
+    return changed
 
 
 def test_the_name_of_an_image_volume_makes_no_class() -> None:

@@ -1,44 +1,93 @@
 """Pod classes: pods that scheduling cannot tell apart share one evaluation.
 
-The key holds everything that any plugin reads of a pod, as bytes of its encoded parts: namespace, labels and the
-spec without what differs between siblings for no reason (container names, volumes). Of volumes only images make a
-class: filters that read claims and disks are asked anew for each pod. Of owners, only those count whose selector a
-pod is spread by. Pods that wait have no resources in their status; one that does is told apart by them, and by the
-names they go by.
+The key of a class holds every field of a pod, as bytes of its encoded parts, but those that `LEFT_OUT` names: in these
+siblings differ for no reason that matters. Of owners only the workload counts by which a pod is spread. What policies
+read beyond that they add themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from policysched.model.objects import Container, Pod, PodSpec, PodStatus, Volume, workload_owner
+from policysched.model.objects import Container, Metadata, Pod, PodStatus, Volume, workload_owner
 
-_ENCODER = msgspec.json.Encoder(order="deterministic")
-_NO_STATUS = PodStatus()
+_NO_RULE: Final = "no plugin reads it, and policies that do add it"
+_PER_POD: Final = "the filters that read it have answers of a pod's own"
+LEFT_OUT: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
+    Metadata: {
+        "name": _NO_RULE,
+        "uid": "it tells pods apart, not what they need",
+        "generate_name": _NO_RULE,
+        "resource_version": "it tells versions apart, not what they say",
+        "generation": "it tells versions apart, not what they say",
+        "creation_timestamp": "policies that read a pod's age add what they make of it",
+        "deletion_timestamp": "a pod that is being deleted is not scheduled",
+        "annotations": _NO_RULE,
+        "owner_references": "the workload by which a pod is spread is there by itself; policies add the others",
+    },
+    PodStatus: {
+        "phase": "a pod that waits is pending",
+        "conditions": "they say how earlier attempts ended",
+        "nominated_node_name": "it is looked at for each pod when a node is chosen",
+        "qos_class": _NO_RULE,
+        "start_time": "only placed pods have one",
+    },
+    Container: {"name": "it leads to the container's status alone, and is there where a pod has any"},
+    Volume: {
+        "name": "it names no more than a place in the pod",
+        "persistent_volume_claim": _PER_POD,
+        "ephemeral": _PER_POD,
+        "csi": "only placed pods' volumes are counted by it",
+        "gce_persistent_disk": _PER_POD,
+        "aws_elastic_block_store": _PER_POD,
+        "azure_disk": _PER_POD,
+        "azure_file": _PER_POD,
+        "cinder": _PER_POD,
+        "vsphere_volume": _PER_POD,
+        "portworx_volume": _PER_POD,
+        "iscsi": _PER_POD,
+        "rbd": _PER_POD,
+    },
+}
+"""The fields that the key does without, and why it may; a field that is not named is in it."""
+S = TypeVar("S", bound=msgspec.Struct)
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+_EMPTY: Final = {struct: {name: getattr(struct(), name) for name in names} for struct, names in LEFT_OUT.items()}
+
+
+def _getter(struct: type[msgspec.Struct]) -> Callable[[msgspec.Struct], tuple[Any, ...]]:
+    """Return what gives the fields of an object that are in the key."""
+    names = [name for name in struct.__struct_fields__ if name not in LEFT_OUT[struct]]
+    return attrgetter(*names)
+
+
+_METADATA, _STATUS = _getter(Metadata), _getter(PodStatus)
+_NO_STATUS: Final = _STATUS(PodStatus())
+_NO_VOLUME: Final = Volume()
 
 
 def class_key(pod: Pod, extra: Hashable = None) -> Hashable:
-    """Give the key of the pod's class; `extra` adds what policies read."""
-    spec, status = pod.spec, pod.status
-    told: dict[str, Any] = {"volumes": _volumes(spec)}
-    resized = status.resources or status.allocated_resources or status.container_statuses
-    if not (resized or status.init_container_statuses):
-        told["containers"] = [_nameless(container) for container in spec.containers]
-        told["init_containers"] = [_nameless(container) for container in spec.init_containers]
-        status = _NO_STATUS
+    """Return the key of the pod's class; `extra` adds what policies read."""
+    spec, status = pod.spec, _STATUS(pod.status)
+    told: dict[str, Any] = {}
+    if spec.volumes:
+        told["volumes"] = [one for one in _told(spec.volumes) if one != _NO_VOLUME]
+    if status == _NO_STATUS:
+        status = ()
+        told["containers"] = _told(spec.containers)
+        if spec.init_containers:
+            told["init_containers"] = _told(spec.init_containers)
     owner = None if spec.topology_spread_constraints else workload_owner(pod)
-    parts = [pod.metadata.namespace, pod.metadata.labels, replace(spec, **told), status, owner]
-    key = _ENCODER.encode(parts)
+    key = _ENCODER.encode((_METADATA(pod.metadata), replace(spec, **told), status, owner))
     return (key, extra) if extra is not None else key
 
 
-def _nameless(container: Container) -> Container:
-    return replace(container, name="")
-
-
-def _volumes(spec: PodSpec) -> list[Volume]:
-    return [Volume(image=volume.image) for volume in spec.volumes if volume.image is not None]
+def _told(structs: Sequence[S]) -> list[S]:
+    """Return objects of one kind without what the key leaves out."""
+    empty = _EMPTY[type(structs[0])] if structs else {}
+    return [replace(one, **empty) for one in structs]
