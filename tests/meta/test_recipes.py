@@ -99,6 +99,51 @@ def before(text: str) -> Callable[[str], Edit]:
     return lambda new: (text, new + text)
 
 
+PLUGIN = '''"""NodeNameLength: prefer nodes of long names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from policysched.framework import Aspect, Cluster, Rows, Scores
+from policysched.model.objects import Pod
+from policysched.plugins.helper.bases import FinalScores, OwnRowOnly, ScoresInRange
+
+
+class NodeNameLength(OwnRowOnly, ScoresInRange, FinalScores):
+    """The plugin."""
+
+    name = "NodeNameLength"
+    score_reads = Aspect.NONE
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> object:
+        """Read the nodes."""
+        return cluster.nodes
+
+    def score(self, state, rows: Rows) -> Scores:
+        """Give the lengths of the names."""
+        names = [state.strings.text(code) if code >= 0 else "" for code in state.name.data[rows]]
+        return np.array([min(len(name), 100) for name in names], np.int64)
+'''
+
+
+def test_default_plugin_is_a_module_and_a_row_of_the_registry(copy: Copy) -> None:
+    folder, registry = recipe("A default plugin")
+    row = '    "NodeName": PluginEntry('
+    imported = "from policysched.plugins.nodes.node_affinity import"
+    name = f"{folder}node_name_length".replace("/", ".")
+    edits: dict[str, list[Edit]] = {
+        f"{folder}node_name_length.py": [("", PLUGIN)],
+        registry: [
+            before(imported)(f"from {name} import NodeNameLength\n"),
+            before(row)('    "NodeNameLength": PluginEntry("score", NodeNameLength, weight=3),\n'),
+        ],
+    }
+    copy.change("A default plugin", edits)
+    scores = copy.record(pod())["scores"]
+    assert {node: of["NodeNameLength"] for node, of in scores.items()} == {"short": 15, "a-longer-name": 39}  # type: ignore[attr-defined]
+
+
 def test_function_of_the_language_is_a_rule_a_scalar_operation_and_a_kernel(copy: Copy) -> None:
     rule, scalar, kernel = recipe("A function of the language")
     edits: dict[str, list[Edit]] = {
