@@ -21,7 +21,7 @@ from policysched.language.syntax.parser import MAX_CHARACTERS, MAX_DEPTH, MAX_TO
 from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus
 from policysched.rules.compile.compiler import MAX_CHARACTERS as MAX_TOGETHER
 from policysched.rules.compile.compiler import MAX_LETS, MAX_METRICS, MAX_RULES
-from policysched.rules.policy_set.budget import MAX_UNITS
+from policysched.rules.policy_set.store import MAX_UNITS
 from policysched.rules.status.policy_status import MAX_DIAGNOSTICS
 from tests.meta.markdown import LANGUAGE, ROOT, codes, section, table
 

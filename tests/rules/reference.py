@@ -13,7 +13,7 @@ from policysched.model.objects.meta import seconds_of
 from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
 from policysched.model.policy import MetricKey, Sample
 from policysched.model.requests import allocatable, incoming_requests, placed_requests
-from policysched.rules.compile.metrics import MetricInput
+from policysched.rules.compile.policy import MetricInput
 
 LABELS = {
     "arch": "kubernetes.io/arch",

@@ -23,8 +23,7 @@ from policysched.framework import Clock, MetricAnswer, MetricKey, MetricSource, 
 from policysched.language.checking.compile import Want, compile_expression
 from policysched.language.functions.rules import Environment
 from policysched.language.ir.types import DURATION
-from policysched.rules.compile.metrics import MetricInput
-from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.compile.policy import CompiledPolicy, MetricInput
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.scheduler import Scheduler
 

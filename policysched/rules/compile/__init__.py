@@ -1,6 +1,6 @@
 """From the texts of a SchedulingPolicy to compiled rules, without any cluster.
 
 Comes in: the object. Goes out: a `CompiledPolicy` or diagnostics. `compiler` works through the fields, `policy` is what
-comes of it, `metrics` the metrics that it declares; `graphs` says what a compiled expression reads and which parts of
+comes of it with the metrics that it declares; `graphs` says what a compiled expression reads and which parts of
 it are the same for all nodes, all pods or a whole domain.
 """

@@ -32,8 +32,15 @@ from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
 from policysched.model.selection.names import is_label_name
 from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
 from policysched.pausing import Pausing, finished
-from policysched.rules.compile.metrics import declare, finding
-from policysched.rules.compile.policy import CompiledFilter, CompiledPolicy, CompiledScore, compiled_filter, units_of
+from policysched.rules.compile.policy import (
+    CompiledFilter,
+    CompiledPolicy,
+    CompiledScore,
+    compiled_filter,
+    declare,
+    finding,
+    units_of,
+)
 
 MAX_RULES = 64
 MAX_LETS = 256

@@ -14,7 +14,7 @@ from typing import Final
 
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed, per_graph, steps
 from policysched.language.ir.types import Shape
-from policysched.rules.compile.metrics import MetricInput
+from policysched.rules.compile.policy import MetricInput
 
 VOLATILE: Final = frozenset((("cluster", "nodes"), ("cluster", "pods"), ("pod", "image_bytes")))
 """What is read of the cluster and not of the pod, though it is one value for all nodes."""

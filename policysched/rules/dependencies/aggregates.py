@@ -21,7 +21,7 @@ from policysched.framework import ABOUT_PODS, NO_ROWS, Aspect, Cluster, RowNumbe
 from policysched.language.evaluation.columns import aggregate_over, evaluate_columns
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed
 from policysched.rules.compile.graphs import key_of, row_independent, to_hold
-from policysched.rules.compile.metrics import MetricInput
+from policysched.rules.compile.policy import MetricInput
 from policysched.rules.dependencies.changes import Version
 from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
 from policysched.rules.dependencies.counters import counter, generation, pod_aggregate_at

@@ -19,7 +19,7 @@ from policysched.language.ir.graph import ANY_KEY, Input
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_images
 from policysched.model.quantity import wrap
-from policysched.rules.compile.metrics import MetricInput
+from policysched.rules.compile.policy import MetricInput
 from policysched.state.cluster import Cluster
 from policysched.state.tables.nodes import NodeTable
 

@@ -2,26 +2,78 @@
 
 A policy whose spec does not compile keeps its last good generation: the one in memory, or after a restart the one its
 annotation keeps; what its status says counts for nothing, because others may write that. So it is with one that
-compiles and for which the others leave no room (`policysched.rules.budget`), until there is. An object deleted and made
-again under its name starts anew.
+compiles and for which the others leave no room, until there is. An object deleted and made again under its name starts
+anew.
+
+A decision asks all policies of a profile, and nothing else runs meanwhile; so what they cost together is bounded,
+counted before any of them is evaluated. What is in force stays there: a generation comes into force where there is room
+for it beside the others, in place of the one of its policy that is. Of several that wait the oldest policy comes first,
+because newcomers take nobody's room.
+
+Source: docs/language.md#limits.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from policysched.language.checking.estimates import Cost
+from policysched.language.ir.tree import Span
+from policysched.language.messages.diagnostics import diagnose
 from policysched.model.decode import ObjectError
 from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, UnreadablePolicy, decode_last_good
 from policysched.pausing import Pausing
 from policysched.rules.compile.compiler import CompilationResult, compiling
-from policysched.rules.compile.metrics import finding
-from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.policy_set.budget import Budget, age, crowded_out
+from policysched.rules.compile.policy import CompiledPolicy, finding
 from policysched.rules.policy_set.policy_set import PolicySet
 
 NO_ROOM = f"the annotation {LAST_GOOD} is not used: there is no room for it beside the policies in force"
+MAX_UNITS = 12_000
+"""How much the enforced policies of a profile may cost together; 5,000 nodes take about 4 µs a unit."""
+
+
+class Budget:
+    """What policies in force cost together, by the scheduler names that they are for."""
+
+    def __init__(self, policies: Iterable[CompiledPolicy] = ()) -> None:
+        self._for_all = 0
+        self._named: Counter[str] = Counter()
+        for policy in policies:
+            self._add(policy, 1)
+
+    def takes(self, policy: CompiledPolicy, before: CompiledPolicy | None = None) -> bool:
+        """Count a policy in place of one that is counted, if there is room for it; tell whether there is."""
+        if before is not None:
+            self._add(before, -1)
+        self._add(policy, 1)
+        if not policy.units or self._for_all + max(self._named.values(), default=0) <= MAX_UNITS:
+            return True
+        self._add(policy, -1)
+        if before is not None:
+            self._add(before, 1)
+        return False
+
+    def _add(self, policy: CompiledPolicy, sign: int) -> None:
+        names = set(policy.spec.scheduler_names)
+        if not names:
+            self._for_all += sign * policy.units
+        for name in names:
+            self._named[name] += sign * policy.units
+
+
+def age(policy: Policy) -> tuple[bool, str, str]:
+    """Order policies by age, those without a time last, and by name."""
+    since = policy.metadata.creation_timestamp
+    return (not since, since or "", policy.key)
+
+
+def crowded_out(result: CompilationResult) -> CompilationResult:
+    """Give what compiling a policy gave, for which there is no room."""
+    units = result.policy.units if result.policy is not None else 0
+    found = diagnose("E0601", "", Span(0, 0), "room", number=units, limit=MAX_UNITS)
+    return CompilationResult(None, (*result.diagnostics, replace(found, field="spec")), result.cost)
 
 
 @dataclass(frozen=True, slots=True)

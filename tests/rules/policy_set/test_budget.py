@@ -14,8 +14,7 @@ from bench.rules import policies
 from policysched.model.policy import LAST_GOOD, Policy, last_good_text
 from policysched.pausing import finished
 from policysched.rules.compile.compiler import compile_policy
-from policysched.rules.policy_set.budget import MAX_UNITS
-from policysched.rules.policy_set.store import NO_ROOM, PolicyStore
+from policysched.rules.policy_set.store import MAX_UNITS, NO_ROOM, PolicyStore
 from policysched.rules.status.policy_status import make_status
 from tests.rules.build import Spec, compiled, filtering, policy, scoring
 
@@ -25,7 +24,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policysched.rules.policy_set.budget.MAX_UNITS", LIMIT)
+    monkeypatch.setattr("policysched.rules.policy_set.store.MAX_UNITS", LIMIT)
 
 
 def taking(units: int, **spec: Any) -> Spec:
