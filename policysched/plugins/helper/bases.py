@@ -41,7 +41,7 @@ class RejectedRows(Protocol):
     """The state of a filter that has one reason."""
 
     def rejects(self, rows: Rows) -> Mask:
-        """Tell which rows are rejected. Shapes: (R,)."""
+        """Return which rows are rejected. Shapes: (R,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,11 @@ def index_keys_of_change(change: Change, filed: Collection[Hashable]) -> set[Has
 
 
 def updates_itself(pod: Pod, change: Change, cluster: Cluster | None = None) -> bool:  # noqa: ARG001 - may be a hint
-    """Tell whether the change is an update of the pod that waits."""
+    """Return whether the change is an update of the pod that waits."""
     new = pods_of(change)[1]
     return new is not None and pod_id(new) == pod_id(pod)
 
 
 def leaves_a_place(pod: Pod) -> bool:
-    """Tell whether a deleted pod had a node, or one kept for it."""
+    """Return whether a deleted pod had a node, or one kept for it."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)

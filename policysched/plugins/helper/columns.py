@@ -25,7 +25,7 @@ UNKNOWN: Final = -1
 
 
 def constant(value: float) -> NDArray[Any]:
-    """Give a number as an array without axes: for few rows NumPy takes that in half the time of a plain number."""
+    """Return a number as an array without axes: for few rows NumPy takes that in half the time of a plain number."""
     return np.array(value)
 
 
@@ -33,7 +33,7 @@ ONE: Final[NDArray[np.int64]] = constant(1)
 
 
 def codes_where(mask: Mask, code: int = 1) -> NDArray[np.int32]:
-    """Give the reason code where the mask holds, else 0."""
+    """Return the reason code where the mask holds, else 0."""
     return mask.astype(np.int32) if code == 1 else np.where(mask, np.int32(code), np.int32(0))
 
 
@@ -113,7 +113,7 @@ class Present:
         return len(self._seen[1]) + self._found.nbytes
 
     def among(self, numbers: NDArray[np.intp], version: int, mask: Mask) -> NDArray[np.intp]:
-        """Give the numbers that some row of the mask has, each once, rising.
+        """Return the numbers that some row of the mask has, each once, rising.
 
         Args:
             numbers: The number of each row, not negative.

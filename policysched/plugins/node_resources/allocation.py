@@ -70,7 +70,7 @@ class ScoredAmounts:
     """Whether what the pod wants is ordinary."""
 
     def capacity(self, rows: Rows) -> Amounts:
-        """Give what rows have, 0 where they do not know a resource."""
+        """Return what rows have, 0 where they do not know a resource."""
         places = self.tables.places(self.resources)
         return at(self.tables.allocatable, places, rows)
 
@@ -80,7 +80,7 @@ class ScoredAmounts:
         return at(self.tables.counted if self.nonzero else self.tables.requested, places, rows)
 
     def are_ordinary(self, capacity: Amounts, taken: Amounts) -> bool:
-        """Tell whether these amounts are ordinary, and those that the pod wants."""
+        """Return whether these amounts are ordinary, and those that the pod wants."""
         if self.surely_ordinary:
             return True
         return self.ordinary and not np.count_nonzero((capacity | taken).view(np.uint64) > WIDEST)
@@ -97,7 +97,7 @@ class ScoredAmounts:
         return amounts
 
     def weight_of(self, counted: Amounts) -> Amounts | int:
-        """Give each row's sum of the weights of the resources whose amount there is not 0, at least 1."""
+        """Return each row's sum of the weights of the resources whose amount there is not 0, at least 1."""
         if np.count_nonzero(counted) == counted.size:
             return self.weight
         weights: Amounts = np.maximum(self.weights @ (counted != 0), 1)
@@ -112,7 +112,7 @@ Shapes: (k, R), (k, R) -> (k, R).
 
 
 def weighted_mean(wanted: ScoredAmounts, capacity: Amounts, taken: Amounts, percentage: Percentage) -> Scores:
-    """Give the mean of what rows score by each resource that they have, step by step as kube-scheduler does.
+    """Return the mean of what rows score by each resource that they have, step by step as kube-scheduler does.
 
     Shapes: (k, R) -> (R,).
     """
@@ -161,7 +161,7 @@ class SharedScores:
         self._shared: SharedAnswers[CachedAnswers] = SharedAnswers()
 
     def of(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
-        """Give the scores for what a pod wants."""
+        """Return the scores for what a pod wants."""
         key = (wanted.resources, wanted.amounts.tobytes())
         return self._shared.of(cluster, key, lambda: self._make(wanted, cluster))
 
@@ -190,7 +190,7 @@ def _score_row(wanted: ScoredAmounts, of_row: OnRow, row: int) -> int | None:
 
 
 def least_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Give the weighted mean of what rows would have left in percent.
+    """Return the weighted mean of what rows would have left in percent.
 
     Shapes: R rows -> (R,).
     Missing: resources that a row does not have do not count there; with none at all the score is 0.
@@ -209,12 +209,12 @@ def least_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def _left(used: Amounts, capacity: Amounts) -> Amounts:
-    """Give what is left in percent, 0 where more is used than there is."""
+    """Return what is left in percent, 0 where more is used than there is."""
     return np.where(used > capacity, 0, quotients((capacity - used) * MAX_NODE_SCORE, capacity))
 
 
 def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Give the same for one row of ordinary amounts."""
+    """Return the same for one row of ordinary amounts."""
     total = weight = 0
     for capacity, used, amount, factor in zip(have, taken, wanted.plain_amounts, wanted.weights.tolist(), strict=True):
         if capacity:
@@ -224,7 +224,7 @@ def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Se
 
 
 def most_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Give the weighted mean of what rows would have in use in percent.
+    """Return the weighted mean of what rows would have in use in percent.
 
     Shapes: R rows -> (R,).
     Missing: resources that a row does not have do not count there; with none at all the score is 0.
@@ -242,7 +242,7 @@ def most_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def _in_use(used: Amounts, capacity: Amounts) -> Amounts:
-    """Give what is in use in percent."""
+    """Return what is in use in percent."""
     return quotients(np.minimum(used, capacity) * MAX_NODE_SCORE, capacity)
 
 
@@ -265,7 +265,7 @@ class RequestedToCapacityRatio:
         self._curve: NDArray[np.int64] = np.array([score_at(points, level) for level in range(FULL + 1)], np.int64)
 
     def __call__(self, wanted: ScoredAmounts, rows: Rows) -> Scores:
-        """Give the weighted mean of the curve's scores, halves rounded up.
+        """Return the weighted mean of the curve's scores, halves rounded up.
 
         Shapes: R rows -> (R,).
         Missing: resources that a row does not have, and those that score 0, do not count there; with none at all

@@ -65,7 +65,7 @@ class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
     score_alone = prepare_score
 
     def stays_in_range(self, state: CachedAnswers) -> bool:
-        """Tell whether all amounts that were looked at are ordinary."""
+        """Return whether all amounts that were looked at are ordinary."""
         return state.narrow
 
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
@@ -97,7 +97,7 @@ def balanced(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def balanced_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Give the same for one row and two resources, of ordinary amounts."""
+    """Return the same for one row and two resources, of ordinary amounts."""
     first, second = wanted.plain_amounts
     without_pod = _balance_of_two(have, taken[0], taken[1])
     with_pod = _balance_of_two(have, taken[0] + first, taken[1] + second)

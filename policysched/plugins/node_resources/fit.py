@@ -82,7 +82,7 @@ class Fitting:
 
 
 def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Tell whether a pod's deletion or scaling down frees something that is requested."""
+    """Return whether a pod's deletion or scaling down frees something that is requested."""
     old, new = pods_of(change)
     if new is None:
         return old is not None and leaves_a_place(old)
@@ -95,7 +95,7 @@ def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG
 
 
 def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Tell whether a node, were it empty, has room and is new or has more than before of what is requested."""
+    """Return whether a node, were it empty, has room and is new or has more than before of what is requested."""
     old, new = nodes_of(change)
     if new is None or not _fits_empty(pod, new, cluster):
         return False
@@ -103,7 +103,7 @@ def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _device_class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Tell whether a device class stands for something that is requested."""
+    """Return whether a device class stands for something that is requested."""
     return any(name in cluster.mapped_resources for name in _requested(pod))
 
 
@@ -132,7 +132,7 @@ def _delegated(resource: str, amounts: dict[str, int], cluster: Cluster) -> bool
 
 
 def by_name(amounts: Requests | Allocatable) -> dict[str, int]:
-    """Give the amounts by resource name.
+    """Return the amounts by resource name.
 
     Units: cpu in thousandths, the others whole.
     """
@@ -191,7 +191,7 @@ class NodeResourcesFit(FinalScores, HintTable):
         return state.kept.of(rows)
 
     def filter_changed(self, state: Fitting, changed: ChangedRow) -> Status | None:
-        """Tell what would be short."""
+        """Return what would be short."""
         short = state.requested.on_row(changed.row, changed.requested, changed.pods_count)
         return self._status(state, short) if short.pods or short.resources else None
 
@@ -213,7 +213,7 @@ class NodeResourcesFit(FinalScores, HintTable):
     score_alone = prepare_score
 
     def stays_in_range(self, state: CachedAnswers) -> bool:
-        """Tell whether all amounts that were looked at are ordinary."""
+        """Return whether all amounts that were looked at are ordinary."""
         return state.narrow
 
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
@@ -221,7 +221,7 @@ class NodeResourcesFit(FinalScores, HintTable):
         return state.of(rows).astype(np.int64)
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Give the resources with a device class: whether one is delegated is decided when preparing."""
+        """Return the resources with a device class: whether one is delegated is decided when preparing."""
         return tuple(cluster.mapped_resources)
 
     def _ignores(self, resource: str) -> bool:

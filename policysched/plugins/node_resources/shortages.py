@@ -75,7 +75,7 @@ class Requested:
         return CachedAnswers(cluster, self.codes, self.code, np.int32)
 
     def codes(self, rows: Rows) -> Codes:
-        """Give the codes of rows.
+        """Return the codes of rows.
 
         Shapes: (R,).
         """
@@ -96,7 +96,7 @@ class Requested:
         return codes
 
     def code(self, row: int) -> int:
-        """Give the code of one row, without arrays."""
+        """Return the code of one row, without arrays."""
         nodes, tables = self.nodes, self.nodes.amounts
         places = tables.places(self.resources)
         have, taken = tables.allocatable[places, row].tolist(), tables.requested[places, row].tolist()
@@ -136,7 +136,7 @@ class Requested:
         return ((index, row) for index, row in enumerate(numbers) if row in owing)
 
     def _delegates(self, position: int, capacity: int) -> bool:
-        """Tell whether a resource is left to its device class on a node that has so much of it."""
+        """Return whether a resource is left to its device class on a node that has so much of it."""
         return bool(self._delegated) and capacity <= 0 and self.resources[position] in self._delegated
 
     @staticmethod
@@ -177,7 +177,7 @@ class ManyRequested(Requested):
         return kept
 
     def codes(self, rows: Rows) -> Codes:
-        """Give the codes of rows.
+        """Return the codes of rows.
 
         Shapes: (R,).
         Cost: O(resources that nodes have) by row, O(all that are requested) by distinct answer.
@@ -201,7 +201,7 @@ class ManyRequested(Requested):
         return codes
 
     def code(self, row: int) -> int:
-        """Give the code of one row, without arrays."""
+        """Return the code of one row, without arrays."""
         shortage = self._as_it_is(row)
         bits = np.zeros(2 + len(self.resources), np.bool_)
         bits[0], bits[1] = shortage.pods, shortage.unresolvable

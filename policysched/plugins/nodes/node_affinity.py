@@ -160,7 +160,7 @@ class NodeAffinity(OwnRowOnly):
         return quotients(scores * MAX_NODE_SCORE, highest) if highest else scores
 
     def stays_in_range(self, state: PreferredNodes) -> bool:
-        """Tell whether no weight is below 0; the API server lets no such one through."""
+        """Return whether no weight is below 0; the API server lets no such one through."""
         return all(one.weight >= 0 for one in state.weighted)
 
     def events(self) -> Sequence[Hint]:

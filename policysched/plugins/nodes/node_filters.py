@@ -114,7 +114,7 @@ class TaintAnswers:
     tolerations: int
 
     def rejects(self, rows: Rows) -> Mask:
-        """Tell which rows have a taint that repels the pod. Shapes: (R,)."""
+        """Return which rows have a taint that repels the pod. Shapes: (R,)."""
         return self.answers.of(self.cluster.nodes.taints.data[rows]).astype(np.bool_)
 
     @property
@@ -173,7 +173,7 @@ class RequiredPorts:
     ports: tuple[HostPort, ...]
 
     def rejects(self, rows: Rows) -> Mask:
-        """Tell on which rows any of the ports is taken. Shapes: (R,)."""
+        """Return on which rows any of the ports is taken. Shapes: (R,)."""
         return self.cluster.ports.taken(self.ports, rows, self.cluster.nodes.size)
 
     @property
@@ -205,7 +205,7 @@ class NodePorts(OneReasonFilter):
         return RequiredPorts(cluster, ports) if ports else SKIP
 
     def filter_changed(self, state: RequiredPorts, changed: ChangedRow) -> Status | None:
-        """Tell whether any of the ports would be taken."""
+        """Return whether any of the ports would be taken."""
         taken = changed.cluster.ports.would_be_taken(state.ports, changed.row, changed.ports)
         return self.rejection if taken else None
 

@@ -43,7 +43,7 @@ class SelectorTest:
         """The memory that the selector takes. Units: bytes."""
 
     def __call__(self, rows: Rows) -> Mask:
-        """Give the rows that match.
+        """Return the rows that match.
 
         Shapes: (R,), a new array.
         """
@@ -65,7 +65,7 @@ class AskedRows:
         self._numbers: dict[str, Numbers] = {}
 
     def mask(self, held: Held) -> Mask:
-        """Give an answer as an array of its own."""
+        """Return an answer as an array of its own."""
         return np.full(row_count(self._nodes, self._rows), held) if isinstance(held, bool) else held
 
     def labels(self, labels: Mapping[str, str]) -> Held:
@@ -119,7 +119,7 @@ class AskedRows:
         return there
 
     def _among(self, codes: NDArray[np.int32], texts: Iterable[str]) -> Held:
-        """Tell which codes are those of one of some texts."""
+        """Return which codes are those of one of some texts."""
         find = self._nodes.strings.find
         wanted = [code for text in texts if (code := find(text)) != MISSING]
         if not wanted:

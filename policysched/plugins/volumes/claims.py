@@ -45,7 +45,7 @@ def stored_claim(storage: Storage, pod: Pod, name: str) -> PersistentVolumeClaim
 
 
 def states_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Tell whether a change is about a claim that the pod states."""
+    """Return whether a change is about a claim that the pod states."""
     claim = change.new
     if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.metadata.namespace:
         return False
@@ -53,7 +53,7 @@ def states_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: A
 
 
 def uses_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Tell whether a change is about a claim that the pod uses, stated or made for it."""
+    """Return whether a change is about a claim that the pod uses, stated or made for it."""
     claim = change.new
     if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.metadata.namespace:
         return False

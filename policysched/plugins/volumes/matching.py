@@ -46,7 +46,7 @@ class Match:
         return mask
 
     def at(self, row: int) -> PersistentVolume | None:
-        """Give the volume of a row."""
+        """Return the volume of a row."""
         index = NONE if self.choice is None else int(self.choice[row])
         return None if index == NONE else self.volumes[index]
 
@@ -66,7 +66,7 @@ def smallest_first(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVo
 
 
 def requested(claim: PersistentVolumeClaim) -> Quantity:
-    """Give how much a claim asks for."""
+    """Return how much a claim asks for."""
     amount = claim.spec.resources.requests.get("storage")
     return ZERO if amount is None else parse(amount)
 
@@ -101,7 +101,7 @@ class Candidates:
         """Whether volumes with certain labels are selected: a selector may be long, and many volumes look alike."""
 
     def usable(self, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[Candidate]:
-        """Give the volumes that the claim may take.
+        """Return the volumes that the claim may take.
 
         Args:
             used_up: The names of those that need not be asked about again.
@@ -208,7 +208,7 @@ class Matcher:
         return rows
 
     def _note(self, name: str, rows: Mask, reached: Mask) -> None:
-        """Take note of the rows on which a volume was chosen, and whether it is used up."""
+        """Record of the rows on which a volume was chosen, and whether it is used up."""
         taken = self._taken.get(name)
         self._taken[name] = rows if taken is None else taken | rows
         if not np.count_nonzero(reached & ~self._taken[name]):
@@ -216,7 +216,7 @@ class Matcher:
 
 
 def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a volume names the claim as its own.
+    """Return whether a volume names the claim as its own.
 
     Source: component-helpers/storage/volume/pv_helpers.go (IsVolumeBoundToClaim).
     """

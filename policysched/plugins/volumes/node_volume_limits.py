@@ -71,7 +71,7 @@ def _brought(pod: Pod, cluster: Cluster, has_csi_node: bool) -> Brought:
 
 
 def _exceeds(state: Load, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
-    """Tell on which rows some driver would have too many volumes; those that are there already are not new."""
+    """Return on which rows some driver would have too many volumes; those that are there already are not new."""
     attachments = state.cluster.attachments
     exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
     by_driver: dict[str, list[CSIVolumeName]] = {}

@@ -67,7 +67,7 @@ class Reach:
         self.refresh()
 
     def is_in(self, cluster: Cluster) -> bool:
-        """Tell whether it looks at this cluster."""
+        """Return whether it looks at this cluster."""
         return self._cluster is cluster
 
     def refresh(self) -> None:
@@ -83,7 +83,7 @@ class Reach:
             self.everywhere = np.ones(self._rows.stop - self._rows.start, np.bool_)
 
     def holds(self, affinity: VolumeNodeAffinity | None, key: bytes = b"") -> Mask:
-        """Tell on which rows a volume's node affinity holds.
+        """Return on which rows a volume's node affinity holds.
 
         Args:
             affinity: What it says.
@@ -100,7 +100,7 @@ class Reach:
         return mask
 
     def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
-        """Tell on which rows a bound volume can be reached, in its driver's labels where the node has moved to that.
+        """Return on which rows a bound volume can be reached, in its driver's labels where the node has moved to that.
 
         Returns:
             Where it can; where that cannot be told, None for nowhere; and why.
@@ -119,7 +119,7 @@ class Reach:
         return np.where(moved, self._holds_for_driver(volume, migration), plain), None, ""
 
     def _holds_for_driver(self, volume: PersistentVolume, migration: Migration) -> Mask:
-        """Tell on which rows a volume's node affinity holds in its driver's labels."""
+        """Return on which rows a volume's node affinity holds in its driver's labels."""
         key = _ENCODER.encode([migration.driver, volume.spec.node_affinity, volume.metadata.labels])
         mask = self._masks.get(key)
         if mask is None:
@@ -127,7 +127,7 @@ class Reach:
         return mask
 
     def allowed(self, of_class: StorageClass) -> Mask:
-        """Tell on which rows a class may provision: everywhere, or where one of its terms holds."""
+        """Return on which rows a class may provision: everywhere, or where one of its terms holds."""
         if not of_class.allowed_topologies:
             return self.everywhere
         key = b"topologies" + _ENCODER.encode(of_class.allowed_topologies)
@@ -137,7 +137,7 @@ class Reach:
         return mask
 
     def largest_capacity(self, name: str) -> NDArray[np.int64]:
-        """Tell how large a volume of a class a driver says that it can make on each row, MIN where it says nothing.
+        """Return how large a volume of a class a driver says that it can make on each row, MIN where it says nothing.
 
         Shapes: (N,).
         Units: bytes.
@@ -185,7 +185,7 @@ class Reach:
         return rows[_holds(NodeSelectorMatcher(terms=(NodeTerm(others),)), self._cluster, rows)]
 
     def _by_value(self, key: str) -> dict[int, RowNumbers]:
-        """Give the rows of each value of a label."""
+        """Return the rows of each value of a label."""
         if key not in self._rows_by_value:
             codes = self._cluster.nodes.labels(key)[: self._cluster.nodes.size]
             order = codes.argsort(kind="stable")

@@ -114,7 +114,7 @@ class VolumeReservation:
         ]
 
     def _is_done(self) -> bool:
-        """Tell whether every claim is bound as far as the API server has told."""
+        """Return whether every claim is bound as far as the API server has told."""
         for volume, claim in self._bindings:
             stored = self._storage.claims.stored(claim.key)
             if self._is_older("volume", volume.metadata.name) or stored is None or not is_fully_bound(stored):
@@ -174,7 +174,7 @@ class VolumeReservation:
         return "" if reached[0] else mismatch
 
     def _is_older(self, kind: str, key: str) -> bool:
-        """Tell whether the state has not heard yet of what was written to an object."""
+        """Return whether the state has not heard yet of what was written to an object."""
         written = self._versions.get(f"{kind} {key}")
         table = self._storage.volumes if kind == "volume" else self._storage.claims
         stored = table.stored(key)
@@ -184,7 +184,7 @@ class VolumeReservation:
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """Give a volume as it is when it names the claim as its own.
+    """Return a volume as it is when it names the claim as its own.
 
     Source: component-helpers/storage/volume/pv_helpers.go (GetBindVolumeToClaim).
     """
@@ -201,7 +201,7 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
 
 
 def is_settled(volume: PersistentVolume | None, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a stored volume names the claim already, so that nothing needs to be written."""
+    """Return whether a stored volume names the claim already, so that nothing needs to be written."""
     if volume is None or not is_meant_for(volume, claim):
         return False
     return volume.spec.claim_ref is not None and volume.spec.claim_ref.uid == claim.metadata.uid

@@ -184,7 +184,7 @@ class VolumeRows:
         return asked
 
     def _enough(self, claim: PersistentVolumeClaim, of_class: StorageClass) -> Mask:
-        """Tell where the driver has room for a claim."""
+        """Return where the driver has room for a claim."""
         amount = claim.spec.resources.requests.get("storage")
         driver = self._storage.csi_drivers.get(of_class.provisioner)
         if amount is None or driver is None or not driver.spec.storage_capacity:

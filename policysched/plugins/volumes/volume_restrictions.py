@@ -68,7 +68,7 @@ class Disks:
                 self._writable[disk] = not read_only or self._writable.get(disk, False)
 
     def conflict_with(self, other: Pod) -> bool:
-        """Tell whether another pod uses one of these disks in a way that excludes this one."""
+        """Return whether another pod uses one of these disks in a way that excludes this one."""
         if not self._writable:
             return False
         theirs = (disk for volume in other.spec.volumes for disk in _disks(volume))
@@ -99,7 +99,7 @@ class ExclusiveClaims:
     names: frozenset[str]
 
     def are_stated_by(self, pod: Pod) -> bool:
-        """Tell whether a pod states one of them."""
+        """Return whether a pod states one of them."""
         return pod.metadata.namespace == self.namespace and not self.names.isdisjoint(stated_claims(pod))
 
     def count_users(self, cluster: Cluster) -> int:
@@ -160,7 +160,7 @@ class VolumeRestrictions(OwnRowOnly, HintTable):
         return codes
 
     def filter_changed(self, state: Conflicts, changed: ChangedRow) -> Status | None:
-        """Tell whether a disk would be taken there, or a claim anywhere."""
+        """Return whether a disk would be taken there, or a claim anywhere."""
         disks, claims = state.disks, state.claims
         more = changed.more(disks, lambda placed: disks.conflict_with(placed.pod))
         if state.rows.get(changed.row, 0) + more > 0:

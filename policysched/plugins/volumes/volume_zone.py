@@ -104,7 +104,7 @@ def _topology_changed(pod: Pod, change: Change, cluster: Cluster) -> bool:  # no
 
 
 def _outside(topologies: Iterable[Topology], nodes: NodeTable, rows: Rows) -> Mask:
-    """Tell which labelled rows have none of the values of some topology. Shapes: (R,)."""
+    """Return which labelled rows have none of the values of some topology. Shapes: (R,)."""
     columns = {key: nodes.labels(key)[rows] for key in LABELS}
     labelled: Mask = np.zeros(row_count(nodes, rows), np.bool_)
     for column in columns.values():

@@ -248,7 +248,7 @@ class _Compilation:
 
 
 def _texts(spec: PolicySpec) -> Iterator[str]:
-    """Give all expressions of a policy."""
+    """Return all expressions of a policy."""
     yield spec.applies_to or ""
     for let in spec.let:
         yield str(let.value)

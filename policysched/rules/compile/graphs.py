@@ -22,7 +22,7 @@ POD_AGE: Final = Input("pod", ("age",))
 
 
 def walk(roots: Iterable[Typed], onward: Callable[[Typed], Iterable[Typed]]) -> Iterator[Typed]:
-    """Give nodes that are reached from some, each once.
+    """Return nodes that are reached from some, each once.
 
     Args:
         roots: Where to begin.
@@ -38,12 +38,12 @@ def walk(roots: Iterable[Typed], onward: Callable[[Typed], Iterable[Typed]]) -> 
 
 
 def parts(node: Typed) -> tuple[Typed, ...]:
-    """Give what a node is made of, on whatever rows it is evaluated."""
+    """Return what a node is made of, on whatever rows it is evaluated."""
     return (*node.args, *node.inner)
 
 
 def _own_parts(node: Typed) -> tuple[Typed, ...]:
-    """Give what a node is made of, but for what is evaluated on all nodes."""
+    """Return what a node is made of, but for what is evaluated on all nodes."""
     return parts(node) if node.op in POD_AGGREGATES else node.args
 
 
@@ -60,7 +60,7 @@ def row_independent(root: Typed) -> dict[Typed, bool]:
 
 
 def key_of(root: Typed) -> Typed | None:
-    """Give the key that all aggregates of a row-independent graph go by, None where they go by several."""
+    """Return the key that all aggregates of a row-independent graph go by, None where they go by several."""
     found = walk([root], lambda node: () if node.op in AGGREGATES else node.args)
     keys = {key for node in found if node.op in AGGREGATES for key in node.args}
     return keys.pop() if len(keys) == 1 else None
@@ -93,7 +93,8 @@ def plain_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
 
 
 def _find_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
-    scalars = [node for node in walk([root], _beside_scalars) if _is_scalar(node)]
+    beside = walk([root], lambda node: () if _is_scalar(node) else _own_parts(node))
+    scalars = [node for node in beside if _is_scalar(node)]
     found = walk(scalars, lambda node: node.args if is_volatile(node, timed=timed) else ())
     return tuple(node for node in found if not is_volatile(node, timed=timed))
 
@@ -102,12 +103,8 @@ def _is_scalar(node: Typed) -> bool:
     return node.type.shape is Shape.SCALAR
 
 
-def _beside_scalars(node: Typed) -> tuple[Typed, ...]:
-    return () if _is_scalar(node) else _own_parts(node)
-
-
 def is_volatile(node: Typed, *, timed: bool) -> bool:
-    """Tell whether a value for all rows may change while the pod stays the same."""
+    """Return whether a value for all rows may change while the pod stays the same."""
     if not node.local:
         return True
     return any((item.root, item.path[0]) in VOLATILE or (timed and item == TIME) for item in node.inputs)
@@ -119,24 +116,24 @@ _SCALARS: Final = tuple(per_graph(partial(_find_scalars, timed=timed)) for timed
 
 @per_graph
 def is_pod_independent(root: Typed) -> bool:
-    """Tell whether a graph says the same for all pod classes, whichever nodes are feasible."""
+    """Return whether a graph says the same for all pod classes, whichever nodes are feasible."""
     read = any(item.root == "pod" or item.path[0] == "cached_image_bytes" for item in root.inputs)
     return not read and not root.normalizes
 
 
 @per_graph
 def reads_namespaces(root: Typed) -> bool:
-    """Tell whether a graph reads labels of namespaces, those of placed pods included."""
+    """Return whether a graph reads labels of namespaces, those of placed pods included."""
     return any(item.path[0] == "namespace_labels" for item in root.inputs)
 
 
 def reads_image_sizes(roots: Iterable[Typed]) -> bool:
-    """Tell whether graphs read how large the images of placed pods are."""
+    """Return whether graphs read how large the images of placed pods are."""
     return any(item.root == "peer" and item.path[0] == "image_bytes" for root in roots for item in root.inputs)
 
 
 def reads_time(root: Typed) -> bool:
-    """Tell whether time alone can change what a graph says."""
+    """Return whether time alone can change what a graph says."""
     return any(item == TIME or item.path == ("age",) or item.root == "metrics" for item in root.inputs)
 
 
@@ -147,7 +144,7 @@ def time_keys(roots: Iterable[Typed]) -> tuple[Typed, ...]:
 
 
 def _graphs(roots: Iterable[Typed]) -> Iterator[Typed]:
-    """Give graphs with those that their aggregates evaluate on all nodes, however deep."""
+    """Return graphs with those that their aggregates evaluate on all nodes, however deep."""
     graphs = list(roots)
     yield from graphs
     for node in walk(graphs, parts):
@@ -157,7 +154,7 @@ def _graphs(roots: Iterable[Typed]) -> Iterator[Typed]:
 
 @per_graph
 def to_hold(root: Typed) -> tuple[tuple[Typed, ...], tuple[Input, ...]]:
-    """Give the pod counters and aggregates of a graph, and what it reads that is kept while it is held.
+    """Return the pod counters and aggregates of a graph, and what it reads that is kept while it is held.
 
     What stands in counters belongs to it; aggregates hold their own.
     """

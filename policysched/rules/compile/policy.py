@@ -145,7 +145,10 @@ class CompiledFilter:
     @property
     def resolvable(self) -> bool:
         """Whether removing pods can change the verdict."""
-        return any(_is_freed(item) for item in self.require.inputs)
+        return any(
+            item.root == "peer" or (item.root in {"node", "cluster"} and item.path[0] in RESOLVABLE)
+            for item in self.require.inputs
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +242,3 @@ def _without_defaults(node: Typed) -> Typed:
         return node
     args = [_without_defaults(arg) for arg in node.args]
     return node if tuple(args) == node.args else make(node.op, args, BOOL.over(*(arg.type for arg in args)))
-
-
-def _is_freed(item: Input) -> bool:
-    return item.root == "peer" or (item.root in {"node", "cluster"} and item.path[0] in RESOLVABLE)

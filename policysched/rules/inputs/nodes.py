@@ -72,12 +72,13 @@ def aspects_read(inputs: Iterable[Input]) -> Aspect:
 
 
 def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> NDArray[Any]:
-    """Give an input's values on the rows, for the pod that is decided about.
+    """Return an input's values on the rows, for the pod that is decided about.
 
     Shapes: (R,) int32 codes, float64 amounts or bool.
     """
     if isinstance(item, MetricInput):
-        return _measured(cluster, item, rows)
+        values = cluster.metrics.gauge(item.metric, item.max_age).data[rows]
+        return values if item.scale == 1 else values * item.scale
     name = item.path[0]
     column = _COLUMNS.get(name)
     if column is not None:
@@ -90,12 +91,12 @@ def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> N
 
 
 def is_node_column(item: Input) -> bool:
-    """Tell whether an input is a column of nodes that stays, whichever pod is decided about."""
+    """Return whether an input is a column of nodes that stays, whichever pod is decided about."""
     return item.root == "node" and item.key != ANY_KEY and item.path[0] not in {"age", "cached_image_bytes", "pods"}
 
 
 def needed(pod: Pod | None) -> Pod:
-    """Give the pod that is decided about.
+    """Return the pod that is decided about.
 
     Raises:
         ValueError: there is none.
@@ -103,11 +104,6 @@ def needed(pod: Pod | None) -> Pod:
     if pod is None:
         raise ValueError("a rule that reads no pod asked for one")
     return pod
-
-
-def _measured(cluster: Cluster, item: MetricInput, rows: Rows) -> NDArray[np.float64]:
-    values = cluster.metrics.gauge(item.metric, item.max_age).data[rows]
-    return values if item.scale == 1 else values * item.scale
 
 
 def changed_amount(changed: ChangedRow, item: Input) -> float:
@@ -138,7 +134,7 @@ def _amount(cluster: Cluster, side: str, resource: str, rows: Rows) -> NDArray[n
 
 
 def _by_key(cluster: Cluster, item: Input, rows: Rows) -> NDArray[np.float64]:
-    """Give a resource whose name was computed: a plain number, cpu in cores."""
+    """Return a resource whose name was computed: a plain number, cpu in cores."""
     amounts = _amount(cluster, item.path[0], item.key or "", rows)
     return amounts / MILLIS if item.key == "cpu" else amounts
 

@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from policysched.language.ir.graph import ANY_KEY, Input
-from policysched.model.objects import OwnerReference, Pod
+from policysched.model.objects import Pod
 from policysched.model.objects.meta import seconds_of
 from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
 from policysched.model.requests import incoming_requests
@@ -60,7 +60,7 @@ class PodInputs:
         return needed(self.given)
 
     def value(self, item: Input) -> Scalar:
-        """Give a `pod.` or `cluster.` input."""
+        """Return a `pod.` or `cluster.` input."""
         if (item.root, item.path[0]) in VOLATILE:
             return cluster_value(item, self._cluster) if item.root == "cluster" else self._find(item)
         known = self._known.get(item, self)
@@ -69,7 +69,7 @@ class PodInputs:
         return known
 
     def key(self, inputs: Iterable[Input]) -> Hashable:
-        """Give the pod's part of some inputs: inputs with equal keys are the same to who reads only them."""
+        """Return the pod's part of some inputs: inputs with equal keys are the same to who reads only them."""
         return tuple(self._part(item) for item in inputs if item.root == "pod" or item.path[0] == "cached_image_bytes")
 
     def _part(self, item: Input) -> Hashable:
@@ -98,19 +98,19 @@ def _age(pod: Pod | None, cluster: Cluster) -> float:
 
 
 def cluster_value(item: Input, cluster: Cluster) -> Scalar:
-    """Give the value of a `cluster.` input."""
+    """Return the value of a `cluster.` input."""
     return float(cluster.nodes.count if item.path[0] == "nodes" else len(cluster.pods))
 
 
 def peer_value(placed: PlacedPod, item: Input, cluster: Cluster) -> Scalar:
-    """Give the value of a `peer.` input of a placed pod."""
+    """Return the value of a `peer.` input of a placed pod."""
     if item.path[0] == "requests":
         return amount({"pods": 1, **dict(placed.pod_resources.amounts)}, item)
     return _value(placed.pod, item, cluster)
 
 
 def whole_map(pod: Pod, item: Input, cluster: Cluster) -> Hashable:
-    """Give all that an input with a computed key can find."""
+    """Return all that an input with a computed key can find."""
     return tuple(sorted(_MAPS[item.path[0]](pod, cluster).items()))
 
 
@@ -124,7 +124,7 @@ def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
 
 
 def class_values(inputs: Iterable[Input]) -> Callable[[Pod], Hashable] | None:
-    """Give a function from a pod to those values of the inputs that its class does not hold; None if there are none."""
+    """Return a function from a pod to the values of inputs that its class does not hold; None if there are none."""
     beyond = sorted(
         {(item.path[0], item.key) for item in inputs if item.root == "pod" and item.path[0] in BEYOND_CLASS},
         key=str,
@@ -132,22 +132,18 @@ def class_values(inputs: Iterable[Input]) -> Callable[[Pod], Hashable] | None:
     if not beyond:
         return None
 
-    def values(pod: Pod) -> Hashable:
-        return tuple(_beyond_class(pod, name, key) for name, key in beyond)
+    def value(pod: Pod, name: str, key: str | None) -> Hashable:
+        if name != "annotations":
+            return _FIELDS[name](pod)
+        if key == ANY_KEY:
+            return tuple(sorted(pod.metadata.annotations.items()))
+        return pod.metadata.annotations.get(key or "")
 
-    return values
-
-
-def _beyond_class(pod: Pod, name: str, key: str | None) -> Hashable:
-    if name != "annotations":
-        return _FIELDS[name](pod)
-    if key == ANY_KEY:
-        return tuple(sorted(pod.metadata.annotations.items()))
-    return pod.metadata.annotations.get(key or "")
+    return lambda pod: tuple(value(pod, name, key) for name, key in beyond)
 
 
 def requested(pod: Pod) -> dict[str, int]:
-    """Give what a pod requests by resource. Units: cpu in millicores, the others whole."""
+    """Return what a pod requests by resource. Units: cpu in millicores, the others whole."""
     requests = incoming_requests(pod)
     return {
         "cpu": requests.cpu_millis,
@@ -159,25 +155,16 @@ def requested(pod: Pod) -> dict[str, int]:
 
 
 def amount(amounts: Mapping[str, int], item: Input) -> float:
-    """Give the amount of the resource that an input names: cpu in millicores, in cores where the key was computed."""
+    """Return the amount of the resource that an input names: cpu in millicores, in cores where the key was computed."""
     if item.key is None:
         return float(amounts.get(RESOURCE_NAMES.get(item.path[1], item.path[1]), 0))
     found = float(amounts.get(item.key, 0))
     return found / MILLIS if item.key == "cpu" else found
 
 
-def _owner(pod: Pod) -> OwnerReference | None:
-    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
-
-
-def _owner_kind(pod: Pod) -> str | None:
-    owner = _owner(pod)
-    return owner.kind if owner else None
-
-
-def _owner_name(pod: Pod) -> str | None:
-    owner = _owner(pod)
-    return owner.name if owner else None
+def _controller(pod: Pod) -> tuple[str | None, str | None]:
+    """Return the kind and the name of a pod's controller."""
+    return next(((owner.kind, owner.name) for owner in pod.metadata.owner_references if owner.controller), (None, None))
 
 
 _MAPS: dict[str, Callable[[Pod, Cluster], dict[str, str]]] = {
@@ -192,6 +179,6 @@ _FIELDS: dict[str, Callable[[Pod], Scalar]] = {
     "service_account": lambda pod: pod.spec.service_account_name or "default",
     "priority": lambda pod: float(pod_priority(pod)),
     "priority_class": lambda pod: pod.spec.priority_class_name or None,
-    "owner_kind": _owner_kind,
-    "owner_name": _owner_name,
+    "owner_kind": lambda pod: _controller(pod)[0],
+    "owner_name": lambda pod: _controller(pod)[1],
 }

@@ -84,7 +84,7 @@ class RejectedPods:
         self.nbytes = BYTES_PER_REJECTED + encoded + rules + self._context.cluster.nodes.columns.capacity
 
     def look(self) -> bool:
-        """Tell whether the rules hold on a row where they did not before the last change, or speak no more."""
+        """Return whether the rules hold on a row where they did not before the last change, or speak no more."""
         version = self._context.version
         if self._told[0] != version:
             self._told = (version, self._rules is None or self._gained())
@@ -113,16 +113,13 @@ class RejectedPods:
             )
         self._position = journal.position
         rows = changed if self._affected is None else self._affected.extend(changed)
-        holds: Mask = self._holding(rows) & nodes.present.data[rows]
+        holds: Mask = np.zeros(1, np.bool_)
+        if isinstance(self._rules, FilterMatrix):
+            holds = self._rules.answers(rows)[0] == 0
+        holds = holds & nodes.present.data[rows]
         gained = bool((holds & ~self._held[rows]).any())
         self._held[rows] = holds
         return gained
-
-    def _holding(self, rows: Rows) -> Mask:
-        if not isinstance(self._rules, FilterMatrix):
-            return np.zeros(1, np.bool_)
-        holding: Mask = self._rules.answers(rows)[0] == 0
-        return holding
 
 
 class _Known(NamedTuple):
@@ -143,7 +140,7 @@ class Rejections:
     def of(
         self, pod: Pod, version: Hashable, prepare: Callable[[], tuple[Hashable, Callable[[], RejectedPods]]]
     ) -> RejectedPods:
-        """Give what is remembered of a pod and those that are alike.
+        """Return what is remembered of a pod and those that are alike.
 
         Args:
             pod: The pod.
@@ -179,7 +176,10 @@ def hints(filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: boo
     roots = [rule.require.root for rule in filters]
     read = [item for root in roots for item in root.inputs]
     aspects = aspects_read(read)
-    actions = Action.ADD | _node_actions(read)
+    actions = Action.ADD
+    for item in read:
+        if item.root == "node":
+            actions |= _NODE_ACTIONS.get(item.path[0], Action.NONE)
     if any(not root.local for root in roots) or any(item.root == "cluster" for item in read):
         actions |= Action.DELETE
     found = [Hint(Resource.NODE, actions, decide)]
@@ -196,7 +196,7 @@ def hints(filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: boo
 
 
 def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | None:
-    """Give the time at which time alone can change what graphs say of a pod. Units: seconds since 1970."""
+    """Return the time at which time alone can change what graphs say of a pod. Units: seconds since 1970."""
     now = cluster.time.seconds
     created = seconds_of(pod.metadata.creation_timestamp)
 
@@ -209,14 +209,6 @@ def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | Non
     if any(item.root == "metrics" for root in roots for item in root.inputs):
         times.append(now + METRICS_AGAIN)
     return min(times, default=None)
-
-
-def _node_actions(inputs: Iterable[Input]) -> Action:
-    actions = Action.NONE
-    for item in inputs:
-        if item.root == "node":
-            actions |= _NODE_ACTIONS.get(item.path[0], Action.NONE)
-    return actions
 
 
 def _is_own(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - the hint's shape

@@ -71,7 +71,7 @@ class Selection:
         )
 
     def spares(self, pod: Pod) -> bool:
-        """Tell whether filters let a pod of the system be."""
+        """Return whether filters let a pod of the system be."""
         return is_system(pod) and not self._policy.spec.include_system_pods
 
     def unselected(self, pod: Pod, cluster: Cluster) -> str:
@@ -86,7 +86,7 @@ class Selection:
     def speaking(
         self, rows: Sequence[RowT], pod: Pod, context: EvaluationContext, *, unknown: bool
     ) -> tuple[RowT, ...]:
-        """Give the rules that speak for a pod.
+        """Return the rules that speak for a pod.
 
         Args:
             rows: The rules that may.
@@ -146,7 +146,7 @@ class Selection:
 
 
 def _reads_labels(program: Program | None, *roots: str) -> bool:
-    """Tell whether a program reads labels of the pod's own namespace (`pod`) or of placed pods' (`peer`)."""
+    """Return whether a program reads labels of the pod's own namespace (`pod`) or of placed pods' (`peer`)."""
     return program is not None and any(item.root in roots and item.path[0] == _LABELS for item in program.inputs)
 
 
@@ -187,26 +187,26 @@ class PolicyPlugin:
         self._group = PolicyGroup((alone,), (alone,))
 
     def joined(self, group: PolicyGroup) -> PolicyPlugin:
-        """Give this policy as one of a group; what it remembers is the same."""
+        """Return this policy as one of a group; what it remembers is the same."""
         made = copy(self)
         made._group = group
         return made
 
     def context(self, cluster: Cluster) -> EvaluationContext:
-        """Give what the policies of a set share on a cluster."""
+        """Return what the policies of a set share on a cluster."""
         found = self._contexts.get(cluster)
         if found is None:
             found = self._contexts[cluster] = evaluation_context(cluster)
         return found
 
     def filters_for(self, pod: Pod, context: EvaluationContext) -> tuple[FilterRow, ...]:
-        """Give the filter rules that speak for a pod."""
+        """Return the filter rules that speak for a pod."""
         if self.selection.spares(pod):
             return ()
         return self.selection.speaking(self.filter_rows, pod, context, unknown=True)
 
     def scores_for(self, pod: Pod, context: EvaluationContext) -> tuple[ScoreRow, ...]:
-        """Give the score rules that speak for a pod."""
+        """Return the score rules that speak for a pod."""
         return self.selection.speaking(self.score_rows, pod, context, unknown=False)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
@@ -244,7 +244,7 @@ class PolicyPlugin:
         return SKIP if found is None else found
 
     def normalized_scores(self, pod: Pod, cluster: Cluster) -> NormalizedScores | None:
-        """Give the scores that speak for the pod with each rule's values; None where there are none."""
+        """Return the scores that speak for the pod with each rule's values; None where there are none."""
         context = self.context(cluster)
         rules = self.scores_for(pod, context)
         independent = self._group.on(context).independent
@@ -259,7 +259,7 @@ class PolicyPlugin:
         return state.answers(rows)
 
     def stays_in_range(self, state: Slice) -> bool:  # noqa: ARG002 - scores are clipped
-        """Give True."""
+        """Return True."""
         return True
 
     def normalize(self, state: Slice, scores: Scores, feasible: Mask) -> Scores:
@@ -290,7 +290,7 @@ class PolicyPlugin:
         self._rejected(pod, cluster).note()
 
     def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:
-        """Give the time at which time alone can change what the filters say of a pod."""
+        """Return the time at which time alone can change what the filters say of a pod."""
         if not self._timed:
             return None
         by_pod = any(POD_AGE in root.inputs for root in self._timed)
@@ -303,7 +303,7 @@ class PolicyPlugin:
         return self._rejected(pod, cluster).look()
 
     def _rejected(self, pod: Pod, cluster: Cluster) -> RejectedPods:
-        """Give what is remembered of a pod and those that are alike to the policy."""
+        """Return what is remembered of a pod and those that are alike to the policy."""
         context, known = self.context(cluster), self._rejections.get(cluster)
         if known is None:
             known = self._rejections[cluster] = Rejections(context)
@@ -344,7 +344,7 @@ class PolicyGroup:
             yield from self.on(plugins[0].context(cluster)).independent.refreshing()
 
     def on(self, context: EvaluationContext) -> GroupResults:
-        """Give the results on a cluster."""
+        """Return the results on a cluster."""
         found = self._results.get(context)
         if found is None:
             found = self._results[context] = GroupResults(self.filters, self.scores, context)
@@ -368,7 +368,7 @@ class GroupResults:
         self._scores: ScoreMatrix | None = None
 
     def filters(self, pod: Pod, name: str) -> PolicySlice[FilterRow] | None:
-        """Give what a policy says of nodes at Filter, None where it has nothing to say about the pod."""
+        """Return what a policy says of nodes at Filter, None where it has nothing to say about the pod."""
         context, inputs = self._context, self._context.inputs(pod)
         if self._filters is None or self._filters.pod is not inputs:
             speaking = {plugin.name: plugin.filters_for(pod, context) for plugin in self._filtering}
@@ -376,7 +376,7 @@ class GroupResults:
         return self._filters.slice_of(name)
 
     def scores(self, pod: Pod, name: str) -> PolicySlice[ScoreRow] | None:
-        """Give what a policy that does not normalise says of nodes at Score, None where it has nothing to say."""
+        """Return what a policy that does not normalise says of nodes at Score, None where it has nothing to say."""
         context, inputs = self._context, self._context.inputs(pod)
         if self._scores is None or self._scores.pod is not inputs:
             plugins = (plugin for plugin in self._scoring if not plugin.normalizes)

@@ -74,7 +74,7 @@ class PolicySet:
         return with_policies, group
 
     def acting(self, profile: Profile) -> tuple[PolicyPlugin, ...]:
-        """Give the policies that decision records of a profile tell about, without what it takes away."""
+        """Return the policies that decision records of a profile tell about, without what it takes away."""
         if profile.policies_filter and profile.policies_score:
             return self.plugins
         if not (profile.policies_filter or profile.policies_score):
@@ -86,7 +86,7 @@ class PolicySet:
 
 
 def _extra_key(plugins: list[PolicyPlugin]) -> Callable[[Pod, Cluster], Hashable] | None:
-    """Give what tells pods of a class apart, or the moments at which they are looked at."""
+    """Return what tells pods of a class apart, or the moments at which they are looked at."""
     values = class_values(item for plugin in plugins for item in plugin.policy.inputs)
     roots = [program.root for plugin in plugins for program in plugin.policy.programs]
     times = time_keys(roots)

@@ -70,7 +70,7 @@ def age(policy: Policy) -> tuple[bool, str, str]:
 
 
 def crowded_out(result: CompilationResult) -> CompilationResult:
-    """Give what compiling a policy gave, for which there is no room."""
+    """Return what compiling a policy gave, for which there is no room."""
     units = result.policy.units if result.policy is not None else 0
     found = diagnose("E0601", "", Span(0, 0), "room", number=units, limit=MAX_UNITS)
     return CompilationResult(None, (*result.diagnostics, replace(found, field="spec")), result.cost)
@@ -128,7 +128,8 @@ class PolicyStore:
         known = self._entries.get(policy.key)
         if known is not None and known.policy.metadata.uid != policy.metadata.uid:
             known = None
-        if known is not None and _has_spec_of(policy, known.policy):
+        unreadable = isinstance(policy, UnreadablePolicy) or (known and isinstance(known.policy, UnreadablePolicy))
+        if known is not None and policy.spec == known.policy.spec and not unreadable:
             self._entries[policy.key] = _same_spec(known, policy)
             return
         result = yield from self._compiling(policy)
@@ -181,11 +182,6 @@ class PolicyStore:
         return self._settle(before)
 
 
-def _has_spec_of(policy: Policy, other: Policy) -> bool:
-    """Tell whether two objects have the same spec; of one that cannot be read it is not known."""
-    return policy.spec == other.spec and not isinstance(policy, UnreadablePolicy) | isinstance(other, UnreadablePolicy)
-
-
 def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
     """Take an object whose spec means the same, perhaps as another generation."""
     newest, generation = known.waiting or known.result, policy.metadata.generation
@@ -196,7 +192,7 @@ def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
 
 
 def _grows(entry: StoredPolicy) -> bool:
-    """Tell whether what waits takes more than what is in force; what takes less makes room for the others."""
+    """Return whether what waits takes more than what is in force; what takes less makes room for the others."""
     newest = entry.waiting.policy if entry.waiting is not None else None
     return newest is not None and newest.units > (0 if entry.active is None else entry.active.units)
 
@@ -208,7 +204,7 @@ def _admitted(entry: StoredPolicy) -> StoredPolicy:
 
 
 def failed(error: Exception) -> CompilationResult:
-    """Give what compiling a policy gave that ended in an exception."""
+    """Return what compiling a policy gave that ended in an exception."""
     said = f"it cannot be compiled: {type(error).__name__}; the scheduler's log says more"
     return CompilationResult(None, (replace(finding("E0601", said), field="spec"),), Cost())
 
@@ -218,7 +214,7 @@ def _nobody(_: Policy, error: Exception) -> None:
 
 
 def _remembered(policy: Policy, newest: CompiledPolicy | None) -> Pausing[tuple[CompiledPolicy | None, str]]:
-    """Give the last good generation that the annotation keeps; else say why what is told of one is not used.
+    """Return the last good generation that the annotation keeps; else say why what is told of one is not used.
 
     Args:
         policy: The object.

@@ -39,7 +39,7 @@ from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.hints import did_you_mean, shown
 from policysched.language.syntax.parser import parse
 from policysched.model.objects import Node
-from policysched.model.policy import Policy, PolicyKey, PolicySpec
+from policysched.model.policy import PolicyKey, PolicySpec
 from policysched.model.requests import allocatable
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
@@ -88,7 +88,7 @@ def references_by_text(spec: PolicySpec) -> Iterator[tuple[Reference, ...]]:
 
 
 def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
-    """Give each text that may read nodes with its field and what it is: `expr` or `case`."""
+    """Return each text that may read nodes with its field and what it is: `expr` or `case`."""
     for index, let in enumerate(spec.let):
         yield f"spec.let[{index}].value", str(let.value), "expr"
     for index, rule in enumerate(spec.filters):
@@ -146,7 +146,7 @@ def _strings(expr: Expr) -> tuple[tuple[str, Span], ...]:
 
 
 def _input(path: Path) -> Input | None:
-    """Give what a path reads of nodes, None where every node has it or it is none of theirs."""
+    """Return what a path reads of nodes, None where every node has it or it is none of theirs."""
     root, *names = path.names
     if root == "metrics" and len(names) == 1:
         return Input(root, tuple(names))
@@ -227,12 +227,9 @@ def _warnings(reference: Reference, item: Input, cluster: Cluster, keys: KeysOf)
     elif present and reference.converted:
         yield from _no_numbers(reference, item, cluster)
     elif not present and not reference.values and not reference.converted:
-        yield _absent(reference, item, keys)
-
-
-def _absent(reference: Reference, item: Input, keys: KeysOf) -> Diagnostic:
-    hint = _nearest(item.key, keys(item.path[0])) if item.key is not None else ""
-    return replace(diagnose("W0705", reference.text, reference.span, input=item.text, help=hint), field=reference.field)
+        hint = _nearest(item.key, keys(item.path[0])) if item.key is not None else ""
+        found = diagnose("W0705", reference.text, reference.span, input=item.text, help=hint)
+        yield replace(found, field=reference.field)
 
 
 def _unknown_values(reference: Reference, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
@@ -249,16 +246,15 @@ def _unknown_values(reference: Reference, item: Input, cluster: Cluster) -> Iter
         unknown = [(hint, reference.span)]
     else:
         listed = {value for value, _ in reference.values}
-        unknown = [(_nearest(value, _others(value, known, listed)), span) for value, span in unknown]
+        # what is meant may be a value that the list does not have, or one that reads the same
+        unknown = [
+            (_nearest(value, {one for one in known if one not in listed or _folded(one) == _folded(value)}), span)
+            for value, span in unknown
+        ]
         unknown = [(hint, span) for hint, span in unknown if hint]
     for hint, span in unknown:
         found = diagnose("W0705", reference.text, span, "value", input=item.text, help=hint)
         yield replace(found, field=reference.field)
-
-
-def _others(value: str, known: set[str], listed: set[str]) -> set[str]:
-    """Give the values that one may be a misspelling of: those that a list does not have, or that read the same."""
-    return {one for one in known if one not in listed or _folded(one) == _folded(value)}
 
 
 def _no_numbers(reference: Reference, item: Input, cluster: Cluster) -> Iterator[Diagnostic]:
@@ -293,7 +289,7 @@ def _may_be_absent(item: Input) -> bool:
 
 
 def _present(item: Input, cluster: Cluster) -> Mask:
-    """Tell on which rows an input is there. Shapes: (N,)."""
+    """Return on which rows an input is there. Shapes: (N,)."""
     rows = slice(0, cluster.nodes.size)
     has: Mask = _CHECKS[item.path[0] if item.root == "node" else item.root](item, cluster)[rows]
     found: Mask = has & cluster.nodes.present.data[rows]
@@ -358,7 +354,7 @@ def _resources(node: Node) -> Iterable[str]:
 
 
 def _values(item: Input, cluster: Cluster) -> set[str] | None:
-    """Give the values that nodes have of an input, None where it is not about texts."""
+    """Return the values that nodes have of an input, None where it is not about texts."""
     name, nodes = item.path[0], cluster.nodes
     if name == "name":
         codes = nodes.name.data
@@ -399,7 +395,7 @@ class CoverageReports:
         self._told: dict[PolicyKey, Coverage] = {}
 
     def of(self, key: PolicyKey) -> Coverage:
-        """Give what is told of a policy."""
+        """Return what is told of a policy."""
         return self._told.get(key, NO_COVERAGE)
 
     def take(self, entry: StoredPolicy) -> bool:
@@ -414,7 +410,9 @@ class CoverageReports:
         found = yield from covering(entry.active, self._cluster)
         before = self._told.get(key)
         if before is None:
-            before = Coverage(_written(entry.policy, self._instance), found.warnings)
+            own = (one.inputs for one in entry.policy.status.instances if one.name == self._instance)
+            written = (InputCoverage(one.name, one.present, one.total, one.problem) for one in next(own, []))
+            before = Coverage(tuple(written), found.warnings)
         if [one.name for one in before.inputs] == [one.name for one in found.inputs] and before.gist == found.gist:
             self._told[key] = before
             return False
@@ -424,8 +422,3 @@ class CoverageReports:
     def forget(self, key: PolicyKey) -> None:
         """Forget a policy that is gone."""
         self._told.pop(key, None)
-
-
-def _written(policy: Policy, instance: str) -> tuple[InputCoverage, ...]:
-    own = (one.inputs for one in policy.status.instances if one.name == instance)
-    return tuple(InputCoverage(one.name, one.present, one.total, one.problem) for one in next(own, []))

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.model.policy import Policy, PolicyCondition
+from policysched.model.policy import Policy
 from policysched.rules.policy_set.store import StoredPolicy
 from policysched.rules.status.coverage import NO_COVERAGE, Coverage, InputCoverage
 from policysched.visible import visible
@@ -69,7 +69,7 @@ def make_status(entry: StoredPolicy, instance: str, now: datetime, found: Covera
 
 
 def differs(policy: Policy, status: Status, *, about_nodes: bool = False) -> bool:
-    """Tell whether a status says anything that the object's does not say already.
+    """Return whether a status says anything that the object's does not say already.
 
     Args:
         policy: The object.
@@ -131,31 +131,29 @@ def _active(entry: StoredPolicy) -> tuple[bool, str, str]:
 
 def _condition(policy: Policy, kind: str, holds: bool, reason: str, message: str, *, now: datetime) -> Status:
     value = "True" if holds else "False"
+    before = (one for one in policy.status.conditions if one.type == kind and one.status == value)
+    since = next((one.last_transition_time for one in before), None)
     return {
         "type": kind,
         "status": value,
         "reason": reason,
         "message": visible(message),
         "observedGeneration": policy.metadata.generation,
-        "lastTransitionTime": _since(policy.status.conditions, kind, value) or now.strftime(_TIME),
+        "lastTransitionTime": since or now.strftime(_TIME),
     }
-
-
-def _since(conditions: Iterable[PolicyCondition], kind: str, value: str) -> str | None:
-    return next((one.last_transition_time for one in conditions if one.type == kind and one.status == value), None)
 
 
 def _instances(policy: Policy, instance: str, generation: int, inputs: Iterable[InputCoverage]) -> list[Status]:
     written = [one for one in policy.status.instances if one.name != instance]
     others = msgspec.to_builtins(written) if len(msgspec.json.encode(written)) <= MOST_OF_OTHERS else []
-    own: Status = {"name": instance, "activeGeneration": generation, "inputs": [_input(one) for one in inputs]}
+    said = [
+        {"name": visible(one.name), "present": one.present, "total": one.total}
+        | ({"problem": visible(one.problem)} if one.problem else {})
+        for one in inputs
+    ]
+    own: Status = {"name": instance, "activeGeneration": generation, "inputs": said}
     own = {key: value for key, value in own.items() if value != []}
     return sorted([*others, own], key=lambda one: str(one["name"]))
-
-
-def _input(one: InputCoverage) -> Status:
-    said: Status = {"name": visible(one.name), "present": one.present, "total": one.total}
-    return said | {"problem": visible(one.problem)} if one.problem else said
 
 
 def _diagnostic(one: Diagnostic) -> Status:
