@@ -137,11 +137,12 @@ def _terms_of(pod: Pod) -> PodTerms:
 class _TermCompiler:
     """Compiles the terms of one pod, equal peers once: thousands of terms often differ in the topology key alone."""
 
-    __slots__ = ("_namespace", "_peers")
+    __slots__ = ("_before", "_namespace", "_peers")
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self._peers: dict[Hashable, PeerSelector] = {}
+        self._before: tuple[PodAffinityTerm, PeerSelector] | None = None
 
     def term(self, stated: PodAffinityTerm) -> AffinityTerm:
         """Compile a term.
@@ -150,6 +151,15 @@ class _TermCompiler:
             SelectorError: one of its selectors is not valid.
         """
         of_namespaces = stated.namespace_selector
+        if self._before is not None:
+            before, peers_before = self._before
+            # most often a term differs from the one before in its topology key alone
+            if (
+                before.label_selector == stated.label_selector
+                and before.namespaces == stated.namespaces
+                and before.namespace_selector == of_namespaces
+            ):
+                return AffinityTerm(peers_before, stated.topology_key)
         key = selector_key(stated.label_selector), (*stated.namespaces,), selector_key(of_namespaces)
         peers = self._peers.get(key)
         if peers is None:
@@ -157,16 +167,20 @@ class _TermCompiler:
             named = frozenset({self._namespace} if own else stated.namespaces)
             peers = PeerSelector(compile_selector(stated.label_selector), named, compile_selector(of_namespaces))
             self._peers[key] = peers
+        self._before = stated, peers
         return AffinityTerm(peers, stated.topology_key)
 
 
 def _existing_terms_of(pod: Pod) -> Mapping[ExistingTerm, int]:
     terms = pod_terms(pod)
-    stated = Counter(ExistingTerm(Sort.REPELS, 0, term) for term in terms.anti_affinity)
-    stated.update(ExistingTerm(Sort.REQUIRED, 0, term) for term in terms.affinity)
-    stated.update(ExistingTerm(Sort.PREFERRED, one.weight, one.term) for one in terms.preferred)
-    stated.update(ExistingTerm(Sort.PREFERRED, -one.weight, one.term) for one in terms.preferred_anti)
-    return stated
+    return Counter(
+        [
+            *[ExistingTerm(Sort.REPELS, 0, term) for term in terms.anti_affinity],
+            *[ExistingTerm(Sort.REQUIRED, 0, term) for term in terms.affinity],
+            *[ExistingTerm(Sort.PREFERRED, weight, term) for weight, term in terms.preferred],
+            *[ExistingTerm(Sort.PREFERRED, -weight, term) for weight, term in terms.preferred_anti],
+        ]
+    )
 
 
 pod_terms: Final = PodPartCache(_terms_of, _stated, PodTerms())

@@ -9,8 +9,8 @@ Source: plugins/podtopologyspread/common.go, plugin.go (getConstraints), plugins
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from policysched.framework import Cluster
 from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstraint, workload_owner
@@ -40,8 +40,7 @@ class ConstraintError(ValueError):
     """A constraint whose selector is not valid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(NamedTuple):
     """How evenly the pods that the selector selects are to be spread over the values of a label."""
 
     max_skew: int
@@ -102,7 +101,7 @@ class Defaults:
         selector = default_selector(pod, cluster.workloads)
         if selector.selects_everything:
             return ()
-        return tuple(replace(one, selector=selector) for one in made)
+        return tuple(one._replace(selector=selector) for one in made)
 
 
 def own_constraints(pod: Pod, action: str) -> tuple[Constraint, ...]:
@@ -118,21 +117,19 @@ def _compiled(
     constraints: Iterable[TopologySpreadConstraint], labels: Mapping[str, str], action: str
 ) -> tuple[Constraint, ...]:
     compiler = SelectorCompiler()
-    return tuple(
-        _compile(one, compiler(one.label_selector), labels) for one in constraints if one.when_unsatisfiable == action
-    )
-
-
-def _compile(one: TopologySpreadConstraint, selector: LabelMatcher, labels: Mapping[str, str]) -> Constraint:
-    same = {key: labels[key] for key in one.match_label_keys if key in labels}
-    return Constraint(
-        max_skew=one.max_skew,
-        topology_key=one.topology_key,
-        selector=selector.narrowed(same) if same else selector,
-        min_domains=1 if one.min_domains is None else one.min_domains,
-        honors_affinity=one.node_affinity_policy in (None, HONOR),
-        honors_taints=one.node_taints_policy == HONOR,
-    )
+    made: list[Constraint] = []
+    for one in constraints:
+        if one.when_unsatisfiable != action:
+            continue
+        selector = compiler(one.label_selector)
+        if one.match_label_keys:
+            same = {key: labels[key] for key in one.match_label_keys if key in labels}
+            selector = selector.narrowed(same) if same else selector
+        honors_affinity = one.node_affinity_policy in (None, HONOR)
+        min_domains = 1 if one.min_domains is None else one.min_domains
+        honors_taints = one.node_taints_policy == HONOR
+        made.append(Constraint(one.max_skew, one.topology_key, selector, min_domains, honors_affinity, honors_taints))
+    return tuple(made)
 
 
 SYSTEM_DEFAULTS: Final = Defaults(

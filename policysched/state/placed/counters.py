@@ -159,7 +159,8 @@ class PodCounters:
         counting: dict[Hashable, weakref.ref[PodCounter]] = {}
         held_by: dict[Hashable, weakref.ref[PodCounter]] = {}
         for facet in (None, *index_keys, *self._existing_terms.of_signature(signature)):
-            held_by |= self._by_facet.get(facet, {})
+            if facet in self._by_facet:
+                held_by |= self._by_facet[facet]
         try:
             for key, held in held_by.items():
                 counter = held()
