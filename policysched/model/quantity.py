@@ -4,7 +4,7 @@ Knows texts and integers only, nothing of resources or objects. A quantity keeps
 a 64-bit mantissa with a decimal exponent and a wide decimal, because they differ in what they do on
 overflow, and the scheduler's decisions depend on it: a narrow one that does not fit becomes 0, a wide one
 wraps around. Python's numbers have no largest one, so that sums and products are cut to 64 bits here; arrays of NumPy
-wrap around by themselves (`policysched.state.tables.int64_arrays`).
+wrap around by themselves (`policysched.state.tables.columns`).
 
 Source: k8s.io/apimachinery/pkg/api/resource quantity.go, amount.go, scale_int.go, v0.36; the Go specification, "Integer
 overflow" and "Integer operators".

@@ -14,8 +14,7 @@ from policysched.model.quantity import wrap
 from policysched.state.cluster import Cluster
 from policysched.state.placed.counters import WIDEST, PodCounter
 from policysched.state.placed.pods import PlacedPod, pod_id
-from policysched.state.tables.amounts import pod_resources
-from policysched.state.tables.ports import HostPort
+from policysched.state.tables.amounts import HostPort, pod_resources
 
 
 class ChangedRow:

@@ -16,25 +16,27 @@ from msgspec.structs import replace
 
 from policysched.model.kinds import FINISHED, Resource
 from policysched.model.objects import DeviceClass, Namespace, Node, Pod, Stored, Workload
-from policysched.state.changes import Action, Change, change_of
-from policysched.state.cluster_time import ClusterTime
-from policysched.state.differences import aspects_of, node_difference, pod_difference, weighs_differently
+from policysched.state.changes import (
+    Action,
+    Change,
+    change_of,
+    node_difference,
+    pod_difference,
+    weighs_differently,
+)
 from policysched.state.objects import ObjectTables
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
-from policysched.state.placed.pods import PlacedPod, PodTable, pod_id
-from policysched.state.placed.signatures import PodSignatures, has_another_signature
+from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable, has_another_signature, pod_id
 from policysched.state.sums import SharedSums
-from policysched.state.tables.ages import AgeTable
-from policysched.state.tables.amounts import PodResources, pod_resources
+from policysched.state.tables.ages import AgeTable, ClusterTime
+from policysched.state.tables.amounts import PodResources, PortTable, pod_resources
 from policysched.state.tables.columns import ColumnSet
 from policysched.state.tables.domains import DomainTable
-from policysched.state.tables.images import ImageTable
 from policysched.state.tables.interner import Strings
-from policysched.state.tables.journal import Aspect, Journal
+from policysched.state.tables.journal import Aspect, Journal, aspects_of
 from policysched.state.tables.metrics import Metrics
-from policysched.state.tables.nodes import NodeTable
-from policysched.state.tables.ports import PortTable
+from policysched.state.tables.nodes import ImageTable, NodeTable
 from policysched.state.volumes.attachments import Attachments
 from policysched.state.volumes.storage import Storage
 from policysched.state.workloads import Workloads

@@ -15,9 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.state.memory import part_of
 from policysched.state.placed.counters import PodCounter
-from policysched.state.tables.columns import Rows
+from policysched.state.tables.columns import Rows, part_of
 from policysched.state.tables.domains import Grouping
 from policysched.state.tables.journal import Journal
 

@@ -21,7 +21,7 @@ from policysched.model.objects import (
     Toleration,
 )
 from policysched.model.objects import Node as NodeObject
-from policysched.state.differences import pod_difference
+from policysched.state.changes import pod_difference
 from policysched.state.tables.amounts import MEMORY, PodResources, pod_resources
 from tests.build import cluster, node, pod
 

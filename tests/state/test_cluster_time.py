@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from policysched.framework import Aspect, Cluster
 from policysched.model.objects import Node
 from policysched.model.objects.meta import seconds_of
-from policysched.state.cluster_time import ClusterTime
-from policysched.state.tables.ages import age
+from policysched.state.tables.ages import ClusterTime, age
 from tests.build import node
 
 NOON = "2026-01-01T12:00:00Z"

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet
-from policysched.state.tables.interner import MISSING, Strings
-from policysched.state.tables.texts import MAX_KEYS, TextColumns
+from policysched.state.tables.interner import MAX_KEYS, MISSING, Strings, TextColumns
 
 
 def test_growing_keeps_values_and_fills_the_rest() -> None:

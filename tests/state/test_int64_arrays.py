@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from policysched.model.quantity import MAX, MIN, wrap
-from policysched.state.tables.int64_arrays import from_floats, quotients
+from policysched.state.tables.columns import from_floats, quotients
 
 EXTREMES = [0, 1, -1, 2, -2, 7, -7, 100, 2**31, -(2**53) - 1, 2**62, MAX, MAX - 1, MIN, MIN + 1]
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.model.objects import OwnerReference, Pod, PodStatus
-from policysched.state.placed.signatures import signature_key
+from policysched.state.placed.pods import signature_key
 from tests.build import cluster, pod
 from tests.state.signatures_build import REPELLING, WEB, signature
 

@@ -9,10 +9,10 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Metadata, Node, NodeCondition, NodeStatus, Taint
+from policysched.state.tables.amounts import HostPort, PortTable
 from policysched.state.tables.columns import FIRST_CAPACITY
-from policysched.state.tables.images import KEPT, ImageTable
 from policysched.state.tables.interner import MISSING
-from policysched.state.tables.ports import HostPort, PortTable
+from policysched.state.tables.nodes import KEPT, ImageTable
 from tests.build import MIB, cluster, node
 from tests.holdings import holdings
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, ChangedRow, Mask, RowNumbers, Rows
 from policysched.plugins.helper.columns import Present
-from policysched.state.memory import part_of
 from policysched.state.placed.counters import PodCounter
 from policysched.state.sums import SharedSums, Sums
+from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import NO_DOMAIN, Domains
 
 

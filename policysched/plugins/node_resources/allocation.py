@@ -35,7 +35,7 @@ from policysched.plugins.arguments import Given, Int64
 from policysched.plugins.helper.columns import ONE, constant
 from policysched.plugins.node_resources.answer_cache import CachedAnswers, SharedAnswers
 from policysched.state.tables.amounts import WIDEST, Amounts, AmountTables, are_ordinary, at
-from policysched.state.tables.int64_arrays import quotients
+from policysched.state.tables.columns import quotients
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from policysched.plugins.node_resources.allocation import (
     weighted,
 )
 from policysched.plugins.node_resources.answer_cache import CachedAnswers
-from policysched.state.tables.int64_arrays import from_floats, quotients
+from policysched.state.tables.columns import from_floats, quotients
 
 PAIR = 2
 """Of how many resources a balance is told without arrays."""

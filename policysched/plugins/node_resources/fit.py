@@ -61,7 +61,7 @@ from policysched.plugins.node_resources.allocation import (
 )
 from policysched.plugins.node_resources.answer_cache import CachedAnswers, SharedAnswers
 from policysched.plugins.node_resources.shortages import Requested, Shortage, requested
-from policysched.state.memory import part_of
+from policysched.state.tables.columns import part_of
 
 FREES: Final = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
 ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}

@@ -20,7 +20,7 @@ from policysched.model.objects import Pod
 from policysched.model.pod_requirements import container_count, pod_images
 from policysched.plugins.helper.bases import FinalScores, ScoresInRange
 from policysched.plugins.helper.columns import row_count
-from policysched.state.tables.int64_arrays import from_floats
+from policysched.state.tables.columns import from_floats
 from policysched.state.tables.nodes import NodeTable
 
 MEBIBYTE = 1024 * 1024

@@ -49,7 +49,7 @@ from policysched.plugins.arguments import Fault, PluginArguments
 from policysched.plugins.helper.bases import OwnRowOnly, nodes_of
 from policysched.plugins.helper.columns import row_count
 from policysched.plugins.nodes.node_selection import AskedRows, SelectorTest, terms_nbytes
-from policysched.state.tables.int64_arrays import quotients
+from policysched.state.tables.columns import quotients
 from policysched.state.tables.nodes import NodeTable
 
 ENFORCED, UNMATCHED = 1, 2

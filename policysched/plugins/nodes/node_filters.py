@@ -51,7 +51,7 @@ from policysched.plugins.helper.bases import (
     updates_itself,
 )
 from policysched.plugins.helper.columns import AnswersByCode
-from policysched.state.tables.ports import HostPort
+from policysched.state.tables.amounts import HostPort
 
 BYTES_PER_TOLERATION = 256
 BYTES_PER_PORT = 256

@@ -18,8 +18,8 @@ from policysched.framework import ChangedRow, Codes, Mask, RowNumbers, Rows, unr
 from policysched.plugins.helper.columns import row_count
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows
-from policysched.state.memory import part_of
 from policysched.state.sums import CounterSums
+from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import NO_DOMAIN
 from policysched.state.tables.nodes import NodeTable
 

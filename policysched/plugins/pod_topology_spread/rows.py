@@ -22,7 +22,7 @@ from policysched.model.selection.node_selectors import NodeSelectorMatcher, requ
 from policysched.plugins.helper.columns import AnswersByCode
 from policysched.plugins.nodes.node_selection import SelectorTest, labels_test
 from policysched.plugins.pod_topology_spread.constraints import Constraint
-from policysched.state.memory import part_of
+from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import NO_DOMAIN, Grouping
 
 _READ = int(Aspect.LABELS | Aspect.TAINTS | Aspect.PRESENCE)

@@ -22,11 +22,10 @@ from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
 from policysched.plugins.helper.columns import Present, levelled
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
-from policysched.state.memory import part_of
 from policysched.state.placed.counters import PodCounter
 from policysched.state.sums import CounterSums
+from policysched.state.tables.columns import part_of, quotients
 from policysched.state.tables.domains import NO_DOMAIN
-from policysched.state.tables.int64_arrays import quotients
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -20,7 +20,7 @@ from policysched.model.objects.storage import class_of
 from policysched.model.quantity import ZERO, Quantity, parse
 from policysched.model.selection.selectors import EVERYTHING, LabelMatcher, SelectorError, compile_selector
 from policysched.plugins.volumes.reach import Reach
-from policysched.state.volumes.volume_pool import capacity
+from policysched.state.volumes.storage import capacity
 
 Choice = NDArray[np.int32]
 Candidate = tuple[PersistentVolume, bytes]

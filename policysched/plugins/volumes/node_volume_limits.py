@@ -38,7 +38,7 @@ from policysched.model.objects import CSINode, Pod, VolumeAttachment
 from policysched.plugins.helper.bases import HintTable, OwnRowOnly, leaves_a_place, pods_of
 from policysched.plugins.helper.columns import codes_where, row_count
 from policysched.plugins.volumes.claims import uses_claim
-from policysched.state.volumes.csi_volumes import CountingError, CSIVolumeName, csi_volumes
+from policysched.state.volumes.attachments import CountingError, CSIVolumeName, csi_volumes
 from policysched.state.volumes.storage import has_volumes
 
 REASON: Final = "node(s) exceed max volume count"

@@ -27,8 +27,8 @@ from policysched.rules.dependencies.context import EvaluationContext, Floats, Ru
 from policysched.rules.dependencies.counters import counter, generation, pod_aggregate_at
 from policysched.rules.inputs.nodes import aspects_read
 from policysched.rules.inputs.pods import PodInputs
-from policysched.state.memory import part_of
 from policysched.state.sums import DomainSums
+from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import Grouping
 from policysched.state.tables.interner import MISSING
 

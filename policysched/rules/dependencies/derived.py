@@ -25,7 +25,7 @@ from policysched.rules.dependencies.context import EvaluationContext, RuleFrame,
 from policysched.rules.dependencies.counters import generation
 from policysched.rules.inputs.pods import PodInputs
 from policysched.state.cluster import Cluster
-from policysched.state.memory import part_of
+from policysched.state.tables.columns import part_of
 from policysched.state.tables.interner import MISSING
 
 BYTES_PER_DEPENDENCY: Final = 2048

@@ -27,7 +27,7 @@ from policysched.rules.dependencies.derived import AffectedRows, Dependency, dep
 from policysched.rules.inputs.pods import PodInputs
 from policysched.rules.results.independent import PodIndependentResults
 from policysched.rules.results.rule_rows import FINE, FilterRow, ScoreRow, done
-from policysched.state.memory import part_of
+from policysched.state.tables.columns import part_of
 
 FEW = 256
 """Of how many rows results are combined all at once: for more, the copies that this takes cost more than it saves."""

@@ -21,7 +21,7 @@ from policysched.rules.dependencies.derived import AffectedRows, dependencies_of
 from policysched.rules.inputs.pods import PodInputs
 from policysched.rules.results.independent import PodIndependentResults
 from policysched.rules.results.rule_rows import ScoreRow, Values
-from policysched.state.memory import part_of
+from policysched.state.tables.columns import part_of
 
 PART_BYTES = 8
 """What a rule's part of the final scores takes a row."""

@@ -37,7 +37,7 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.model.objects import Pod
-from policysched.state.memory import part_of
+from policysched.state.tables.columns import part_of
 from policysched.state.tables.interner import MISSING
 
 PRESENCE: Final = int(Aspect.PRESENCE)

@@ -27,7 +27,7 @@ from policysched.schedule.queue.queued import NO_PLUGINS, QueuedPod, Stage
 from policysched.schedule.queue.queues import WINDOW, Backoff, Counts, OnQueued, PodQueues
 from policysched.schedule.queue.timers import Timers
 from policysched.schedule.queue.unschedulable import PORTION, Moves
-from policysched.state.differences import pod_difference
+from policysched.state.changes import pod_difference
 from policysched.state.placed.pods import pod_id
 
 TIME_PASSES = Change(Resource.TIME, Action.UPDATE_OTHER)

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from policysched.model.quantity import wrap
 from policysched.state.placed.existing_terms import ExistingTerms
-from policysched.state.placed.pods import PlacedPod, PodTable
+from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable
 from policysched.state.placed.selector_index import ANYTHING, IndexKey, index_keys_met
-from policysched.state.placed.signatures import PodSignatures
 from policysched.state.tables.columns import Column, ColumnSet
 
 Facet = IndexKey | int

@@ -2,19 +2,26 @@
 
 Finished pods are not here: they hold nothing. The order of a row's pods is that of their arrival. Each pod has a slot
 in two arrays, its row and its signature, for what is counted over all pods at once; freed slots are used again.
+
+Pods of one signature are equal in all that affinity terms, spread constraints and rules over a node's pods ask about
+(namespace, labels and the like, never the name), so a question is answered once a signature and not once a pod.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.model.objects import Pod
+from policysched.model.pod_requirements import pod_priority, qos_class
 from policysched.state.tables.amounts import PodResources
 
 FIRST_SLOTS = 64
+_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 @dataclass(slots=True)
@@ -26,7 +33,7 @@ class PlacedPod:
     pod_resources: PodResources
     assumed: bool
     signature: int = -1
-    """What it is to the rules of other pods: see `policysched.state.placed.signatures`."""
+    """What it is to the rules of other pods: see `policysched.state.placed.pods`."""
     slot: int = -1
     """Its place in the columns of the pod table."""
 
@@ -87,3 +94,105 @@ class PodTable:
         self.rows = np.concatenate((self.rows, np.full(size, -1, np.int32)))
         self.signatures = np.concatenate((self.signatures, np.zeros(size, np.int32)))
         self._free = list(range(2 * size - 1, size - 1, -1))
+
+
+class PodSignatures:
+    """The signatures that placed pods are of, numbered from 0; numbers of signatures without pods are used again."""
+
+    __slots__ = ("_counts", "_free", "_ids", "_keys", "_spaces", "generation", "present")
+
+    def __init__(self) -> None:
+        self.present: list[PlacedPod | None] = []
+        """A pod of each signature, None for a free number; its row and whether it is assumed mean nothing."""
+        self.generation = 0
+        """Moves when a signature appears or goes."""
+        self._ids: dict[Hashable, int] = {}
+        self._keys: list[Hashable] = []
+        self._counts: list[int] = []
+        self._free: list[int] = []
+        self._spaces: dict[str, dict[int, None]] = {}
+
+    def of_namespace(self, namespace: str) -> Collection[int]:
+        """Give the signatures of a namespace's pods."""
+        return self._spaces.get(namespace, {})
+
+    def find(self, placed: PlacedPod) -> int:
+        """Return the signature that a pod would have, −1 where no placed pod has it."""
+        return self._ids.get(signature_key(placed), -1)
+
+    def enter(self, placed: PlacedPod) -> tuple[int, bool]:
+        """Count a pod; give its signature, and whether that is a new one."""
+        key = signature_key(placed)
+        signature = self._ids.get(key)
+        if signature is not None:
+            self._counts[signature] += 1
+            return signature, False
+        return self._appear(key, placed), True
+
+    def leave(self, signature: int) -> bool:
+        """Take a pod's count back; tell whether it was the last of its signature."""
+        self._counts[signature] -= 1
+        if self._counts[signature]:
+            return False
+        gone = self.present[signature]
+        if gone is not None:
+            self._forget(gone.pod.metadata.namespace, signature)
+        del self._ids[self._keys[signature]]
+        self.present[signature] = None
+        self._keys[signature] = None
+        self._free.append(signature)
+        self.generation += 1
+        return True
+
+    def _appear(self, key: Hashable, placed: PlacedPod) -> int:
+        if self._free:
+            signature = self._free.pop()
+            self.present[signature], self._keys[signature], self._counts[signature] = placed, key, 1
+        else:
+            signature = len(self.present)
+            self.present.append(placed)
+            self._keys.append(key)
+            self._counts.append(1)
+        self._ids[key] = signature
+        self._spaces.setdefault(placed.pod.metadata.namespace, {})[signature] = None
+        self.generation += 1
+        return signature
+
+    def _forget(self, namespace: str, signature: int) -> None:
+        space = self._spaces[namespace]
+        del space[signature]
+        if not space:
+            del self._spaces[namespace]
+
+
+def signature_key(placed: PlacedPod) -> Hashable:
+    """Give everything that rules about other pods may read of a placed pod."""
+    metadata, spec = placed.pod.metadata, placed.pod.spec
+    owner = next(((one.kind, one.name) for one in metadata.owner_references if one.controller), None)
+    return (
+        metadata.namespace,
+        frozenset(metadata.labels.items()),
+        metadata.deletion_timestamp is not None,
+        None if spec.affinity is None else _ENCODER.encode(spec.affinity),
+        pod_priority(placed.pod),
+        spec.priority_class_name,
+        owner,
+        spec.service_account_name,
+        qos_class(placed.pod),
+        placed.pod_resources.amounts,
+    )
+
+
+def has_another_signature(old: Pod, new: Pod) -> bool:
+    """Tell whether an update may have made a placed pod one of another signature; its resources are not looked at."""
+    before, after = old.metadata, new.metadata
+    return (
+        before.labels != after.labels
+        or (before.deletion_timestamp is None) != (after.deletion_timestamp is None)
+        or before.owner_references != after.owner_references
+        or old.spec.affinity != new.spec.affinity
+        or old.spec.priority != new.spec.priority
+        or old.spec.priority_class_name != new.spec.priority_class_name
+        or old.spec.service_account_name != new.spec.service_account_name
+        or old.status.qos_class != new.status.qos_class
+    )

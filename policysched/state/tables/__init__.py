@@ -1,5 +1,5 @@
 """Nodes as columns: labels, taints, amounts of resources, images, ports, ages and metrics, one element a row.
 
-Comes in: nodes and what placed pods take. Goes out: arrays. Texts are interned codes (`interner`, `texts`); the
+Comes in: nodes and what placed pods take. Goes out: arrays. Texts are interned codes (`interner`); the
 values of a topology label are dense numbers (`domains`).
 """

@@ -2,19 +2,22 @@
 
 Each row's steps are counted from its own creation: a node is five minutes old when five minutes have passed. A node
 without a time of creation, or with one in the future, has the age 0.
+
+The time that decisions see is told from outside once a cycle: nothing here reads a clock. Columns whose values time
+alone changes say when the next of them does; until then a new time costs one comparison.
 """
 
 from __future__ import annotations
 
 import math
 import weakref
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.model.objects import Node
 from policysched.model.objects.meta import seconds_of
-from policysched.state.cluster_time import ClusterTime
 from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.journal import Aspect, Journal
 from policysched.state.tables.nodes import NodeTable
@@ -107,3 +110,37 @@ def age(created: float, now: float) -> float:
 def _created(node: Node | None) -> float:
     created = seconds_of(node.metadata.creation_timestamp) if node is not None else None
     return math.inf if created is None else created
+
+
+class Timed(Protocol):
+    """Something that time changes. It can be referred to weakly."""
+
+    def advance(self, seconds: float) -> float:
+        """Bring it to a time, later or earlier than the last; give the time of its next change."""
+
+
+class ClusterTime:
+    """The present. Units: seconds since 1970, UTC."""
+
+    __slots__ = ("_due", "_timed", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._due = math.inf
+        self._timed: weakref.WeakSet[Timed] = weakref.WeakSet()
+
+    def move(self, seconds: float) -> None:
+        """Let it be another time; a clock may have been set back."""
+        earlier = seconds < self.seconds
+        self.seconds = seconds
+        if seconds >= self._due or earlier:
+            self._due = min((one.advance(seconds) for one in self._timed), default=math.inf)
+
+    def include(self, timed: Timed) -> None:
+        """Keep something at the present from now on."""
+        self._timed.add(timed)
+        self.expect(timed.advance(self.seconds))
+
+    def expect(self, seconds: float) -> None:
+        """Take note that something included changes at a time, perhaps sooner than it said."""
+        self._due = min(self._due, seconds)

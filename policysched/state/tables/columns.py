@@ -2,21 +2,36 @@
 
 A column's `data` covers the whole capacity and is replaced when that grows, so callers take it anew each time and
 slice it to the rows in use.
+
+Quotients, and whole numbers made of doubles, are here as Go's int64 has them, where NumPy's differ; for plain numbers
+see `policysched.model.quantity`. Memory that several hold is counted in equal parts: all parts together are what it
+takes.
+
+Source: the Go specification, "Integer operators" and "Conversions"; the latter as amd64 does them.
 """
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.model.quantity import MIN
+
 FIRST_CAPACITY = 64
 RowNumbers = NDArray[np.intp]
 """Rows by number, in what NumPy indexes with: anything narrower would be converted at each use."""
 Rows = slice | RowNumbers
 NO_ROWS: Final[RowNumbers] = np.zeros(0, np.intp)
+Whole = NDArray[np.int64]
+Floats = NDArray[np.float64]
+BEYOND: Final = 2.0**63
+"""The smallest double above all int64."""
+_OWN_REFERENCES: Final = 2
+"""References to an argument that nobody holds: the function's own, and that of the call that counts them."""
 
 
 class Column:
@@ -91,3 +106,33 @@ class ColumnSet:
     def count(self) -> int:
         """How many columns somebody holds."""
         return len(self._columns)
+
+
+def quotients(numbers: Whole, divisors: Whole | int) -> Whole:
+    """Divide towards zero; no divisor is 0.
+
+    Shapes: as NumPy broadcasts them.
+    """
+    over = np.asarray(divisors, np.int64)
+    # the lowest number divided by -1 wraps around to itself, as its negative does
+    divided = np.where(over == -1, 1, over)
+    found: Whole = numbers // divided
+    found += (found < 0) & (found * divided != numbers)
+    return np.where(over == -1, -found, found)
+
+
+def from_floats(values: Floats) -> Whole:
+    """Drop what stands behind the point; what is no int64 becomes the lowest one.
+
+    Shapes: (...) -> (...).
+    """
+    if np.abs(values).max(initial=0.0) < BEYOND:
+        return values.astype(np.int64)
+    fits = (values >= -BEYOND) & (values < BEYOND)
+    return np.where(fits, values, float(MIN)).astype(np.int64)
+
+
+def part_of(shared: object) -> int:
+    """Give one holder's part of `nbytes`, the memory of something shared; 0 where it does not say. Units: bytes."""
+    holders = max(1, sys.getrefcount(shared) - _OWN_REFERENCES)
+    return int(getattr(shared, "nbytes", 0)) // holders

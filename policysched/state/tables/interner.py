@@ -3,16 +3,22 @@
 Codes follow what is there: when most of them stand for values that no column shows any more, those are given up and
 used again, and `generation` moves. A code in a column that the interner knows of stays what it is; whoever keeps
 codes, or answers by code, of his own forgets them when the generation is another one.
+
+Labels and annotations are code columns of the keys that somebody reads: made on first use from the rows' maps, kept up
+to date from then on; all keys that no row has share one column without any value. Rules can compute keys from pods, so
+only the keys used last are kept.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from policysched.state.tables.columns import Column, ColumnSet
 
 T = TypeVar("T", bound=Hashable)
 MISSING: Final = -1
@@ -21,6 +27,7 @@ UNKNOWN: Final = -2
 """What to look for in the place of a code where no column holds the value: neither a code nor MISSING."""
 SPARE: Final = 1024
 """How many codes there may be before any is given up."""
+MAX_KEYS = 1024
 
 
 class Holder(Protocol):
@@ -128,3 +135,71 @@ class Strings(Interner[str]):
     def text(self, code: int) -> str:
         """Give the text behind a code."""
         return self.value(code)
+
+
+class TextColumns:
+    """Code columns by key over one map of texts a row."""
+
+    __slots__ = ("_by_key", "_columns", "_empty", "_rows_with", "_strings", "generation")
+
+    def __init__(self, columns: ColumnSet, strings: Strings) -> None:
+        self.generation = 0
+        """Moves when some row is the first to have a key, or the last one loses it."""
+        self._columns = columns
+        self._strings = strings
+        self._by_key: dict[str, Column] = {}
+        self._empty = columns.new(np.int32, MISSING)
+        self._rows_with: dict[str, int] = {}
+
+    def __contains__(self, key: str) -> bool:
+        """Tell whether any row has the key."""
+        return key in self._rows_with
+
+    def __len__(self) -> int:
+        """Count the columns that are kept."""
+        return len(self._by_key)
+
+    def column(self, key: str, maps: Sequence[Mapping[str, str]]) -> Column:
+        """Give the key's column, built from the rows' present maps on first use.
+
+        Shapes: data (capacity,) int32 codes.
+        Missing: -1.
+        """
+        if key not in self._rows_with:
+            return self._empty
+        column = self._by_key.pop(key, None)
+        if column is None:
+            column = self._build(key, maps)
+        self._by_key[key] = column
+        return column
+
+    def _build(self, key: str, maps: Sequence[Mapping[str, str]]) -> Column:
+        if len(self._by_key) == MAX_KEYS:
+            del self._by_key[next(iter(self._by_key))]
+        column = self._columns.new(np.int32, MISSING)
+        for row, texts in enumerate(maps):
+            if key in texts:
+                column.data[row] = self._strings.code(texts[key])
+        self._strings.hold(column)
+        return column
+
+    def store(self, row: int, old: Mapping[str, str], texts: Mapping[str, str]) -> None:
+        """Write one row's values into the columns that exist, given those that it had before."""
+        if old.keys() != texts.keys():
+            self._count(old, texts)
+        for key, column in self._by_key.items():
+            value = texts.get(key)
+            column.data[row] = MISSING if value is None else self._strings.code(value)
+
+    def _count(self, old: Mapping[str, str], texts: Mapping[str, str]) -> None:
+        """Take note of the keys that a row has now, and give back the columns of those that no row has."""
+        rows_with, known = self._rows_with, len(self._rows_with)
+        for key in texts.keys() - old.keys():
+            rows_with[key] = rows_with.get(key, 0) + 1
+        self.generation += len(rows_with) > known
+        for key in old.keys() - texts.keys():
+            rows_with[key] -= 1
+            if not rows_with[key]:
+                del rows_with[key]
+                self.generation += 1
+                self._by_key.pop(key, None)

@@ -11,6 +11,7 @@ from enum import IntFlag
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.state.changes import Action
 from policysched.state.tables.columns import RowNumbers
 
 RING = 1 << 15
@@ -49,6 +50,26 @@ class Aspect(IntFlag):
 ABOUT_PODS = Aspect.USAGE | Aspect.PORTS | Aspect.PODS
 """What a pod that comes or goes changes of its row."""
 ABOUT_NODES = int(Aspect.PRESENCE | Aspect.LABELS | Aspect.TAINTS)
+
+
+ASPECTS = {
+    Action.UPDATE_NODE_ALLOCATABLE: Aspect.CAPACITY,
+    Action.UPDATE_NODE_LABEL: Aspect.LABELS,
+    Action.UPDATE_NODE_ANNOTATION: Aspect.LABELS,
+    Action.UPDATE_NODE_TAINT: Aspect.TAINTS,
+    Action.UPDATE_NODE_CONDITION: Aspect.CONDITIONS,
+    Action.UPDATE_NODE_DECLARED_FEATURE: Aspect.FEATURES,
+    Action.UPDATE_NODE_IMAGES: Aspect.IMAGES,
+}
+
+
+def aspects_of(action: Action) -> Aspect:
+    """Give the row aspects that a node's update touches."""
+    aspects = Aspect.NONE
+    for part, aspect in ASPECTS.items():
+        if action & part:
+            aspects |= aspect
+    return aspects
 
 
 class Journal:

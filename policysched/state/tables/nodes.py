@@ -2,24 +2,31 @@
 
 A row may hold pods without a node (its node was deleted before its pods, or is not known yet): then it is not
 `present`, takes no part in decisions, and keeps its counts for the node's return. Row order never shows in results.
+
+Images are known by name and row. Their `generation` moves whenever an answer about any of them may have changed, the
+number of nodes included: scores of image locality depend on how far an image has spread. An image has one size, what
+the first node that reported it said.
+
+Source: pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, Final
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from policysched.model.objects import Node, Taint
 from policysched.model.pod_requirements import declared_features
 from policysched.model.requests import Allocatable, allocatable
 from policysched.state.tables.amounts import AmountTables, PodResources
-from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet, Rows
-from policysched.state.tables.interner import MISSING, Interner, Strings
-from policysched.state.tables.texts import TextColumns
+from policysched.state.tables.columns import FIRST_CAPACITY, ColumnSet, RowNumbers, Rows
+from policysched.state.tables.interner import MISSING, Interner, Strings, TextColumns
 
 NO_TEXTS: Mapping[str, str] = {}
 SPARE_SETS = 64
@@ -29,6 +36,8 @@ NOTHING = 0
 EVERY: Final = slice(None)
 MOST_SPARE: Final = 4
 """Rows are given back when no more than one of so many is in use."""
+KEPT = 64
+"""Of how many images the rows are kept as an array."""
 
 
 class NodeTable:
@@ -204,3 +213,59 @@ class NodeTable:
         }
         self.amounts.store(row, named)
         self.pods_allowed.data[row] = amounts.pods
+
+
+@dataclass(slots=True)
+class Presence:
+    """An image that lies on some rows; `size` in bytes is what the first of them said, until none has it."""
+
+    size: int
+    rows: set[int] = field(default_factory=set)
+
+
+class ImageTable:
+    """Sizes of images by name and row."""
+
+    __slots__ = ("_by_name", "_rows", "generation")
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Presence] = {}
+        self._rows: LRUCache[str, RowNumbers] = LRUCache(KEPT)
+        self.generation = 0
+
+    def rows_with(self, name: str) -> tuple[RowNumbers, int] | None:
+        """Give the rows that have an image, in no order, and its size; None where no row has it.
+
+        Shapes: (rows,), not to be changed.
+        Units: bytes.
+        """
+        present = self._by_name.get(name)
+        if present is None:
+            return None
+        rows = self._rows.get(name)
+        if rows is None:
+            rows = self._rows[name] = np.fromiter(present.rows, np.intp, len(present.rows))
+        return rows, present.size
+
+    def total(self, name: str) -> int | None:
+        """Give the size of an image in bytes, None where no row has it."""
+        present = self._by_name.get(name)
+        return present.size if present else None
+
+    def replace(self, row: int, old: Mapping[str, int], new: Mapping[str, int]) -> None:
+        """Set what lies on a row, given what lay there before."""
+        if old == new:
+            return
+        self.generation += 1
+        for name in old:
+            self._remove(row, name)
+        for name, size in new.items():
+            self._by_name.setdefault(name, Presence(size)).rows.add(row)
+            self._rows.pop(name, None)
+
+    def _remove(self, row: int, name: str) -> None:
+        present = self._by_name[name]
+        present.rows.discard(row)
+        self._rows.pop(name, None)
+        if not present.rows:
+            del self._by_name[name]

@@ -3,31 +3,46 @@
 A volume counts once on a node, however many pods there use it, and whether a pod or only a VolumeAttachment says that
 it is there. Rows where any of that changed are counted anew when somebody asks next; in between nothing is recomputed.
 
-Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (Filter, getNodeVolumeAttachmentInfo), v1.36.
+A claim leads to its volume, an unbound one to the driver that will provision it;
+disks of old in-tree plugins count as their driver's on nodes that have CSI drivers at all. What cannot be found out
+does not count.
+
+Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (Filter, getNodeVolumeAttachmentInfo,
+filterAttachableVolumes, getCSIDriverInfo), utils.go, v1.36.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.model.csi_translation import (
+    BY_IN_TREE,
+    OVERLOOKED,
+    TranslationError,
+    inline_migration_of,
+    migration_of,
+    translate,
+    translate_inline,
+)
 from policysched.model.objects import (
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
+    Pod,
     StorageClass,
+    Volume,
     VolumeAttachment,
 )
-from policysched.model.objects.storage import MIGRATED_PLUGINS
+from policysched.model.objects.storage import MIGRATED_PLUGINS, claim_name, class_of, is_made_for
 from policysched.state.changes import Change
 from policysched.state.placed.pods import PlacedPod, PodTable
 from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.nodes import NodeTable
-from policysched.state.volumes.csi_volumes import CountingError, CSIVolumeName, csi_volumes
 from policysched.state.volumes.storage import Storage
 
 NO_LIMIT: Final = 2**63 - 1
@@ -207,3 +222,93 @@ class Attachments:
 def _moved(node: CSINode | None) -> list[str]:
     annotated = node.metadata.annotations.get(MIGRATED_PLUGINS, "") if node is not None else ""
     return annotated.split(",")
+
+
+class CSIVolumeName(NamedTuple):
+    """A driver and its handle of a volume; equal names are one volume, however many pods use it."""
+
+    driver: str
+    handle: str
+
+
+class CountingError(Exception):
+    """A pod's volumes cannot be told; `missing` where a claim that it needs is not there."""
+
+    def __init__(self, message: str, *, missing: bool = False) -> None:
+        super().__init__(message)
+        self.missing = missing
+
+
+def csi_volumes(pod: Pod, storage: Storage, *, has_csi_node: bool, placed: bool) -> set[CSIVolumeName]:
+    """Name the volumes of a pod that CSI drivers attach.
+
+    Args:
+        pod: The pod.
+        storage: Where its claims are.
+        has_csi_node: Whether the node has a CSINode object, without which in-tree disks do not count as a driver's.
+        placed: Whether the pod is on a node already: then claims that are gone are overlooked.
+
+    Raises:
+        CountingError: the volumes cannot be told.
+    """
+    named = (_name(pod, volume, storage, has_csi_node, placed) for volume in pod.spec.volumes)
+    return {one for one in named if one is not None}
+
+
+def _name(pod: Pod, volume: Volume, storage: Storage, has_csi_node: bool, placed: bool) -> CSIVolumeName | None:
+    name = claim_name(pod, volume)
+    if name is None:
+        return _inline(volume, has_csi_node)
+    if not name:
+        raise CountingError("PersistentVolumeClaim had no name")
+    key = f"{pod.metadata.namespace}/{name}"
+    claim = storage.claims.stored(key)
+    if claim is None:
+        if placed:
+            return None
+        raise CountingError(f'looking up PVC {key}: persistentvolumeclaim "{name}" not found', missing=True)
+    if volume.ephemeral is not None and not is_made_for(claim, pod):
+        raise CountingError(f"PVC {key} was not created for pod {pod.key} (pod is not owner)")
+    return _of_claim(claim, storage, has_csi_node)
+
+
+def _inline(volume: Volume, has_csi_node: bool) -> CSIVolumeName | None:
+    migration = inline_migration_of(volume)
+    if migration is None or not has_csi_node:
+        return None
+    try:
+        return CSIVolumeName(migration.driver, translate_inline(volume, migration))
+    except TranslationError as error:
+        raise CountingError(f"converting volume({volume.name}) from inline to csi: {error}") from error
+
+
+def _of_claim(claim: PersistentVolumeClaim, storage: Storage, has_csi_node: bool) -> CSIVolumeName | None:
+    volume = storage.volumes.stored(claim.spec.volume_name) if claim.spec.volume_name else None
+    if volume is None:
+        return _provisioned(claim, storage, has_csi_node)
+    found = _of_volume(volume, has_csi_node)
+    return found if found is not None and all(found) else None
+
+
+def _of_volume(volume: PersistentVolume, has_csi_node: bool) -> CSIVolumeName | None:
+    if volume.spec.csi is not None:
+        return CSIVolumeName(volume.spec.csi.driver, volume.spec.csi.volume_handle)
+    migration = migration_of(volume)
+    if migration is None or not has_csi_node:
+        return None
+    try:
+        return CSIVolumeName(migration.driver, translate(volume, migration))
+    except TranslationError:
+        return None
+
+
+def _provisioned(claim: PersistentVolumeClaim, storage: Storage, has_csi_node: bool) -> CSIVolumeName | None:
+    """Name the volume that is still to be made for a claim: it counts as one that no other claim has."""
+    of_class = storage.classes.get(class_of(claim))
+    if of_class is None or of_class.provisioner in OVERLOOKED or not of_class.provisioner:
+        return None
+    migration = BY_IN_TREE.get(of_class.provisioner)
+    if migration is not None and not has_csi_node:
+        return None
+    driver = of_class.provisioner if migration is None else migration.driver
+    return CSIVolumeName(driver, f"unbound-{claim.key}")

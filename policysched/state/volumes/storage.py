@@ -4,13 +4,18 @@ A pod that is about to be bound to a node may take volumes with it long before t
 claims are *assumed*: what is assumed stands before what is stored until the server tells of a newer version. Which
 volumes fit is no question for this module.
 
+A claim takes the smallest volume that fits, so the free ones of a class are kept in order of size: most claims are
+decided by the first few of thousands.
+
 Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go; pkg/scheduler/backend/cache/snapshot.go
-(IsPVCUsedByPods).
+(IsPVCUsedByPods); component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from typing import Generic, TypeVar
 
 from policysched.model.kinds import Resource
@@ -25,13 +30,15 @@ from policysched.model.objects import (
     Stored,
     VolumeAttachment,
 )
-from policysched.model.objects.storage import claim_name
+from policysched.model.objects.storage import affinity_key, claim_name, class_of
+from policysched.model.quantity import ZERO, Quantity, parse
 from policysched.state.changes import Change, change_of
 from policysched.state.objects import ObjectTables
 from policysched.state.placed.pods import PlacedPod, pod_id
-from policysched.state.volumes.volume_pool import VolumePool
 
 S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
+Sized = tuple[int | Fraction, str]
+"""A volume's size in bytes, and its name."""
 
 
 class OutOfStepError(Exception):
@@ -237,3 +244,80 @@ def claim_keys(pod: Pod) -> set[str]:
 
 def _version(obj: PersistentVolume | PersistentVolumeClaim) -> str:
     return obj.metadata.resource_version
+
+
+class VolumePool:
+    """Volumes as they are assumed, or else stored."""
+
+    __slots__ = ("_affinities", "_free", "_meant", "_volumes")
+
+    def __init__(self) -> None:
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._affinities: dict[str, bytes] = {}
+        self._free: dict[str, list[Sized]] = {}
+        self._meant: dict[tuple[str, str], set[str]] = {}
+
+    def free(self, of_class: str, at_least: Quantity) -> Iterator[tuple[PersistentVolume, bytes]]:
+        """Give the free volumes of a class that hold so much, the smallest first, then by name.
+
+        Each comes with what its node affinity says: volumes of equal bytes are reached from the same nodes.
+        """
+        sized = self._free.get(of_class, [])
+        for place in range(bisect_left(sized, (at_least.number, "")), len(sized)):
+            name = sized[place][1]
+            yield self._volumes[name], self._affinities[name]
+
+    def meant_for(self, of_class: str, claim: str) -> list[PersistentVolume]:
+        """Give the volumes of a class that name a claim (`namespace/name`), by name."""
+        return [self._volumes[name] for name in sorted(self._meant.get((of_class, claim), ()))]
+
+    def follow(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        """Take note of a volume that came, changed or went."""
+        if old is not None:
+            self._remove(old)
+        if new is not None:
+            self._add(new)
+
+    def _add(self, volume: PersistentVolume) -> None:
+        name, of_class, claim = volume.metadata.name, class_of(volume), _claim(volume)
+        reached_from, sized = affinity_key(volume.spec.node_affinity), _sized(volume)
+        self._volumes[name], self._affinities[name] = volume, reached_from
+        if claim is not None:
+            self._meant.setdefault((of_class, claim), set()).add(name)
+        elif _is_free(volume):
+            insort(self._free.setdefault(of_class, []), sized)
+
+    def _remove(self, volume: PersistentVolume) -> None:
+        if volume.metadata.name not in self._volumes:
+            return
+        del self._volumes[volume.metadata.name], self._affinities[volume.metadata.name]
+        claim, of_class = _claim(volume), class_of(volume)
+        if claim is not None:
+            names = self._meant[of_class, claim]
+            names.discard(volume.metadata.name)
+            if not names:
+                del self._meant[of_class, claim]
+        elif _is_free(volume):
+            sized = self._free[of_class]
+            del sized[bisect_left(sized, _sized(volume))]
+            if not sized:
+                del self._free[of_class]
+
+
+def capacity(volume: PersistentVolume) -> Quantity:
+    """Give how much a volume holds."""
+    amount = volume.spec.capacity.get("storage")
+    return ZERO if amount is None else parse(amount)
+
+
+def _is_free(volume: PersistentVolume) -> bool:
+    return volume.status.phase == "Available" and volume.metadata.deletion_timestamp is None
+
+
+def _claim(volume: PersistentVolume) -> str | None:
+    reference = volume.spec.claim_ref
+    return None if reference is None else f"{reference.namespace}/{reference.name}"
+
+
+def _sized(volume: PersistentVolume) -> Sized:
+    return capacity(volume).number, volume.metadata.name
