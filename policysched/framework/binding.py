@@ -154,7 +154,7 @@ class PostBindPlugin(Plugin, Protocol):
     """A plugin at PostBind."""
 
     async def post_bind(self, assumed: AssumedPod, handle: Handle) -> None:
-        """Take note that the pod is bound."""
+        """Record that the pod is bound."""
 
 
 def _as_go_writes(seconds: float) -> str:

@@ -69,14 +69,14 @@ class Client(Protocol):
         """
 
     async def claim_volume(self, volume: PersistentVolume) -> str:
-        """Write which claim a volume is for, against the version of the volume; give its new version.
+        """Write which claim a volume is for, against the version of the volume; return its new version.
 
         Raises:
             ApiError: the server refused; status 409 where the volume moved on.
         """
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
-        """Write on which node a claim's volume is to be made, against the version of the claim; give its new version.
+        """Write on which node a claim's volume is to be made, against the version of the claim; return its new version.
 
         Raises:
             ApiError: the server refused; status 409 where the claim moved on.
@@ -114,10 +114,10 @@ class Clock(Protocol):
     """Time, so that tests can hold it."""
 
     def now(self) -> datetime:
-        """Give the wall clock, UTC."""
+        """Return the wall clock, UTC."""
 
     def monotonic(self) -> float:
-        """Give seconds that never go back."""
+        """Return seconds that never go back."""
 
 
 def most_unknown(nodes: Collection[str]) -> int:

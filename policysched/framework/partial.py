@@ -1,4 +1,4 @@
-"""Plugins of which a configuration enables one of two points that belong together: Filter or Score alone.
+"""Partial plugins: a configuration enables Filter or Score without the PreFilter or PreScore that belongs to it.
 
 Knows which plugins can do without what their first point prepares, by their protocols. The others fail, as
 kube-scheduler's do, which looks for what was prepared and finds nothing.
@@ -48,7 +48,7 @@ class FilterOnly:
         self.per_pod = per_pod(plugin) if isinstance(plugin, FilterAlone) else None
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Give the plugin's own state, or the failure of one that cannot do without PreFilter."""
+        """Return the plugin's own state, or the failure of one that cannot do without PreFilter."""
         if not isinstance(self.plugin, FilterAlone):
             why = f"{self.name} cannot filter where preFilter is disabled for it"
             return Everywhere(Status(Code.ERROR, (why,)))
@@ -105,7 +105,7 @@ class ScoreOnly:
         self.normalizes: bool = plugin.normalizes
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Give the plugin's own state, or the failure of one that cannot do without PreScore."""
+        """Return the plugin's own state, or the failure of one that cannot do without PreScore."""
         if not isinstance(self.plugin, ScoreAlone):
             return Status(Code.ERROR, (f"{self.name} cannot score where preScore is disabled for it",))
         state = self.plugin.score_alone(pod, cluster)

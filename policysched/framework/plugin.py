@@ -38,7 +38,7 @@ PREFIX = "SchedulingPolicy/"
 
 
 def plugin_name(policy: PolicyKey) -> str:
-    """Give the plugin name of a policy."""
+    """Return the plugin name of a policy."""
     return PREFIX + policy
 
 
@@ -110,10 +110,10 @@ class FilterPlugin(Plugin, Protocol):
         """The aspects of a row that its filter reads, PRESENCE apart."""
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Give a state for `filter`, a Narrow, SKIP, or a Status that rejects the pod on every node."""
+        """Return a state for `filter`, a Narrow, SKIP, or a Status that rejects the pod on every node."""
 
     def filter(self, state: Any, rows: Rows) -> Codes:
-        """Give each row 0 where the pod may go, else a positive reason code of this plugin.
+        """Return 0 for each row where the pod may go, else a positive reason code of this plugin.
 
         Shapes: (R,) int32.
         """
@@ -125,7 +125,7 @@ class FilterPlugin(Plugin, Protocol):
         """Name the changes that can help a pod which this plugin rejected."""
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Give a value whose change makes all prepared states stale."""
+        """Return a value whose change makes all prepared states stale."""
 
 
 @runtime_checkable
@@ -141,7 +141,7 @@ class ScorePlugin(Plugin, Protocol):
         """Whether the final score depends on which nodes are feasible."""
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Give a state for `score`, SKIP, or a Status with code ERROR."""
+        """Return a state for `score`, SKIP, or a Status with code ERROR."""
 
     def score(self, state: Any, rows: Rows) -> Scores:
         """Score rows, feasible or not; without normalisation this is the final score, 0 to 100.
@@ -158,7 +158,7 @@ class ScorePlugin(Plugin, Protocol):
         """
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Give a value whose change makes all prepared states stale."""
+        """Return a value whose change makes all prepared states stale."""
 
 
 def per_pod(plugin: Plugin) -> Callable[[Pod], bool] | None:
@@ -173,7 +173,7 @@ def per_pod(plugin: Plugin) -> Callable[[Pod], bool] | None:
 
 
 def is_lasting(plugin: Plugin) -> bool:
-    """Tell whether a plugin has `lasting = True`: its generation is always the same, and need not be asked for."""
+    """Return whether a plugin has `lasting = True`: its generation is always the same, and need not be asked for."""
     return bool(getattr(plugin, "lasting", False))
 
 
@@ -222,7 +222,7 @@ class LeavingOut(Protocol):
     """A score plugin that kube-scheduler would skip at PreScore depending on what the cluster holds just now."""
 
     def leaves_out(self, state: Any) -> bool:
-        """Tell whether records are to leave the plugin out; every score is 0 then."""
+        """Return whether records are to leave the plugin out; every score is 0 then."""
 
 
 @runtime_checkable
@@ -230,7 +230,7 @@ class InRange(Protocol):
     """A score plugin that knows when its final scores are 0 to 100; those of all others are checked."""
 
     def stays_in_range(self, state: Any) -> bool:
-        """Tell whether every final score that a state gave is one of 0 to 100.
+        """Return whether every final score that a state gave is one of 0 to 100.
 
         Without normalisation it is asked after each answer; with it, the answer is that of a state as it was prepared.
         """
@@ -241,10 +241,10 @@ class RejectionListener(Protocol):
     """A filter that is told which pods it rejected, so that its hints can tell what a change gained."""
 
     def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
-        """Take note that a pod goes to wait because of it, as the cluster is now."""
+        """Record that a pod goes to wait because of it, as the cluster is now."""
 
     def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:
-        """Give the time at which time alone can change its answer, None where it cannot.
+        """Return the time at which time alone can change its answer, None where it cannot.
 
         A change of the resource TIME is judged then. Units: seconds since 1970, UTC.
         """
@@ -255,7 +255,7 @@ class FilterAlone(Protocol):
     """A filter that does without PreFilter; any other one fails where a configuration takes only PreFilter away."""
 
     def filter_alone(self, pod: Pod, cluster: Cluster) -> Any:
-        """Give a state for `filter`, SKIP, or the status that every node gets which the filter is asked about."""
+        """Return a state for `filter`, SKIP, or the status that every node gets which the filter is asked about."""
 
 
 @runtime_checkable
@@ -263,14 +263,14 @@ class ScoreAlone(Protocol):
     """A score plugin that does without PreScore; any other one fails where a configuration takes only that away."""
 
     def score_alone(self, pod: Pod, cluster: Cluster) -> Any:
-        """Give a state for `score`, a Status with code ERROR, or SKIP where every node scores 0."""
+        """Return a state for `score`, a Status with code ERROR, or SKIP where every node scores 0."""
 
 
 class PreEnqueuePlugin(Plugin, Protocol):
     """A plugin that may keep a pod out of the active queue."""
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Give a rejection, or None to let the pod in."""
+        """Return a rejection, or None to let the pod in."""
 
     def events(self) -> Sequence[Hint]:
         """Name the changes that can let the pod in."""
@@ -280,14 +280,14 @@ class QueueSortPlugin(Plugin, Protocol):
     """The plugin that orders the active queue."""
 
     def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
-        """Give the sort key: smaller goes first."""
+        """Return the sort key: smaller goes first."""
 
 
 class PostFilterPlugin(Plugin, Protocol):
     """A plugin that runs when no node was feasible."""
 
     def post_filter(self, pod: Pod) -> Status:
-        """Give what it found; its reasons end the pod's message."""
+        """Return what it found; its reasons end the pod's message."""
 
 
 def default_normalize(scores: Scores, feasible: Mask, *, reverse: bool) -> Scores:

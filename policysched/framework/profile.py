@@ -64,7 +64,7 @@ class Profile:
         scores: tuple[tuple[ScorePlugin, int], ...],
         extra_key: Callable[[Pod, Cluster], Hashable] | None,
     ) -> Profile:
-        """Give this profile with policies behind its plugins."""
+        """Return this profile with policies behind its plugins."""
         return replace(
             self,
             filters=self.filters + filters,
@@ -159,7 +159,7 @@ class Profile:
         return any(asked(pod) for asked in self._own_answers)
 
     def generations(self, cluster: Cluster) -> Hashable:
-        """Give a value whose change makes prepared states stale."""
+        """Return a value whose change makes prepared states stale."""
         return tuple([plugin.generation(cluster) for plugin in self._moving])
 
     @cached_property

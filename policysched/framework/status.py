@@ -68,7 +68,7 @@ class Status:
         return self.code in REJECTIONS
 
     def by(self, plugin: str) -> Status:
-        """Give the same status as this plugin's."""
+        """Return the same status as this plugin's."""
         return replace(self, plugin=plugin)
 
 

@@ -81,7 +81,7 @@ class Reloader:
         self._work.put_nowait(key)
 
     def look_soon(self) -> None:
-        """Take note that statuses may have something else to say of what policies read."""
+        """Record that statuses may have something else to say of what policies read."""
         self._early.set()
 
     async def run(self) -> None:
@@ -149,7 +149,7 @@ class Reloader:
         self._due.set()
 
     async def _look(self, key: PolicyKey) -> bool:
-        """Tell whether there is news about nodes for a policy's status."""
+        """Return whether there is news about nodes for a policy's status."""
         entry = self.store.get(key)
         news = entry is not None and await self._work_through(self._coverage.taking(entry))
         if self.store.get(key) is None:
@@ -223,7 +223,7 @@ class Reloader:
         self.on_swap(policies)
 
     def _acts_alone(self, key: PolicyKey, before: StoredPolicy | None) -> bool:
-        """Tell whether a policy can act without the others; one that cannot is refused."""
+        """Return whether a policy can act without the others; one that cannot is refused."""
         entry = self.store.get(key)
         try:
             active = entry.active if entry is not None else None
@@ -257,7 +257,7 @@ class Reloader:
                 self._unwritten.setdefault(key, tries + 1)
 
     async def _settle(self, entry: StoredPolicy) -> bool:
-        """Write what is in force of a policy, and its status, where they differ; tell whether that is done with."""
+        """Write what is in force of a policy, and its status, where they differ; return whether that is done with."""
         policy = entry.policy
         if policy.metadata.resource_version == self._superseded.get(policy.key):
             return True
@@ -307,7 +307,7 @@ class Reloader:
         self._unkept[key] = reason
 
     async def _write(self, policy: Policy, version: str, status: dict[str, object]) -> bool:
-        """Write a status; tell whether that is settled: on a conflict the newer object brings its own turn."""
+        """Write a status; return whether that is settled: on a conflict the newer object brings its own turn."""
         try:
             await self._client.set_policy_status(policy.key, version, status)
         except ApiError as error:
@@ -331,12 +331,12 @@ class _Repeats:
         """What was said last, how often, and until when it is not said again."""
 
     def must_wait(self, entry: StoredPolicy) -> bool:
-        """Tell whether the same was said so often that it has to wait."""
+        """Return whether the same was said so often that it has to wait."""
         said, _, until = self._of.get(entry.policy.key, (None, 0, 0.0))
         return said == _said(entry) and self._clock.monotonic() < until
 
     def wrote(self, entry: StoredPolicy) -> None:
-        """Take note that something was written of a policy."""
+        """Record that something was written of a policy."""
         now, key, said = self._clock.monotonic(), entry.policy.key, _said(entry)
         before, times, until = self._of.get(key, (said, 0, now))
         times = times + 1 if before == said and now < until + LONGEST_PAUSE else 1
@@ -344,7 +344,7 @@ class _Repeats:
         self._of[key] = said, times, now + pause
 
     def forget(self, key: PolicyKey) -> None:
-        """Take note that there is something else to say."""
+        """Record that there is something else to say."""
         self._of.pop(key, None)
 
 

@@ -112,7 +112,7 @@ class Scheduler:
         self._changed(self.cluster.set_node(node))
 
     def remove_node(self, name: str) -> None:
-        """Take note that a node is gone."""
+        """Record that a node is gone."""
         self._changed(self.cluster.remove_node(name))
 
     def set_pod(self, pod: Pod) -> None:
@@ -143,7 +143,7 @@ class Scheduler:
             self.queue.delete(identity)
 
     def remove_pod(self, identity: str) -> None:
-        """Take note that a pod is gone."""
+        """Record that a pod is gone."""
         self.queue.delete(identity)
         self._changed(self.cluster.remove_pod(identity))
         self._binder.reject_waiting(identity, "the pod is gone")
@@ -156,7 +156,7 @@ class Scheduler:
             self._changed(self.cluster.take(obj))
 
     def drop(self, obj: Any) -> None:
-        """Take note that an object of any of the kinds is gone."""
+        """Record that an object of any of the kinds is gone."""
         if isinstance(obj, Pod):
             self.queue.delete(pod_id(obj))
         self._changed(self.cluster.drop(obj))
@@ -229,7 +229,7 @@ class Scheduler:
         self._start(pod, self._bind(queued, assumed, profile))
 
     def _skips(self, queued: QueuedPod) -> bool:
-        """Tell whether a pod need not be tried: it is being deleted, or counted on a node already."""
+        """Return whether a pod need not be tried: it is being deleted, or counted on a node already."""
         pod = queued.pod
         if pod.metadata.deletion_timestamp is None:
             return queued.identity in self.cluster.pods.by_id

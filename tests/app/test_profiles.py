@@ -1,4 +1,4 @@
-"""Profiles made of configurations: the plugins at their points, whole or by halves, with their arguments."""
+"""Profiles made of configurations: the plugins at their points, whole or partial, with their arguments."""
 
 from __future__ import annotations
 
@@ -149,10 +149,10 @@ def test_a_plugin_may_act_at_pre_filter_alone() -> None:
 
 def test_a_plugin_may_act_at_filter_alone() -> None:
     profile = one(preFilter=disabled("NodeAffinity", "NodePorts"))
-    halves = [plugin.name for plugin in profile.filters if isinstance(plugin, FilterOnly)]
-    assert halves == ["NodeAffinity", "NodePorts"]
+    partial = [plugin.name for plugin in profile.filters if isinstance(plugin, FilterOnly)]
+    assert partial == ["NodeAffinity", "NodePorts"]
     assert named(profile.filters) == FILTERS
-    assert named(profile.prepared)[-2:] == ["NodeAffinity", "NodePorts"] or set(halves) <= set(named(profile.prepared))
+    assert named(profile.prepared)[-2:] == ["NodeAffinity", "NodePorts"] or set(partial) <= set(named(profile.prepared))
 
 
 def test_a_plugin_may_act_at_pre_score_alone() -> None:

@@ -119,7 +119,7 @@ def short_looks(memory: Callable[[], float]) -> Iterator[Looks]:
 
 
 def resident_bytes() -> int:
-    """Give the memory that the process takes, 0 where the system does not say."""
+    """Return the memory that the process takes, 0 where the system does not say."""
     with suppress(OSError):
         return int(_STATM.read_text().split()[1]) * _PAGE_SIZE
     return 0

@@ -93,7 +93,7 @@ NO_INTERESTS = Interests()
 
 
 def index_of(hints: Sequence[Hint]) -> HintIndex | None:
-    """Give the index of one plugin's hints, None where one of them has none."""
+    """Return the index of one plugin's hints, None where one of them has none."""
     indexes = [hint.index for hint in hints]
     return None if None in indexes else indexes[0]
 
@@ -158,7 +158,7 @@ class HintBudget:
         self._size = sum(_size(one) for one in (change.old, change.new) if isinstance(one, Pod))
 
     def permits(self, queued: QueuedPod) -> bool:
-        """Tell whether hints may be asked about a waiting pod."""
+        """Return whether hints may be asked about a waiting pod."""
         self.stop()
         if queued.measured is not queued.pod:
             queued.measured, queued.size = queued.pod, _size(queued.pod)

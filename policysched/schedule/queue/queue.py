@@ -115,7 +115,7 @@ class Queue:
         return queued
 
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
-        """Take back a pod that plugins turned away, judging what happened meanwhile; tell whether it still exists.
+        """Take back a pod that plugins turned away, judging what happened meanwhile; return whether it still exists.
 
         Raises:
             ValueError: no attempt of this pod is under way.
@@ -176,7 +176,7 @@ class Queue:
         self._in_portions(late, self._try_again)
 
     def next_wake(self) -> float | None:
-        """Give the monotonic time at which a pod may become poppable by the passing of time, or None."""
+        """Return the monotonic time at which a pod may become poppable by the passing of time, or None."""
         if self._queues.poppable or self._moves:
             return self._clock.monotonic()
         waiting = self._queues.waiting

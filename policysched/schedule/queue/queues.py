@@ -48,13 +48,13 @@ class Backoff:
     maximum: float = 10.0
 
     def duration(self, count: int) -> float:
-        """Give the wait after the count-th failure."""
+        """Return the wait after the count-th failure."""
         if count == 0:
             return 0.0
         return min(self.initial * 2.0 ** min(count - 1, _MAX_DOUBLINGS), self.maximum)
 
     def last_window(self, queued: QueuedPod) -> float:
-        """Give the last whole second during which the pod waits.
+        """Return the last whole second during which the pod waits.
 
         Missing: minus infinity where it need not wait.
         """
@@ -65,7 +65,7 @@ class Backoff:
         return ends if ends == -math.inf else math.floor(ends)
 
     def holds(self, queued: QueuedPod, now: float) -> bool:
-        """Tell whether the pod still has to wait."""
+        """Return whether the pod still has to wait."""
         return self.last_window(queued) >= math.floor(now)
 
 
@@ -109,7 +109,7 @@ class PodHeap:
             heapq.heapify(self._heap)
 
     def head(self) -> tuple[Key, QueuedPod] | None:
-        """Give the first pod and its key without taking it."""
+        """Return the first pod and its key without taking it."""
         while self._heap:
             key, _, entry = self._heap[0]
             if entry.queued is not None:
@@ -167,7 +167,7 @@ class PodQueues:
         return queued
 
     def enter_active(self, queued: QueuedPod, event: str) -> bool:
-        """Make a pod ready; tell whether no gate kept it out."""
+        """Make a pod ready; return whether no gate kept it out."""
         if queued.stage is not Stage.BACKOFF and not self._admit(queued):
             self.wait(queued, event)
             return False
@@ -181,7 +181,7 @@ class PodQueues:
         return True
 
     def requeue(self, queued: QueuedPod, verdict: Verdict, event: str) -> bool:
-        """Put a pod where the verdict sends it; tell whether it is active or in backoff then."""
+        """Put a pod where the verdict sends it; return whether it is active or in backoff then."""
         if verdict is Verdict.STAY:
             self.wait(queued, event)
             return False
@@ -223,7 +223,7 @@ class PodQueues:
             self._push_backoff(queued)
 
     def end_backoffs(self, now: float, most: int) -> bool:
-        """Make pods ready whose backoff is over, so many at most; tell whether these were all."""
+        """Make pods ready whose backoff is over, so many at most; return whether these were all."""
         for heap in (self._backing_off, self._failed):
             while (head := heap.head()) is not None and not self.backoff.holds(head[1], now):
                 if most <= 0:

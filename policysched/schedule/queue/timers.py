@@ -76,5 +76,5 @@ class Timers:
 
 
 def _counts(due: float, _: int, queued: QueuedPod) -> bool:
-    """Tell whether a pod still waits for a moment."""
+    """Return whether a pod still waits for a moment."""
     return queued.timer == due and queued.stage is Stage.UNSCHEDULABLE

@@ -98,12 +98,12 @@ class UnschedulablePods:
                 del self._held[profile, plugin]
 
     def held_by(self, profile: str, plugin: str) -> Mapping[str, QueuedPod]:
-        """Give the pods that wait for a word of this plugin, by identity."""
+        """Return the pods that wait for a word of this plugin, by identity."""
         held = self._held.get((profile, plugin))
         return {} if held is None else held.pods
 
     def found_by(self, change: Change, profile: str, plugin: str, index: HintIndex | None) -> Mapping[str, QueuedPod]:
-        """Give the pods that wait for a word of this plugin and that a change may concern, by identity.
+        """Return the pods that wait for a word of this plugin and that a change may concern, by identity.
 
         Args:
             change: The change.
@@ -132,7 +132,7 @@ class UnschedulablePods:
 
 
 def _keys(queued: QueuedPod, index: HintIndex | None) -> Collection[Hashable] | None:
-    """Give the keys of a pod; None where it has none, too many, or they cannot be told."""
+    """Return the keys of a pod; None where it has none, too many, or they cannot be told."""
     if index is None:
         return None
     try:
@@ -144,7 +144,7 @@ def _keys(queued: QueuedPod, index: HintIndex | None) -> Collection[Hashable] | 
 
 
 def _led_to(change: Change, index: HintIndex, filed: Mapping[Hashable, Pods]) -> Collection[Hashable] | None:
-    """Give the keys that a change leads to; None for all, which is so where they cannot be told."""
+    """Return the keys that a change leads to; None for all, which is so where they cannot be told."""
     try:
         return index.leads_to(change, filed)
     except Exception:
@@ -190,7 +190,7 @@ class _Move:
         self._since = since
 
     def go_on(self) -> bool:
-        """Do a portion; tell whether there is more."""
+        """Do a portion; return whether there is more."""
         some = [self.pods.popleft() for _ in range(min(PORTION, len(self.pods)))]
         self._act(
             [queued for queued in some if queued.stage is Stage.UNSCHEDULABLE and queued.queued_at <= self._since]

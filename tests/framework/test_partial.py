@@ -216,7 +216,7 @@ def test_a_weight_below_zero_turns_the_choice_around(weight: int) -> None:
     assert made["best"] == ["a"]
 
 
-def test_filters_that_read_volumes_follow_the_same_halves() -> None:
+def test_filters_that_read_volumes_are_partial_in_the_same_way() -> None:
     claim = ClaimSource(claim_name="none")
     claiming = pod(volumes=[Volume(name="v", persistent_volume_claim=claim)])
     assert record(claiming, two())["preFilter"]["plugin"] == "VolumeRestrictions"
