@@ -82,13 +82,9 @@ class Profile:
     def plugin_names(self) -> frozenset[str]:
         """The names of the plugins that are enabled at any point."""
         plugins = (
-            *self.pre_enqueue,
-            *self.prepared,
-            *self.filters,
-            *self.pre_scores,
-            *self.post_filters,
-            *self.reserves,
-        )
+            *self.pre_enqueue, *self.prepared, *self.filters, *self.pre_scores, *self.post_filters,
+            *self.reserves, *self.permits, *self.pre_binds, *self.binds, *self.post_binds,
+        )  # fmt: skip
         return frozenset((self.queue_sort.name, *(one.name for one in plugins), *(one.name for one, _ in self.scores)))
 
     @cached_property

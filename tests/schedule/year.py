@@ -17,6 +17,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster, MetricAnswer, MetricKey, RejectionListener, Sample, plugin_name
 from policysched.framework.profile import Profile
 from policysched.model.objects import Metadata, Namespace, Node, Pod, PodStatus, Workload
+from policysched.pausing import finished
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.queue.hints import Interests
@@ -112,7 +113,7 @@ class Year:
         for one, profile in active.items():
             self.engines[one].use(profile)
         self.queue.profiles = _interests(active)
-        self.queue.move_rejected_by(frozenset({plugin_name(name)}))
+        finished(self.queue.moving_rejected_by(frozenset({plugin_name(name)})))
 
     def _renew_namespaces(self) -> None:
         while len(self._namespaces) <= NAMESPACES:

@@ -20,7 +20,7 @@ from functools import partial
 
 from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, RejectionListener, Resource
 from policysched.model.objects import Pod
-from policysched.pausing import Pausing, finished
+from policysched.pausing import Pausing
 from policysched.schedule.queue.hints import NO_INTERESTS, HintBudget, Interests, Verdict, index_of, judge, label
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
 from policysched.schedule.queue.queued import NO_PLUGINS, QueuedPod, Stage
@@ -85,7 +85,8 @@ class Queue:
         queued.pod = pod
         if queued.stage is Stage.UNSCHEDULABLE:
             self._queues.list_anew(queued)
-            self._reconsider(queued, change)
+            if not change.nothing:
+                self._judge_all(change, [queued])
         else:
             self._queues.reorder(queued)
 
@@ -129,7 +130,11 @@ class Queue:
         queued.pod = flight.latest or queued.pod
         queued.rejectors, queued.pending, queued.gated_by = rejectors, pending, ""
         queued.queued_at, queued.flushed, queued.yields_until = self._clock.monotonic(), False, -math.inf
-        _count_failure(queued)
+        if rejectors or pending:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+        else:
+            queued.consecutive_errors += 1
         for plugin in self._watching(queued):
             plugin.on_rejected(queued.pod, self._cluster)
         verdict = self._replay(flight)
@@ -203,12 +208,11 @@ class Queue:
             self._in_flight.record(Occurrence(change))
         return self._in_portions(list(concerned.values()), partial(self._judge_all, change))
 
-    def move_rejected_by(self, plugins: frozenset[str]) -> int:
-        """Requeue the pods that these plugins had rejected, because the plugins changed; count them."""
-        return finished(self.moving_rejected_by(plugins))
-
     def moving_rejected_by(self, plugins: frozenset[str]) -> Pausing[int]:
-        """Do what `move_rejected_by` does, pausing now and then: pods that are elsewhere by then stay there."""
+        """Requeue the pods that these plugins had rejected, because the plugins changed; count them.
+
+        It pauses now and then; pods that are elsewhere by then stay there.
+        """
         self._in_flight.record(Occurrence(plugins=plugins))
         concerned = {
             identity: queued
@@ -264,10 +268,6 @@ class Queue:
     def report_to(self, on_queued: OnQueued) -> None:
         """Have a function called whenever a pod enters a queue."""
         self._queues.on_queued = on_queued
-
-    def _reconsider(self, queued: QueuedPod, change: Change) -> None:
-        if not change.nothing:
-            self._judge_all(change, [queued])
 
     def _in_portions(self, pods: Sequence[QueuedPod], act: Callable[[Sequence[QueuedPod]], int]) -> int:
         """Do something with pods that wait: now with the first of them, and with the others while pods are popped."""
@@ -342,14 +342,6 @@ class Queue:
 
     def _interests(self, queued: QueuedPod) -> Interests:
         return self.profiles.get(queued.profile, NO_INTERESTS)
-
-
-def _count_failure(queued: QueuedPod) -> None:
-    if queued.rejectors or queued.pending:
-        queued.unschedulable_count += 1
-        queued.consecutive_errors = 0
-    else:
-        queued.consecutive_errors += 1
 
 
 class Waiter:
