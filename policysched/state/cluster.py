@@ -116,14 +116,19 @@ class Cluster:
         self._release_if_empty(row)
         return Change(Resource.NODE, Action.DELETE, old, None, row)
 
-    def set_pod(self, pod: Pod) -> Change:
-        """Add or replace a pod that has a node; a finished one is taken away."""
+    def set_pod(self, pod: Pod, measured: PodResources | None = None) -> Change:
+        """Add or replace a pod that has a node; a finished one is taken away.
+
+        Args:
+            pod: The pod.
+            measured: What it asks for, where that is known.
+        """
         identity = pod_id(pod)
         placed = self.pods.by_id.get(identity)
         if pod.status.phase in FINISHED:
             return self.remove_pod(identity)
         if placed is None:
-            row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), None, assumed=False)
+            row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), measured, assumed=False)
             return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
         return self._update_pod(identity, placed, pod)
 

@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policysched.app.dry_run.dry_run import SavedPods
 from policysched.app.files.clusters import Saved, load_cluster
 from policysched.app.files.objects import load
 from policysched.app.files.yaml_events import NotPlainError, read_events
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node, decode_pod
-from policysched.model.defaults import PriorityClasses
+from policysched.model.defaults import PriorityClasses, fill_pod
 from policysched.model.kinds import fill
+from policysched.model.objects import PriorityClass
+from policysched.state.tables.amounts import pod_resources
 from tests.laws.examples import examples
 
 Json = dict[str, Any]
@@ -317,3 +321,52 @@ def meaning_of(raw: Any) -> Any:
     except ObjectError as error:
         return str(error)
     return raw
+
+
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"a": "b"}},
+    "matchLabelKeys": ["version"],
+}
+SPECS: tuple[dict[str, Any], ...] = (
+    {
+        "containers": [
+            {"name": "c", "resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "1", "memory": "1.5"}}}
+        ]
+    },
+    {"containers": [{"name": "c", "resources": {"requests": {"cpu": "0.1", "memory": "1.0005"}}}]},
+    {"containers": [{"name": "c", "ports": [{"containerPort": 80}]}], "hostNetwork": True, "priorityClassName": "high"},
+    {"containers": [{"name": "c"}], "topologySpreadConstraints": [SPREAD], "schedulerName": "mine"},
+)
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_pods_of_a_template_are_read_as_each_alone(form: str, tmp_path: Path) -> None:
+    items: list[dict[str, Any]] = []
+    for number, spec in enumerate(SPECS * 6):
+        metadata: dict[str, Any] = {
+            "name": f"p-{number}",
+            "uid": f"u-{number}",
+            "labels": {"version": f"v{number % 3}"},
+        }
+        if number % 5:
+            metadata["namespace"] = f"n-{number % 5}"
+        placed = {**spec, "nodeName": f"node-{number % 4}"} if number % 7 else spec
+        statuses = [{"name": "c", "resources": {"requests": {"cpu": f"{number % 2 + 1}.0005"}}}]
+        items.append({"kind": "Pod", "metadata": metadata, "spec": placed, "status": {"containerStatuses": statuses}})
+    file = tmp_path / f"cluster.{form}"
+    written = {"apiVersion": "v1", "kind": "List", "items": items}
+    text = json.dumps(written)
+    file.write_text(text if form == "json" else yaml.dump(json.loads(text)))
+    classes = PriorityClasses({"high": PriorityClass(value=7)})
+    known = SavedPods(classes)
+    found = [document.object for document in load_cluster([str(file)])]
+    assert {type(one) for one in found} == {Saved}
+    for raw in found:
+        pod, resources = known.read(raw)
+        alone = decode_pod(fill_pod(raw, classes))
+        assert pod == alone
+        assert resources == pod_resources(alone)
+    assert len(known) < len(items)

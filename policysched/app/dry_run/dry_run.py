@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
+import msgspec
+from cachetools import LRUCache
 from msgspec.structs import replace
 
 from policysched.app.clock import SystemClock
@@ -20,12 +22,13 @@ from policysched.app.configuration.profiles import DEFAULT_NAME, configured_prof
 from policysched.app.dry_run.in_force import in_force, not_applied, not_compiled
 from policysched.app.dry_run.measure import Measure, Numbers, measure
 from policysched.app.dry_run.templates import as_new
+from policysched.app.files.clusters import Saved
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import PriorityClasses, fill_pod, priority_classes
-from policysched.model.kinds import POLICIES, fill, kind_of
+from policysched.model.kinds import PODS, POLICIES, fill, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, Policy, PolicyKey, decode_policy
 from policysched.pausing import finished
@@ -36,8 +39,12 @@ from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record, make_record
 from policysched.state.cluster import Cluster
+from policysched.state.tables.amounts import PodResources, pod_resources
 
 Object = Mapping[str, Any]
+_ENCODER: Final = msgspec.json.Encoder()
+_MOST_TEMPLATES: Final = 4096
+"""How many templates of pods are known at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,25 +191,57 @@ def _unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
             yield whole
 
 
+class SavedPods:
+    """The pods of a saved cluster: those of one template are completed and measured once.
+
+    They differ in their names and their nodes alone, of which neither what an API server fills in nor what a pod asks
+    for depends.
+    """
+
+    def __init__(self, classes: PriorityClasses) -> None:
+        self._classes = classes
+        self._known: LRUCache[bytes, tuple[Pod, PodResources]] = LRUCache(_MOST_TEMPLATES)
+
+    def read(self, raw: Object) -> tuple[Pod, PodResources]:
+        """Read a pod and what it asks for."""
+        saved = raw.struct() if isinstance(raw, Saved) else None
+        if not isinstance(saved, Pod):
+            return self._measured(raw)
+        template = _ENCODER.encode((saved.metadata.labels, replace(saved.spec, node_name=""), saved.status))
+        known = self._known.get(template)
+        if known is None:
+            known = self._known[template] = self._measured(raw)
+            return known
+        pod, resources = known
+        metadata = saved.metadata if saved.metadata.namespace else replace(saved.metadata, namespace="default")
+        return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=saved.spec.node_name)), resources
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def _measured(self, raw: Object) -> tuple[Pod, PodResources]:
+        pod = decode_pod(fill_pod(raw, self._classes))
+        return pod, pod_resources(pod)
+
+
 def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -> Cluster:
     cluster = Cluster()
-    pods: dict[str, Pod] = {}
+    saved = SavedPods(classes)
+    pods: dict[str, tuple[Pod, PodResources]] = {}
     for raw in objects:
         kind = kind_of(raw)
-        if kind is None or kind is POLICIES:
-            continue
-        obj = kind.decode(fill(raw, classes))
-        if isinstance(obj, Pod):
-            pods[obj.key] = obj
-        else:
-            cluster.take(obj)
-    for name in dict.fromkeys(one.metadata.namespace for one in (wanted, *pods.values())):
+        if kind is PODS:
+            pod, resources = saved.read(raw)
+            pods[pod.key] = pod, resources
+        elif kind is not None and kind is not POLICIES:
+            cluster.take(kind.decode(fill(raw, classes)))
+    for name in dict.fromkeys((wanted.metadata.namespace, *(pod.metadata.namespace for pod, _ in pods.values()))):
         if name not in cluster.namespaces:
             # Whoever names a namespace says that it is there; without an object nothing is known of its labels.
             cluster.set_namespace(Namespace(metadata=Metadata(name=name)))
-    for pod in pods.values():
+    for pod, resources in pods.values():
         if pod.spec.node_name and pod.key != wanted.key:
-            cluster.set_pod(pod)
+            cluster.set_pod(pod, resources)
     return cluster
 
 

@@ -160,12 +160,18 @@ class Saved(Mapping[str, Any]):
         """Give the fields, read once for all of them."""
         return self.whole().items()
 
+    def struct(self) -> Node | Pod | None:
+        """Read what scheduling reads of it; None where it does not fit, with a null in it, say."""
+        with contextlib.suppress(msgspec.ValidationError):
+            found: Node | Pod = self._shape.decode(self._item)
+            return found
+        return None
+
     def whole(self) -> dict[str, Any]:
         """Read the fields."""
-        # One that does not fit, with a null in it, say, is read whole: what is wrong is said where it is used.
-        with contextlib.suppress(msgspec.ValidationError):
-            return {**self._head, **msgspec.to_builtins(self._shape.decode(self._item))}
-        return {**self._head, **msgspec.json.decode(self._item)}
+        found = self.struct()
+        # One that does not fit is read whole: what is wrong is said where it is used.
+        return {**self._head, **(msgspec.json.decode(self._item) if found is None else msgspec.to_builtins(found))}
 
 
 def _object(item: msgspec.Raw, implied: _Head) -> Object:
