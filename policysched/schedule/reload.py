@@ -93,13 +93,13 @@ class Reloader:
             tasks.create_task(self._count_for_ever())
             while True:
                 work = await self._work.get()
-                if isinstance(work, str):
-                    await self._remove(work)
-                    continue
                 try:
-                    await self._apply(work)
+                    await (self._remove(work) if isinstance(work, str) else self._apply(work))
                 except Exception as error:  # the other policies go on
-                    self._failed(work, error)
+                    if isinstance(work, str):
+                        log.exception("taking policy=%s out of force failed", work)
+                    else:
+                        self._failed(work, error)
 
     async def _write_for_ever(self) -> None:
         """Write statuses as they become due: a slow server never delays a change of policies."""

@@ -37,6 +37,8 @@ TURN = 0.003
 """How long cycles may follow each other before the loop gets its turn. Units: seconds."""
 MAX_BINDINGS = 512
 """How many bindings may be under way before the next pod has to wait; those that wait for plugins do not count."""
+AFTER_FAILURE = 1.0
+"""How long no pod is tried after a failure that belongs to none. Units: seconds."""
 LAST_WORDS = 10.0
 """How long bindings under way may take to end after the last cycle. Units: seconds."""
 
@@ -170,17 +172,23 @@ class Scheduler:
         """Try pending pods until cancelled, then let the bindings under way end."""
         try:
             while True:
-                turn_ends = self._clock.monotonic() + TURN
-                while (queued := self.queue.pop()) is not None:
-                    await self._attempt(queued)
-                    if self._clock.monotonic() >= turn_ends:
-                        break
-                if queued is None:
-                    await self._waiter.wait()
-                else:
-                    await asyncio.sleep(0)
+                try:
+                    await self._try_pods()
+                except Exception:  # whoever ends here would end the process
+                    log.exception("trying pods failed: going on after a pause")
+                    await asyncio.sleep(AFTER_FAILURE)
         finally:
             await self._finish()
+
+    async def _try_pods(self) -> None:
+        """Try pods for a turn, or wait for one."""
+        turn_ends = self._clock.monotonic() + TURN
+        while (queued := self.queue.pop()) is not None:
+            await self._attempt(queued)
+            if self._clock.monotonic() >= turn_ends:
+                await asyncio.sleep(0)
+                return
+        await self._waiter.wait()
 
     async def _finish(self) -> None:
         """Let what is under way end, and drop what takes too long: who ends the process may not wait."""
@@ -196,10 +204,10 @@ class Scheduler:
 
     async def _attempt(self, queued: QueuedPod) -> None:
         pod = queued.pod
-        if self._skips(queued):
-            self.queue.done(queued)
-            return
         try:
+            if self._skips(queued):
+                self.queue.done(queued)
+                return
             self._tell_time()
             decision = self._engines[pod.spec.scheduler_name].decide(pod)
             if self._observers:
@@ -210,7 +218,8 @@ class Scheduler:
                 await self._place(queued, decision)
         except Exception as error:
             log.exception("the cycle of pod=%s failed", pod.key)
-            if queued.stage is Stage.IN_FLIGHT and not self.cluster.is_assumed(queued.identity):
+            self.cluster.forget(queued.identity)  # its binding did not begin
+            if queued.stage is Stage.IN_FLIGHT:
                 self._fail(queued, Failure(Result.ERROR, f"the scheduling cycle failed: {error!r}"))
 
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:

@@ -62,6 +62,20 @@ def placed(tested: Queue, name: str) -> str:
     return found.stage.value
 
 
+def test_pod_whose_moment_cannot_be_told_is_looked_at_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = StandingClock(START)
+    timed = Timed(clock, {"a": START + 20})
+
+    def failing(*_: object) -> float:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(timed, "retry_at", failing)
+    tested = waiting(clock, timed, "a")
+    assert tested.next_wake() == pytest.approx(min(START + LONGEST, tested._next_sweep))
+    advance(tested, clock, LONGEST + 1)
+    assert (timed.asked, placed(tested, "a")) == (["a"], "active")
+
+
 def test_each_pod_is_judged_at_its_own_moment_and_no_other() -> None:
     clock = StandingClock(START)
     timed = Timed(clock, {"a": START + 20, "b": START + 30})

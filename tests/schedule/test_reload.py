@@ -377,6 +377,20 @@ async def test_what_waits_for_room_takes_force_and_says_so_when_another_policy_g
         assert [one["status"] for one in stand.client.statuses[-1][2]["conditions"]] == ["True", "True"]
 
 
+async def test_failure_to_take_a_policy_out_of_force_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(policy("a", **OPEN)) as stand:
+
+        def failing(_: str) -> frozenset[str]:
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr(stand.reloader.store, "remove", failing)
+        await stand.settled("a", policy("b", **GOOD))
+        assert stand.in_force == {"a": 1, "b": 1}
+    assert "taking policy=a out of force failed" in caplog.text
+
+
 async def test_what_others_overwrite_again_and_again_is_written_ever_more_slowly() -> None:
     async with running(policy(**GOOD)) as stand:
 

@@ -70,6 +70,34 @@ async def test_a_reason_that_the_pods_condition_tells_already_is_not_logged_agai
         assert "unschedulable" not in caplog.text
 
 
+async def test_failures_that_belong_to_no_plugin_end_neither_the_scheduler_nor_lose_the_pod(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scheduler, "AFTER_FAILURE", 0)
+    async with running(node("n1")) as stand:
+        tested, failed = stand.scheduler, []
+
+        def failing(of: object, name: str) -> None:
+            before = getattr(of, name)
+
+            def once(*given: Any) -> Any:
+                if name in failed:
+                    return before(*given)
+                failed.append(name)
+                raise RuntimeError(name)
+
+            monkeypatch.setattr(of, name, once)
+
+        failing(tested.queue, "pop")
+        failing(tested, "_skips")
+        failing(tested._binder, "will_wait")
+        await stand.settled(pod())
+        for _ in range(3):
+            await stand.pass_time(20)
+        assert (failed, stand.bound) == (["pop", "_skips", "will_wait"], {"p": "n1"})
+        assert (tested.queue.in_flight, len(tested.cluster.pods)) == ((0, 0), 1)
+
+
 async def test_an_assumed_pod_is_not_tried_twice() -> None:
     async with running(node("n1")) as stand:
         holding = Holding(stand)

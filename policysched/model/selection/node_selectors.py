@@ -13,7 +13,7 @@ plugins/tainttoleration/taint_toleration.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -195,52 +195,31 @@ UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effec
 """What a cordoned node stands for where a pod's tolerations are asked."""
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether one toleration covers one taint; an empty effect or key covers every one."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    match toleration.operator:
-        case "" | "Equal":
-            return toleration.value == taint.value
-        case "Exists":
-            return True
-        case _:
-            return False
+class TolerationMatcher:
+    """A pod's tolerations, compiled: a taint is looked up, and not compared with each of them."""
 
+    __slots__ = ("_covered",)
 
-def tolerates_any_way(tolerations: Sequence[Toleration], taint: Taint) -> bool:
-    """Whether one of the tolerations covers the taint."""
-    return any(tolerates(toleration, taint) for toleration in tolerations)
+    def __init__(self, tolerations: Iterable[Toleration]) -> None:
+        self._covered = frozenset(
+            (one.effect, one.key, None if one.operator == "Exists" else one.value)
+            for one in tolerations
+            if one.operator in ("", "Equal", "Exists")
+        )
 
+    def covers(self, taint: Taint) -> bool:
+        """Return whether one of the tolerations covers a taint; an empty effect or key covers every one."""
+        return any(
+            (effect, key, value) in self._covered
+            for effect in ("", taint.effect)
+            for key in ("", taint.key)
+            for value in (None, taint.value)
+        )
 
-def find_untolerated(
-    tolerations: Sequence[Toleration],
-    taints: Sequence[Taint],
-    effects: Collection[str] = REPELLING_EFFECTS,
-) -> Taint | None:
-    """Find the first taint of these effects that no toleration covers."""
-    for taint in taints:
-        if taint.effect in effects and not tolerates_any_way(tolerations, taint):
-            return taint
-    return None
+    def covers_all(self, taints: Iterable[Taint], effects: Collection[str] = REPELLING_EFFECTS) -> bool:
+        """Return whether every taint of these effects is covered."""
+        return all(taint.effect not in effects or self.covers(taint) for taint in taints)
 
-
-def tolerates_all(
-    tolerations: Sequence[Toleration],
-    taints: Sequence[Taint],
-    effects: Collection[str] = REPELLING_EFFECTS,
-) -> bool:
-    """Whether every taint of these effects is covered."""
-    return find_untolerated(tolerations, taints, effects) is None
-
-
-def preferring_tolerations(tolerations: Sequence[Toleration]) -> tuple[Toleration, ...]:
-    """Keep the tolerations that count in scoring: of effect PreferNoSchedule or of every effect."""
-    return tuple(one for one in tolerations if one.effect in ("", PREFER_NO_SCHEDULE))
-
-
-def count_intolerable(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> int:
-    """Count the PreferNoSchedule taints that no toleration covers."""
-    return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerates_any_way(tolerations, taint) for taint in taints)
+    def count_intolerable(self, taints: Iterable[Taint]) -> int:
+        """Count the PreferNoSchedule taints that no toleration covers."""
+        return sum(taint.effect == PREFER_NO_SCHEDULE and not self.covers(taint) for taint in taints)

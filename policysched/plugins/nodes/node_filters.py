@@ -34,13 +34,7 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import any_conflict, host_ports, required_features
-from policysched.model.selection.node_selectors import (
-    UNSCHEDULABLE_TAINT,
-    count_intolerable,
-    preferring_tolerations,
-    tolerates_all,
-    tolerates_any_way,
-)
+from policysched.model.selection.node_selectors import UNSCHEDULABLE_TAINT, TolerationMatcher
 from policysched.plugins.helper.bases import (
     OneReasonFilter,
     RowTest,
@@ -81,9 +75,9 @@ def _uncordoned(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: AR
 
 def _tolerates_cordon(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
     new = pods_of(change)[1]
-    return (
-        new is not None and updates_itself(pod, change) and tolerates_any_way(new.spec.tolerations, UNSCHEDULABLE_TAINT)
-    )
+    if new is None or not updates_itself(pod, change):
+        return False
+    return TolerationMatcher(new.spec.tolerations).covers(UNSCHEDULABLE_TAINT)
 
 
 class NodeUnschedulable(OneReasonFilter):
@@ -99,7 +93,7 @@ class NodeUnschedulable(OneReasonFilter):
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Skip pods that may go to cordoned nodes."""
-        if tolerates_any_way(pod.spec.tolerations, UNSCHEDULABLE_TAINT):
+        if TolerationMatcher(pod.spec.tolerations).covers(UNSCHEDULABLE_TAINT):
             return SKIP
         nodes = cluster.nodes
         return RowTest(lambda rows: nodes.unschedulable.data[rows])
@@ -125,10 +119,10 @@ class TaintAnswers:
 
 def _stops_repelling(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
     old, new = nodes_of(change)
-    tolerations = pod.spec.tolerations
-    if new is None or not tolerates_all(tolerations, new.spec.taints):
+    tolerations = TolerationMatcher(pod.spec.tolerations)
+    if new is None or not tolerations.covers_all(new.spec.taints):
         return False
-    return old is None or not tolerates_all(tolerations, old.spec.taints)
+    return old is None or not tolerations.covers_all(old.spec.taints)
 
 
 class TaintToleration(OneReasonFilter, ScoresInRange):
@@ -146,15 +140,15 @@ class TaintToleration(OneReasonFilter, ScoresInRange):
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Judge sets of taints by whether one of them repels the pod."""
-        own = pod.spec.tolerations
-        answers = AnswersByCode(cluster.nodes.taint_sets, lambda taints: not tolerates_all(own, taints))
-        return TaintAnswers(cluster, answers, len(own))
+        own = TolerationMatcher(pod.spec.tolerations)
+        answers = AnswersByCode(cluster.nodes.taint_sets, lambda taints: not own.covers_all(taints))
+        return TaintAnswers(cluster, answers, len(pod.spec.tolerations))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         """Judge sets of taints by how many of them the pod would rather avoid."""
-        own = preferring_tolerations(pod.spec.tolerations)
-        answers = AnswersByCode(cluster.nodes.taint_sets, lambda taints: count_intolerable(own, taints))
-        return TaintAnswers(cluster, answers, len(own))
+        own = TolerationMatcher(pod.spec.tolerations)
+        answers = AnswersByCode(cluster.nodes.taint_sets, own.count_intolerable)
+        return TaintAnswers(cluster, answers, len(pod.spec.tolerations))
 
     def score(self, state: TaintAnswers, rows: Rows) -> Scores:
         """Count the taints that the pod would rather avoid."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import Aspect, Cluster, Mask, Rows
 from policysched.model.objects import Pod, Taint, Toleration
-from policysched.model.selection.node_selectors import NodeSelectorMatcher, required_nodes, tolerates_all
+from policysched.model.selection.node_selectors import NodeSelectorMatcher, TolerationMatcher, required_nodes
 from policysched.plugins.helper.columns import AnswersByCode
 from policysched.plugins.nodes.node_selection import SelectorTest, labels_test
 from policysched.plugins.pod_topology_spread.constraints import Constraint
@@ -179,7 +179,7 @@ def _tests(wanted: Inclusion, cluster: Cluster) -> list[Callable[[Rows], Mask]]:
         tests.append(SelectorTest(wanted.demanded, nodes))
     if wanted.tolerations is not None:
         tolerations = wanted.tolerations
-        verdicts = AnswersByCode[tuple[Taint, ...]](nodes.taint_sets, lambda taints: tolerates_all(tolerations, taints))
+        verdicts = AnswersByCode[tuple[Taint, ...]](nodes.taint_sets, TolerationMatcher(tolerations).covers_all)
         tests.append(lambda rows: verdicts.of(nodes.taints.data[rows]) != 0)
     return tests
 

@@ -7,6 +7,7 @@ after a minute at the latest, because wall clocks are set and machines sleep.
 from __future__ import annotations
 
 import heapq
+import logging
 import math
 from collections.abc import Iterable
 from itertools import count
@@ -14,6 +15,7 @@ from itertools import count
 from policysched.framework import Clock, Cluster, RejectionListener
 from policysched.schedule.queue.queued import QueuedPod, Stage
 
+log = logging.getLogger(__name__)
 MARGIN = 0.05
 """How long after a moment it counts as past, whatever rounding did to it. Units: seconds."""
 LONGEST = 60.0
@@ -43,10 +45,17 @@ class Timers:
 
     def set(self, queued: QueuedPod, filters: Iterable[RejectionListener]) -> None:
         """See to it that a pod is judged when one of the filters that turned it away can change its mind."""
-        moments = [plugin.retry_at(queued.pod, self._cluster) for plugin in filters]
+        moments = [self._ask(plugin, queued) for plugin in filters]
         moment = min((one for one in moments if one is not None), default=math.inf)
         if moment < math.inf:
             self._set(queued, min(max(moment - self._clock.now().timestamp(), 0.0) + MARGIN, LONGEST))
+
+    def _ask(self, plugin: RejectionListener, queued: QueuedPod) -> float | None:
+        try:
+            return plugin.retry_at(queued.pod, self._cluster)
+        except Exception:
+            log.exception("cannot tell when pod %s may fit: looking again after a while", queued.pod.key)
+            return self._clock.now().timestamp() + LONGEST
 
     def again(self, queued: QueuedPod) -> None:
         """See to it that a pod is judged soon, whose moment came while nobody could be asked."""

@@ -23,7 +23,7 @@ from policysched.model.objects import (
     TopologySpreadConstraint,
     Workload,
 )
-from policysched.model.selection.node_selectors import find_untolerated, required_nodes
+from policysched.model.selection.node_selectors import TolerationMatcher, required_nodes
 
 Labels = Mapping[str, str]
 HOSTNAME = "kubernetes.io/hostname"
@@ -157,7 +157,7 @@ def constraints(pod: Pod, around: Around, action: str) -> list[Parsed]:
 def included(one: Parsed, pod: Pod, node: Node) -> bool:
     if one.affinity == "Honor" and not required_nodes(pod).matches(node.metadata.name, node.metadata.labels):
         return False
-    return one.taints != "Honor" or find_untolerated(pod.spec.tolerations, node.spec.taints) is None
+    return one.taints != "Honor" or TolerationMatcher(pod.spec.tolerations).covers_all(node.spec.taints)
 
 
 def count(one: Parsed, pod: Pod, node: Node, around: Around) -> int:
