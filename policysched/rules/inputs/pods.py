@@ -62,7 +62,9 @@ class PodInputs:
     def value(self, item: Input) -> Scalar:
         """Return a `pod.` or `cluster.` input."""
         if (item.root, item.path[0]) in VOLATILE:
-            return cluster_value(item, self._cluster) if item.root == "cluster" else self._find(item)
+            if item.root != "cluster":
+                return self._find(item)
+            return float(self._cluster.nodes.count if item.path[0] == "nodes" else len(self._cluster.pods))
         known = self._known.get(item, self)
         if isinstance(known, PodInputs):
             known = self._known[item] = self._find(item)
@@ -79,7 +81,7 @@ class PodInputs:
             return self.value(item)
         if item.path[0] == "requests":
             return tuple(sorted(requested(self.pod).items()))
-        return whole_map(self.pod, item, self._cluster)
+        return tuple(sorted(_MAPS[item.path[0]](self.pod, self._cluster).items()))
 
     def _find(self, item: Input) -> Scalar:
         name = item.path[0]
@@ -97,21 +99,11 @@ def _age(pod: Pod | None, cluster: Cluster) -> float:
     return 0.0 if created is None else age(created, cluster.time.seconds)
 
 
-def cluster_value(item: Input, cluster: Cluster) -> Scalar:
-    """Return the value of a `cluster.` input."""
-    return float(cluster.nodes.count if item.path[0] == "nodes" else len(cluster.pods))
-
-
 def peer_value(placed: PlacedPod, item: Input, cluster: Cluster) -> Scalar:
     """Return the value of a `peer.` input of a placed pod."""
     if item.path[0] == "requests":
         return amount({"pods": 1, **dict(placed.pod_resources.amounts)}, item)
     return _value(placed.pod, item, cluster)
-
-
-def whole_map(pod: Pod, item: Input, cluster: Cluster) -> Hashable:
-    """Return all that an input with a computed key can find."""
-    return tuple(sorted(_MAPS[item.path[0]](pod, cluster).items()))
 
 
 def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:

@@ -77,11 +77,6 @@ class Reference:
     converted: bool = False
 
 
-def references(spec: PolicySpec) -> tuple[Reference, ...]:
-    """Find the references of a spec that compiles, in the order of its fields."""
-    return tuple(one for in_text in references_by_text(spec) for one in in_text)
-
-
 def references_by_text(spec: PolicySpec) -> Iterator[tuple[Reference, ...]]:
     """Find the references of a spec that compiles, one text at a time."""
     return (tuple(_in_text(field, text, start)) for field, text, start in _texts(spec))
@@ -181,16 +176,11 @@ class Coverage:
         return {(one.name, one.present == 0, one.problem) for one in self.inputs}, self.warnings
 
 
-def coverage(policy: CompiledPolicy, cluster: Cluster) -> Coverage:
-    """Count a policy's inputs on a cluster.
+def covering(policy: CompiledPolicy, cluster: Cluster) -> Pausing[Coverage]:
+    """Count a policy's inputs on a cluster, pausing after each of them and after each text; returns the Coverage.
 
     Cost: O(nodes) for each input and for each place in a text that names one.
     """
-    return finished(covering(policy, cluster))
-
-
-def covering(policy: CompiledPolicy, cluster: Cluster) -> Pausing[Coverage]:
-    """Count a policy's inputs on a cluster, pausing after each of them and after each text; returns the Coverage."""
     counted: list[InputCoverage] = []
     for item in policy.inputs:
         if len(counted) < MOST_INPUTS and _may_be_absent(item):
@@ -398,12 +388,8 @@ class CoverageReports:
         """Return what is told of a policy."""
         return self._told.get(key, NO_COVERAGE)
 
-    def take(self, entry: StoredPolicy) -> bool:
-        """Look at the cluster again; tell whether a status has to say something else now."""
-        return finished(self.taking(entry))
-
     def taking(self, entry: StoredPolicy) -> Pausing[bool]:
-        """Do what `take` does, pausing now and then."""
+        """Look at the cluster again, pausing now and then; returns whether a status has to say something else now."""
         key = entry.policy.key
         if entry.active is None:
             return self._told.pop(key, None) is not None
