@@ -11,6 +11,7 @@ from functools import cached_property
 
 from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
 from policysched.framework.plugin import (
+    FilterOfChangedRow,
     FilterPlugin,
     Hint,
     PostFilterPlugin,
@@ -24,6 +25,7 @@ from policysched.model.kinds import Resource
 from policysched.model.objects import Pod
 from policysched.state.changes import Action
 from policysched.state.cluster import Cluster
+from policysched.state.tables.journal import ABOUT_PODS
 
 ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resource is not Resource.TIME)
 """The hints of a plugin that names no changes."""
@@ -57,6 +59,16 @@ class Profile:
     """Whether SchedulingPolicies act at these points."""
     extra_key: Callable[[Pod, Cluster], Hashable] | None = None
     """What policies read of a pod beyond the fields that always make its class, and what they make of the time."""
+
+    def __post_init__(self) -> None:
+        """Check what every filter owes to those who ask what would be with other pods on a node.
+
+        Raises:
+            TypeError: A filter reads pods and does not answer for changed rows.
+        """
+        for plugin in self.filters:
+            if plugin.filter_reads & ABOUT_PODS and not isinstance(plugin, FilterOfChangedRow):
+                raise TypeError(f"{plugin.name} reads the pods of nodes and has no filter_changed")
 
     def with_policies(
         self,

@@ -14,6 +14,7 @@ from policysched.framework import (
     Action,
     ApiError,
     Aspect,
+    ChangedRow,
     Cluster,
     Codes,
     Event,
@@ -73,6 +74,10 @@ class FakeFilter(Fake):
     def filter(self, state: Cluster, rows: Rows) -> Codes:
         rejected = self.answer if isinstance(self.answer, set) else set()
         return np.array([name in rejected for name in self._names(state, rows)], np.int32)
+
+    def filter_changed(self, state: Cluster, changed: ChangedRow) -> Status | None:
+        [code] = self.filter(state, np.array([changed.row]))
+        return self.reason(state, code) if code else None
 
     def reason(self, state: Any, code: int) -> Status:
         return unschedulable(f"{self.name} says no")

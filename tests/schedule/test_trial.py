@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import random
+import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import ABOUT_PODS, Cluster, FilterOfChangedRow, Status
+from policysched.app.configuration.profiles import default_profile
+from policysched.framework import Aspect, Cluster, Status
 from policysched.framework.profile import Profile
 from policysched.model.defaults import priority_classes
 from policysched.model.objects import Pod
-from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.nodes.node_filters import NodePorts, NodeUnschedulable
-from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from policysched.plugins.volumes.node_volume_limits import NodeVolumeLimits
 from policysched.plugins.volumes.volume_binding import VolumeBinding
 from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
@@ -31,14 +33,16 @@ from policysched.schedule.cycle.trial import Trial
 from policysched.state.placed.pods import PlacedPod, pod_id
 from tests.build import cluster, node, pod
 from tests.oracle.storage import storage
+from tests.plugins.inter_pod_affinity.build import away, term
 from tests.rules.build import compiled, filtering
 from tests.rules.results.test_reference import CONDITIONS, METRIC_FIELDS
 from tests.schedule.life_pods import wanted
-from tests.schedule.neighbours import neighbourly
-from tests.schedule.parts import profile
+from tests.schedule.life_policies import policies as life_policies
+from tests.schedule.neighbours import TEAM_A, neighbourly
+from tests.schedule.parts import Fake, profile
 from tests.schedule.test_volume_truth import Object, loaded
 from tests.schedule.world import World
-from tests.schedule.world_objects import some_pod
+from tests.schedule.world_objects import HOST, some_pod
 
 NO_CLASSES = priority_classes([])
 SEED = 20261122
@@ -80,7 +84,9 @@ def really(world: World, on: str, gone: Sequence[Pod], come: Sequence[Pod]) -> C
 
 
 def verdict(evaluation: Evaluation, row: int) -> Status | None:
-    return None if evaluation.first[row] == 0 else evaluation.status(row)
+    """What the filters say of a row, whether or not PreFilter narrowed it away."""
+    codes = [(one, one.codes[row]) for one in evaluation.filters[bool(evaluation.narrowing) :] if one.rejects_any]
+    return next((one.reason(int(code)) for one, code in codes if code), None)
 
 
 class Pages:
@@ -104,12 +110,12 @@ class Pages:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_trial_equals_what_really_happens(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = HintBudget(World(SEED + seed, 6), [small_profile()]).run(100, monkeypatch)
+    told = Trials(World(SEED + seed, 6), [small_profile()]).run(100, monkeypatch)
     assert told[True] > 10, told
 
 
 def test_a_trial_of_policies_equals_what_really_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = HintBudget(World(SEED, 6), [PolicySet.of([one]).join(profile()) for one in policies()]).run(30, monkeypatch)
+    told = Trials(World(SEED, 6), [PolicySet.of([one]).join(profile()) for one in policies()]).run(30, monkeypatch)
     assert told[True] > 30, told
 
 
@@ -165,7 +171,7 @@ def change(trials: Sequence[tuple[Profile, Trial]], gone: Sequence[Pod], come: S
             trial.add(one)
 
 
-class HintBudget:
+class Trials:
     """A world that changes, engines that live through it, and what was asked of them."""
 
     def __init__(self, world: World, profiles: Sequence[Profile]) -> None:
@@ -256,6 +262,74 @@ def test_filters_that_read_no_pods_keep_their_answer() -> None:
     assert (trial.verdict() or Status).plugin == "NodeUnschedulable"
 
 
-def test_every_filter_that_reads_pods_answers_for_changed_rows() -> None:
-    for plugin in (*small_profile().filters, InterPodAffinity(), PodTopologySpread()):
-        assert not plugin.filter_reads & ABOUT_PODS or isinstance(plugin, FilterOfChangedRow), plugin.name
+def test_a_filter_that_reads_pods_has_to_answer_for_changed_rows() -> None:
+    reading = Fake("reading", reads=Aspect.PODS)
+    with pytest.raises(TypeError, match="reading reads the pods of nodes and has no filter_changed"):
+        profile([reading])  # type: ignore[list-item]
+
+
+def test_a_trial_of_all_default_plugins_and_policies_equals_what_really_happens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    default = default_profile()
+    profiles = [default, *(PolicySet.of(some).join(default) for some in life_policies())]
+    told = Trials(World(SEED, 6), profiles).run(25, monkeypatch)
+    assert told[True] > 10, told
+
+
+AROUND = """
+    node.pods.count(peer.labels["team"] == pod.labels["team"]) < 200
+    sum(node.requested.cpu) by node.labels["zone"] < 9000
+    max(node.free.cpu) >= pod.requests.cpu
+    node.free.cpu >= pod.requests.cpu
+"""
+
+
+@pytest.mark.parametrize("size", [20, 100])
+def test_a_trial_costs_what_its_pods_cost_however_many_nodes_and_classes_there_are(size: int) -> None:
+    few, many = (asked_with(size, nodes, classes) for nodes, classes in ((30, 1), (600, 20)))
+    assert many[0] <= 1.1 * few[0]
+    assert many[1] <= few[1] + (1 << 16)
+    twice = asked_with(2 * size, 30, 1)
+    assert twice[0] <= 2.2 * few[0]
+
+
+def asked_with(victims: int, nodes: int, classes: int) -> tuple[int, int]:
+    """How many functions are called, and how much memory is taken meanwhile, to take pods off a node one by one."""
+    around = Cluster()
+    for number in range(nodes):
+        around.set_node(node(f"n{number}", labels={"zone": f"z{number % 3}"}, allocatable={"cpu": 1000, "pods": 1000}))
+        around.set_pod(pod(f"other{number}", on=f"n{number}", labels={"team": "a"}, requests={"cpu": 1}))
+    there = [
+        pod(f"p{number}", on="n0", labels={"team": "a"}, requests={"cpu": "1", "memory": "1Mi"})
+        for number in range(victims)
+    ]
+    for one in there:
+        around.set_pod(one)
+    made = PolicySet.of(
+        compiled(f"p{number}", filters=filtering(text)) for number, text in enumerate(AROUND.strip().split("\n"))
+    )
+    engine = engine_over(around, made.join(default_profile()))
+    for number in range(classes):
+        evaluation = engine.evaluate(
+            pod("w", labels={"team": "a", "n": str(number)}, affinity=away(term(TEAM_A, HOST)))
+        )
+    trial = evaluation.trial(around.nodes.row_of["n0"])
+    called = 0
+
+    def count(frame: Any, event: str, of: Any) -> None:
+        nonlocal called
+        called += event == "call"
+
+    before = sys.getprofile()
+    tracemalloc.start()
+    sys.setprofile(count)
+    try:
+        for one in there:
+            trial.remove(one)
+            trial.verdict()
+    finally:
+        sys.setprofile(before)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return called, peak

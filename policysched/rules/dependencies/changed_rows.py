@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import ABOUT_PODS, Aspect, ChangedRow, Rows
+from policysched.framework import ABOUT_PODS, Aspect, ChangedRow, Mask, Rows
 from policysched.language.evaluation.columns import pod_aggregate_over
 from policysched.language.ir.graph import POD_AGGREGATES, Input, Typed, per_graph
 from policysched.rules.compile.graphs import parts, walk
@@ -41,8 +41,10 @@ class ChangedFrame(RuleFrame):
     ) -> None:
         super().__init__(context, pod, np.array([changed.row]) if rows is None else rows)
         self._changed = changed
-        self._here = np.arange(context.cluster.nodes.columns.capacity)[self.selected] == changed.row
-        self._one = self if rows is None else ChangedFrame(context, pod, changed)
+        self._one: ChangedFrame = self if rows is None else ChangedFrame(context, pod, changed)
+        self._here: Mask | slice = slice(None)
+        if rows is not None:
+            self._here = np.arange(context.cluster.nodes.columns.capacity)[rows] == changed.row
 
     def over(self, rows: Rows) -> ChangedFrame:
         """Return the same for other rows, the changed one among them."""
