@@ -60,11 +60,11 @@ def waiting_for(make: Callable[[str], Pod], count: int) -> Queue:
     interests = Interests(hints={plugin.name: plugin.events() for plugin in (AFFINITY, SPREADING)})
     made = queue(StandingClock(), {"p": interests})
     for number in range(count):
-        turn_away(made, make(f"c{number}"), SPREADING if make is spreading else AFFINITY)
+        reject(made, make(f"c{number}"), SPREADING if make is spreading else AFFINITY)
     return made
 
 
-def turn_away(tested: Queue, one: Pod, plugin: Plugin) -> None:
+def reject(tested: Queue, one: Pod, plugin: Plugin) -> None:
     tested.add(one)
     queued = tested.pop()
     assert queued is not None

@@ -54,19 +54,19 @@ class Verdict(Enum):
 class Interests:
     """What the plugins of one profile ask of the queue: their gates and their hints."""
 
-    __slots__ = ("_hints", "_matching", "indexes", "pre_enqueue", "watching")
+    __slots__ = ("_hints", "_matching", "indexes", "listeners", "pre_enqueue")
 
     def __init__(
         self,
         pre_enqueue: Sequence[PreEnqueuePlugin] = (),
         hints: Mapping[str, Sequence[Hint]] | None = None,
-        watching: Mapping[str, RejectionListener] = NOBODY,
+        listeners: Mapping[str, RejectionListener] = NOBODY,
     ) -> None:
         self.pre_enqueue = {plugin.name: plugin for plugin in pre_enqueue}
         self._hints: dict[str, Sequence[Hint]] = {plugin.name: plugin.events() for plugin in pre_enqueue}
         self._hints.update(hints or {})
-        self.watching = watching
-        """The filters that remember what they turned away, by name."""
+        self.listeners = listeners
+        """The filters that hear which pods they rejected, by name."""
         self.indexes = {
             plugin: hint.index for plugin, hints in self._hints.items() for hint in hints if hint.index is not None
         }

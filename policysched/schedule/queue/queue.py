@@ -135,12 +135,12 @@ class Queue:
             queued.consecutive_errors = 0
         else:
             queued.consecutive_errors += 1
-        for plugin in self._watching(queued):
+        for plugin in self._listeners(queued):
             plugin.on_rejected(queued.pod, self._cluster)
         verdict = self._replay(flight)
         self._in_flight.end(queued.identity)
         self._queues.requeue(queued, verdict, "ScheduleAttemptFailure")
-        self._timers.set(queued, self._watching(queued))
+        self._timers.set(queued, self._listeners(queued))
         return True
 
     def fail(self, queued: QueuedPod) -> bool:
@@ -302,7 +302,7 @@ class Queue:
                 continue
             verdict = judge(queued, change, matching, self._cluster, asks=asks)
             if verdict is Verdict.STAY:
-                self._timers.set(queued, self._watching(queued))
+                self._timers.set(queued, self._listeners(queued))
             else:
                 moved += self._queues.requeue(queued, verdict, event)
         self._hint_budget.stop()
@@ -336,8 +336,8 @@ class Queue:
         pushed = occurrence.only or occurrence.plugins & (queued.rejectors | queued.pending)
         return Verdict.BACKOFF if pushed else Verdict.STAY
 
-    def _watching(self, queued: QueuedPod) -> list[RejectionListener]:
-        known = self._interests(queued).watching
+    def _listeners(self, queued: QueuedPod) -> list[RejectionListener]:
+        known = self._interests(queued).listeners
         return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []
 
     def _interests(self, queued: QueuedPod) -> Interests:

@@ -1,6 +1,6 @@
 """When time alone may help a waiting pod: a rule turned it away that reads a clock, an age or a measurement.
 
-Each such pod has a moment of its own; when it has come that pod is judged, as after any other change. It is looked at
+Each such pod has a time of its own; when it has come that pod is judged, as after any other change. It is looked at
 after a minute at the latest, because wall clocks are set and machines sleep.
 """
 
@@ -17,15 +17,15 @@ from policysched.schedule.queue.queued import QueuedPod, Stage
 
 log = logging.getLogger(__name__)
 MARGIN = 0.05
-"""How long after a moment it counts as past, whatever rounding did to it. Units: seconds."""
+"""How long after a time it counts as past, whatever rounding did to it. Units: seconds."""
 LONGEST = 60.0
 """Units: seconds."""
 AGAIN = 1.0
-"""After how long a pod is looked at whose moment came while nobody could be asked. Units: seconds."""
+"""After how long a pod is looked at whose time came while nobody could be asked. Units: seconds."""
 
 
 class Timers:
-    """The moments at which waiting pods are judged again."""
+    """The times at which waiting pods are judged again."""
 
     __slots__ = ("_clock", "_cluster", "_heap", "_numbers")
 
@@ -33,22 +33,22 @@ class Timers:
         self._clock = clock
         self._cluster = cluster
         self._heap: list[tuple[float, int, QueuedPod]] = []
-        """By time. A pod may be there several times: the moment that it has itself is the one that counts."""
+        """By time. A pod may be there several times: the time that it has itself is the one that counts."""
         self._numbers = count()
 
     @property
     def due(self) -> float:
-        """The next moment, infinite where there is none. Units: seconds of the monotonic clock."""
+        """The next time, infinite where there is none. Units: seconds of the monotonic clock."""
         while self._heap and not _counts(*self._heap[0]):
             self._take_first()
         return self._heap[0][0] if self._heap else math.inf
 
     def set(self, queued: QueuedPod, filters: Iterable[RejectionListener]) -> None:
         """See to it that a pod is judged when one of the filters that turned it away can change its mind."""
-        moments = [self._ask(plugin, queued) for plugin in filters]
-        moment = min((one for one in moments if one is not None), default=math.inf)
-        if moment < math.inf:
-            self._set(queued, min(max(moment - self._clock.now().timestamp(), 0.0) + MARGIN, LONGEST))
+        times = [self._ask(plugin, queued) for plugin in filters]
+        time = min((one for one in times if one is not None), default=math.inf)
+        if time < math.inf:
+            self._set(queued, min(max(time - self._clock.now().timestamp(), 0.0) + MARGIN, LONGEST))
 
     def _ask(self, plugin: RejectionListener, queued: QueuedPod) -> float | None:
         try:
@@ -58,11 +58,11 @@ class Timers:
             return self._clock.now().timestamp() + LONGEST
 
     def again(self, queued: QueuedPod) -> None:
-        """See to it that a pod is judged soon, whose moment came while nobody could be asked."""
+        """See to it that a pod is judged soon, whose time came while nobody could be asked."""
         self._set(queued, AGAIN)
 
     def take_due(self) -> list[QueuedPod]:
-        """Take the pods whose moment has come; the cluster is at the present then, and they may have another one."""
+        """Take the pods whose time has come; the cluster is at the present then, and they may have another one."""
         now, taken = self._clock.monotonic(), []
         while self.due <= now:
             taken.append(self._take_first())
@@ -77,7 +77,7 @@ class Timers:
         return queued
 
     def _set(self, queued: QueuedPod, wait: float) -> None:
-        """Set a pod's moment, where it has none that comes about as early."""
+        """Set a pod's time, where it has none that comes about as early."""
         now = self._clock.monotonic()
         if not now <= queued.timer <= now + wait + MARGIN:
             queued.timer = now + wait
@@ -85,5 +85,5 @@ class Timers:
 
 
 def _counts(due: float, _: int, queued: QueuedPod) -> bool:
-    """Return whether a pod still waits for a moment."""
+    """Return whether a pod still waits for a time."""
     return queued.timer == due and queued.stage is Stage.UNSCHEDULABLE
