@@ -7,6 +7,7 @@ are only given out anew when most are, and then all of them, which `generation` 
 
 from __future__ import annotations
 
+import abc
 import weakref
 
 import numpy as np
@@ -29,7 +30,7 @@ BYTES_PER_NUMBER = 128
 """What the number of a value takes. Units: bytes."""
 
 
-class Grouping:
+class Grouping(abc.ABC):
     """Rows in domains that are numbered densely, and the rows of each domain. Call `refresh` before reading."""
 
     __slots__ = (
@@ -54,14 +55,14 @@ class Grouping:
         self._ordered = self._starts = NO_ROWS
         self._ordered_at = (-1, 0)
 
+    @abc.abstractmethod
     def refresh(self) -> None:
         """Bring the domains of rows up to date."""
-        raise NotImplementedError
 
     @property
+    @abc.abstractmethod
     def count(self) -> int:
         """How many numbers are given out."""
-        raise NotImplementedError
 
     @property
     def size(self) -> int:
