@@ -48,8 +48,8 @@ class Surroundings:
     """What all states over one cluster share."""
 
     __slots__ = (
-        *("_counters", "_domains", "_journal", "_namespaces", "_seen", "_sums"),
-        *("existing_terms", "nodes", "reads_namespaces"),
+        *("_counters", "_domains", "_namespaces", "_seen", "_sums"),
+        *("existing_terms", "journal", "nodes", "reads_namespaces"),
     )
 
     def __init__(self, cluster: Cluster) -> None:
@@ -57,7 +57,7 @@ class Surroundings:
         self.reads_namespaces = False
         """Whether a term of a pod to place ever depended on the labels of namespaces."""
         self.nodes = cluster.nodes
-        self._journal = cluster.journal
+        self.journal = cluster.journal
         self._domains, self._sums = cluster.domains, cluster.sums
         self._counters = cluster.counters
         self._namespaces = Namespaces({})
@@ -68,25 +68,6 @@ class Surroundings:
         if self._seen != cluster.namespaces_generation:
             self._namespaces, self._seen = Namespaces(cluster.namespaces), cluster.namespaces_generation
         return self._namespaces
-
-    @property
-    def keys_generation(self) -> int:
-        """What moves when a topology key comes that no node had, or goes with the last node that has it."""
-        return self.nodes.label_keys_generation
-
-    def has_domains(self, key: str) -> bool:
-        """Tell whether any node has a topology key; nothing is near or far by one that none has."""
-        return self.nodes.has_label(key)
-
-    @property
-    def position(self) -> int:
-        """How far the journal is: all that states read is told there."""
-        return self._journal.position
-
-    @property
-    def all_rows(self) -> slice:
-        """All rows in use."""
-        return slice(0, self.nodes.size)
 
     def count(self, rows: Rows) -> int:
         """Count the rows selected."""
@@ -136,7 +117,7 @@ class Surroundings:
         """Count what is said by topology keys that nodes have: a few things each by itself, many together."""
         parts: list[KeyedPart] = []
         for (key, sign), alike in apart(said).items():
-            if not self.has_domains(key):
+            if not self.nodes.has_label(key):
                 continue
             if len(alike) <= FEW:
                 parts += [(key, Part(one(each.said), each.weight)) for each in alike]
@@ -174,7 +155,7 @@ class Concerning:
     def renew(self) -> bool:
         """Look for new existing terms, and for new topology keys of nodes; tell whether the list is another."""
         existing_terms = self._shared.existing_terms
-        now = (existing_terms.version, self._shared.keys_generation)
+        now = (existing_terms.version, self._shared.nodes.label_keys_generation)
         if self._seen == now:
             return False
         self._seen = now
@@ -186,7 +167,7 @@ class Concerning:
         return self._stated != before
 
     def _counts(self, existing: ExistingTerm) -> bool:
-        return existing.sort in self._weights and self._shared.has_domains(existing.term.topology_key)
+        return existing.sort in self._weights and self._shared.nodes.has_label(existing.term.topology_key)
 
     def repels_on(self, changed: ChangedRow) -> bool:
         """Tell whether pods that come to a row, and are like none that is placed, keep the class away from it."""
@@ -246,29 +227,30 @@ class RequiredState:
 
     def renew(self, changed: RowNumbers) -> Rows:
         """Catch up; give the rows that may be judged otherwise now."""
-        if self._position == self._shared.position:
+        if self._position == self._shared.journal.position:
             return NO_ROWS
-        self._position = self._shared.position
+        self._position = self._shared.journal.position
         other = self._concerning.renew()
         if other:
             self._repelling = self._shared.sums(self._concerning.parts())
-        if self._generation != self._shared.keys_generation:
+        if self._generation != self._shared.nodes.label_keys_generation:
             self._renew_terms()
             other = True
         reached = renewed((*self._near, *self._away, *self._repelling), changed, signs=True)
         first = self._may_be_first and not any(sums.counts_any() for sums in self._near)
         # a row that was never in use was never judged, and affinity rejects even rows without any label
-        other |= first is not self._first or self._judged != self._shared.all_rows
-        self._first, self._judged = first, self._shared.all_rows
+        everything = slice(0, self._shared.nodes.size)
+        other |= first is not self._first or self._judged != everything
+        self._first, self._judged = first, everything
         return self._judged if other else reached
 
     def _renew_terms(self) -> None:
         """Look which terms are about topology keys that nodes have."""
         shared, near = self._shared, self._near_terms
-        self._generation = shared.keys_generation
+        self._generation = shared.nodes.label_keys_generation
         self._away = shared.sums(shared.parts_of_terms(self._away_terms))
         keys = sorted({one.key for one in near})
-        self._nowhere = not all(map(shared.has_domains, keys))
+        self._nowhere = not all(map(shared.nodes.has_label, keys))
         together = shared.matching(one.said for one in near) if keys and not self._nowhere else None
         self._near = [] if together is None else shared.sums((key, Part(together, 1)) for key in keys)
 
@@ -339,12 +321,12 @@ class PreferredState:
 
     def renew(self, changed: RowNumbers) -> Rows:
         """Catch up; give the rows whose scores may be others now."""
-        if self._position == self._shared.position:
+        if self._position == self._shared.journal.position:
             return NO_ROWS
-        self._position = self._shared.position
+        self._position = self._shared.journal.position
         other = self._concerning.renew()
-        if self._generation != self._shared.keys_generation:
-            self._generation, other = self._shared.keys_generation, True
+        if self._generation != self._shared.nodes.label_keys_generation:
+            self._generation, other = self._shared.nodes.label_keys_generation, True
             self._own = self._shared.parts_of_terms(self._terms)
         if other:
             self._sums = self._shared.sums((*self._own, *self._concerning.parts()))
@@ -352,7 +334,7 @@ class PreferredState:
         before = self.shared_sums
         self.shared_sums = self._sums[0] if len(self._sums) == 1 and self._sums[0].by_domain else None
         if other or self.shared_sums is not before:
-            return self._shared.all_rows
+            return slice(0, self._shared.nodes.size)
         return reached if before is None else NO_ROWS
 
     def score(self, rows: Rows) -> Scores:

@@ -44,7 +44,7 @@ from policysched.plugins.pod_topology_spread.constraints import (
 from policysched.plugins.pod_topology_spread.filter import REASONS, DomainVerdicts, HardState
 from policysched.plugins.pod_topology_spread.hints import spread_hints
 from policysched.plugins.pod_topology_spread.rows import Inclusions, SharedRows
-from policysched.plugins.pod_topology_spread.score import DomainWish, NodeWish, SoftState, Wish
+from policysched.plugins.pod_topology_spread.score import SoftConstraint, SoftOverDomains, SoftOverNodes, SoftState
 
 
 class PodTopologySpread:
@@ -112,14 +112,14 @@ class PodTopologySpread:
         included = Inclusions(pod, labels, missing_is_empty=not labels)
         namespace = pod.metadata.namespace
 
-        def wish(one: Constraint) -> Wish:
+        def soft(one: Constraint) -> SoftConstraint:
             counter = one.counter(namespace, cluster)
             if one.topology_key == HOSTNAME:
-                return NodeWish(one, counter, cluster)
+                return SoftOverNodes(one, counter, cluster)
             rows = self._rows.of(included.of(one), cluster)
-            return DomainWish(one, rows, cluster.sums.of(counter, rows))
+            return SoftOverDomains(one, rows, cluster.sums.of(counter, rows))
 
-        return SoftState(constraints, wish, labels, cluster)
+        return SoftState(constraints, soft, labels, cluster)
 
     def score(self, state: SoftState, rows: Rows) -> Scores:
         """Say of each row that it has a score; which one, only `normalize` can tell."""

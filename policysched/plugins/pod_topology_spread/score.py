@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,34 +65,8 @@ class Scored:
         return values if self.whole else levelled(values, self.mask)
 
 
-class Wish(Protocol):
-    """One constraint that a pod would like to be kept."""
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-
-    def weighted(self, scored: Scored) -> Floats:
-        """Give the weighted counts of pods that a row can have: one for each place.
-
-        Shapes: (K,), a new array.
-        """
-
-    def places(self, size: int) -> Places:
-        """Give the place of each row; ask for the weighted counts first.
-
-        Shapes: (N,), not to be changed.
-        """
-
-    def present(self, scored: Scored) -> Places:
-        """Give the places that scored rows have, each once.
-
-        Shapes: (found,).
-        """
-
-
-class NodeWish:
-    """A wish to spread over nodes: each row is its own domain, whatever its label says and whether or not it counts.
+class SoftOverNodes:
+    """A soft constraint over nodes: each row is its own domain, whatever its label says and whether or not it counts.
 
     A row's place is its number of pods; one more, the last, is for rows without the label.
     """
@@ -112,7 +86,10 @@ class NodeWish:
         return self._places.nbytes
 
     def weighted(self, scored: Scored) -> Floats:
-        """Weight each number of pods up to the highest."""
+        """Weight each number of pods up to the highest: one value a place.
+
+        Shapes: (K,), a new array.
+        """
         size = scored.mask.size
         self._places = self._counter.counts[:size]
         last = int(self._places[self._places.argmax()]) + 1
@@ -127,16 +104,16 @@ class NodeWish:
         return weighted
 
     def places(self, size: int) -> Places:  # noqa: ARG002 - they are of as many rows as were scored
-        """Give the numbers of pods."""
+        """Give each row's number of pods; ask for the weighted ones first. Shapes: (N,), not to be changed."""
         return self._places
 
     def present(self, scored: Scored) -> Places:
-        """Look at all scored rows."""
+        """Give the places that scored rows have, each once. Shapes: (found,)."""
         return scored.present(self._places, self._count)
 
 
-class DomainWish:
-    """A wish to spread over the values of any other label: a row's place is its domain."""
+class SoftOverDomains:
+    """A soft constraint over the values of any other label: a row's place is its domain."""
 
     __slots__ = ("_domains", "_offset", "_present", "_rows", "_sums")
 
@@ -153,7 +130,7 @@ class DomainWish:
         return part_of(self._sums) + self._domains.nbytes + self._present.nbytes
 
     def weighted(self, scored: Scored) -> Floats:
-        """Weight the pods of each domain."""
+        """Weight the pods of each domain. Shapes: (K,), a new array."""
         self._sums.refresh()
         domains = self._domains.among(self._rows.domains, self._rows.version, scored.mask)
         weighted: Floats = self._sums.values.astype(np.float64)
@@ -163,12 +140,15 @@ class DomainWish:
         return weighted
 
     def places(self, size: int) -> Places:
-        """Give the domains."""
+        """Give the domains. Shapes: (N,), not to be changed."""
         return self._rows.of_label.of_row[:size]
 
     def present(self, scored: Scored) -> Places:
-        """Look at scored rows where they or their domains changed."""
+        """Give the places that scored rows have, looking at them again where they or their domains changed."""
         return self._present.among(self._rows.of_label.of_row, self._rows.version, scored.mask)
+
+
+SoftConstraint = SoftOverNodes | SoftOverDomains
 
 
 class SoftState:
@@ -178,24 +158,24 @@ class SoftState:
 
     Args:
         constraints: at least one.
-        wish: makes the wish of one of them.
+        make: makes what scores one of them.
         labels: those without which a row is passed over.
         cluster: the rows.
     """
 
-    __slots__ = ("_constraints", "_keys", "_labelled", "_wish", "_wishes", "in_range", "nodes")
+    __slots__ = ("_constraints", "_keys", "_labelled", "_make", "_soft", "in_range", "nodes")
 
     def __init__(
         self,
         constraints: Sequence[Constraint],
-        wish: Callable[[Constraint], Wish],
+        make: Callable[[Constraint], SoftConstraint],
         labels: Collection[str],
         cluster: Cluster,
     ) -> None:
         self.nodes = cluster.nodes
         self._constraints = constraints
-        self._wish = wish
-        self._wishes: tuple[Wish, ...] = ()
+        self._make = make
+        self._soft: tuple[SoftConstraint, ...] = ()
         self._keys = labels
         self.in_range = all(one.max_skew >= 1 for one in constraints)
         """Whether no score can be below 0: that takes a maxSkew that the API server refuses."""
@@ -204,7 +184,7 @@ class SoftState:
     @property
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
-        return BYTES_PER_CONSTRAINT * len(self._constraints) + sum(one.nbytes for one in self._wishes)
+        return BYTES_PER_CONSTRAINT * len(self._constraints) + sum(one.nbytes for one in self._soft)
 
     def finals(self, feasible: Mask) -> Scores:
         """Score the rows, 0 to 100.
@@ -213,11 +193,11 @@ class SoftState:
         """
         if not all(map(self.nodes.has_label, self._keys)):
             return np.zeros(feasible.size, np.int64)
-        if not self._wishes:
-            self._wishes = tuple(self._wish(one) for one in self._constraints)
+        if not self._soft:
+            self._soft = tuple(self._make(one) for one in self._constraints)
         labelled = self._labelled.mask()
         scored = Scored(feasible if labelled is None else feasible & labelled)
-        weighted = [wish.weighted(scored) for wish in self._wishes]
+        weighted = [soft.weighted(scored) for soft in self._soft]
         if math.prod(map(len, weighted)) <= max(feasible.size, len(weighted[0])):
             finals = self._by_combination(weighted, scored)
         else:
@@ -229,11 +209,11 @@ class SoftState:
     def _by_combination(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
         """Score combinations of places, of which there are fewer than rows, and look up each row's."""
         size = scored.mask.size
-        first, *others = self._wishes
+        first, *others = self._soft
         total, places = weighted[0], first.places(size)
-        for wish, part in zip(others, weighted[1:], strict=True):
+        for soft, part in zip(others, weighted[1:], strict=True):
             total = (total[:, np.newaxis] + part).ravel()
-            places = places * len(part) + wish.places(size)
+            places = places * len(part) + soft.places(size)
         raw = _rounded(total)
         present = scored.present(places, len(total)) if others else first.present(scored)
         return _normalized(raw, raw[present]).take(places)
@@ -242,8 +222,8 @@ class SoftState:
         """Score each row by itself."""
         size = scored.mask.size
         total = np.zeros(size)
-        for wish, part in zip(self._wishes, weighted, strict=True):
-            total += part.take(wish.places(size))
+        for soft, part in zip(self._soft, weighted, strict=True):
+            total += part.take(soft.places(size))
         raw = _rounded(total)
         return _normalized(raw, scored.of(raw))
 

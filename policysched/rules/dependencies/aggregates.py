@@ -22,9 +22,8 @@ from policysched.language.evaluation.columns import aggregate_over, evaluate_col
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed
 from policysched.rules.compile.graphs import key_of, row_independent, to_hold
 from policysched.rules.compile.policy import MetricInput
-from policysched.rules.dependencies.changes import Version
 from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
-from policysched.rules.dependencies.counters import counter, generation, pod_aggregate_at
+from policysched.rules.dependencies.counters import Version, counter, generation, pod_aggregate_at
 from policysched.rules.inputs.nodes import aspects_read
 from policysched.rules.inputs.pods import PodInputs
 from policysched.state.sums import DomainSums

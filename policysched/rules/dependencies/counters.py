@@ -3,25 +3,28 @@
 Most depend on the placed pod alone, or on it and the pod that is decided about: those are counters of the state, which
 a placement moves in one element. What else is asked (the pod's node, its name, the time) is counted over the pods when
 it is read; a few changed rows cost a few pods.
+
+Whether anything that graphs read moved, rows say through the journal and counters by themselves: most placements leave
+a given counter as it was, and an aggregate over it is not computed again for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import RowNumbers, Rows
+from policysched.framework import Aspect, RowNumbers, Rows
 from policysched.language.evaluation.columns import Depends, depends, pod_aggregate_over
 from policysched.language.evaluation.frames import FrameStrings
 from policysched.language.evaluation.scalar import weigh
-from policysched.language.ir.graph import Input, Op, Typed, steps
+from policysched.language.ir.graph import POD_AGGREGATES, TIME, Input, Op, Typed, steps
 from policysched.language.ir.types import Kind
-from policysched.rules.compile.graphs import reads_namespaces
+from policysched.rules.compile.graphs import parts, reads_namespaces, walk
 from policysched.rules.dependencies.context import EvaluationContext, Floats
-from policysched.rules.inputs.nodes import node_column
+from policysched.rules.inputs.nodes import aspects_read, node_column
 from policysched.rules.inputs.pods import BEYOND_SIGNATURE, PodInputs, Scalar, peer_value
 from policysched.state.cluster import Cluster
 from policysched.state.placed.counters import PodCounter
@@ -31,6 +34,7 @@ from policysched.state.tables.interner import MISSING
 NUMBERS = frozenset(("priority", "requests", "image_bytes"))
 _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.ROUND, Op.NEGATE, Op.DEFAULT,
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
+PODS = int(Aspect.PODS)
 
 
 def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCounter | None:
@@ -180,3 +184,70 @@ def _is_whole(node: Typed) -> bool:
         elif step.op not in _WHOLE:
             return False
     return True
+
+
+class Reads:
+    """The aspects of rows that some graphs read, and their counters."""
+
+    __slots__ = ("_counters", "_versions", "aspects")
+
+    def __init__(self, roots: Iterable[Typed], pod: PodInputs, context: EvaluationContext) -> None:
+        self.aspects = int(Aspect.PRESENCE)
+        """Without the pods that only counters look at."""
+        counters: dict[Typed, PodCounter] = {}
+        for node in walk(roots, lambda node: () if node in counters else parts(node)):
+            kept = counter(context, node, pod) if node.op in POD_AGGREGATES else None
+            if kept is None:
+                self.aspects |= int(_own_aspects(node))
+            else:
+                counters[node] = kept
+        self._counters = list(counters.values())
+        self._versions = [-1] * len(self._counters)
+
+    @property
+    def counts(self) -> bool:
+        """Whether there are counters among it."""
+        return bool(self._counters)
+
+    def counted(self) -> bool:
+        """Tell whether a counter moved since this was last asked."""
+        versions = [counter.version for counter in self._counters]
+        before, self._versions = self._versions, versions
+        return versions != before
+
+
+class Version:
+    """Whether what a graph is made of may have changed, and on which rows."""
+
+    __slots__ = ("_context", "_reads", "_seen", "_timed", "rows", "touched")
+
+    def __init__(self, node: Typed, pod: PodInputs, context: EvaluationContext) -> None:
+        self._context = context
+        self._reads = Reads((node,), pod, context)
+        self._timed = TIME in node.inputs
+        self._seen: tuple[int, float] | None = None
+        self.rows: RowNumbers | None = None
+        """The rows that changed between the last two questions; None where any may have."""
+        self.touched = 0
+        """The aspects in which any row changed then."""
+
+    def is_past(self) -> bool:
+        """Tell whether it may be another since this was last asked."""
+        cluster = self._context.cluster
+        now = (cluster.journal.position, cluster.time.seconds if self._timed else 0.0)
+        before, self._seen = self._seen, now
+        if before == now:
+            return False
+        counted = self._reads.counted()
+        self.rows = None
+        if before is None or before[1] != now[1]:
+            return True
+        reads = self._reads.aspects | (PODS if counted else 0)
+        self.rows, self.touched = self._context.changed(before[0], reads)
+        return self.rows is None or self.rows.size > 0
+
+
+def _own_aspects(node: Typed) -> Aspect:
+    if node.op in POD_AGGREGATES:
+        return Aspect.PODS
+    return aspects_read((node.data,)) if isinstance(node.data, Input) else Aspect.NONE

@@ -20,9 +20,8 @@ from policysched.language.ir.graph import Typed
 from policysched.language.ir.types import Kind, Shape
 from policysched.rules.compile.graphs import key_of, reads_image_sizes, shared_parts
 from policysched.rules.dependencies.aggregates import domains_of, spread
-from policysched.rules.dependencies.changes import Version
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame, comparable
-from policysched.rules.dependencies.counters import generation
+from policysched.rules.dependencies.counters import Version, generation
 from policysched.rules.inputs.pods import PodInputs
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import part_of

@@ -22,8 +22,8 @@ from policysched.language.ir.types import Shape
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.graphs import is_pod_independent, reads_namespaces, shared_parts
 from policysched.rules.dependencies.aggregates import hold
-from policysched.rules.dependencies.changes import PODS, Reads
 from policysched.rules.dependencies.context import EvaluationContext
+from policysched.rules.dependencies.counters import PODS, Reads
 from policysched.rules.dependencies.derived import AffectedRows, Dependency, after, dependencies_of
 from policysched.rules.inputs.nodes import aspects_read
 from policysched.rules.results.rule_rows import FINE, FilterRow, RuleRow, ScoreRow
