@@ -26,8 +26,8 @@ from policysched.model.objects.meta import seconds_of
 from policysched.rules.compile.policy import CompiledFilter
 from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.inputs.nodes import WELL_KNOWN_LABELS, aspects_read
-from policysched.rules.results.independent import PodIndependentResults
 from policysched.rules.results.matrix import FilterMatrix
+from policysched.rules.results.rule_results import PodIndependentResults
 
 MOST_PODS = 8192
 REJECTIONS_BYTES = 64 * 1024 * 1024

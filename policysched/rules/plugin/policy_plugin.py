@@ -49,10 +49,9 @@ from policysched.rules.dependencies.aggregates import evaluation_context
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame
 from policysched.rules.inputs.nodes import aspects_read, is_node_column, node_column
 from policysched.rules.plugin.hints import RejectedPods, Rejections, hints, next_time
-from policysched.rules.results.independent import PodIndependentResults
 from policysched.rules.results.matrix import FilterMatrix, PolicySlice, RowT, ScoreMatrix
 from policysched.rules.results.normalized import NormalizedScores
-from policysched.rules.results.rule_rows import FilterRow, Lack, ScoreRow, reason
+from policysched.rules.results.rule_results import FilterRow, Lack, PodIndependentResults, ScoreRow, reason
 from policysched.state.tables.interner import Interner
 
 Contexts = WeakKeyDictionary[Cluster, EvaluationContext]

@@ -14,7 +14,7 @@ from policysched.rules.compile.policy import CompiledPolicy, CompiledScore
 from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.results.normalized import NormalizedScores
-from policysched.rules.results.rule_rows import FINE, FilterRow, Values
+from policysched.rules.results.rule_results import FINE, FilterRow, Values
 
 LONGEST: Final = 80
 """How much of an expression is shown. Units: characters."""

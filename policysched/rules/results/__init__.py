@@ -1,6 +1,6 @@
 """Rules × rows, kept: what every rule says of every node, worked out again only on affected rows.
 
 Comes in: compiled rules, their inputs and dependencies. Goes out: codes of filters and scores by policy and row.
-`rule_rows` is one rule's results, `independent` what is the same for all pod classes, `matrix` the policies of a
-profile for one pod class, `normalized` the scores of a policy that looks at the feasible nodes together.
+`rule_results` is what one rule says, and what is the same for all pod classes; `matrix` the policies of a profile for
+one pod class; `normalized` the scores of a policy that looks at the feasible nodes together.
 """

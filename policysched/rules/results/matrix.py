@@ -19,14 +19,12 @@ from numpy.typing import NDArray
 
 from policysched.framework import ChangedRow, Codes, Mask, Rows, Scores
 from policysched.language.evaluation.columns import Batch
-from policysched.language.ir.graph import Typed
 from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.changed_rows import ChangedFrame
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.dependencies.derived import AffectedRows, Dependency, dependencies_of
 from policysched.rules.inputs.pods import PodInputs
-from policysched.rules.results.independent import PodIndependentResults
-from policysched.rules.results.rule_rows import FINE, FilterRow, ScoreRow, done
+from policysched.rules.results.rule_results import FINE, FilterRow, PodIndependentResults, ScoreRow, done
 from policysched.state.tables.columns import part_of
 
 FEW = 256
@@ -39,10 +37,8 @@ RowT = TypeVar("RowT", FilterRow, ScoreRow)
 Array = NDArray[Any]
 
 
-@lru_cache(maxsize=256)
-def batch_of(roots: tuple[Typed, ...]) -> Batch:
-    """Give what evaluates some graphs together; pod classes for which the same rules speak have the same."""
-    return Batch(roots)
+batch_of = lru_cache(maxsize=256)(Batch)
+"""What evaluates some graphs together; pod classes for which the same rules speak have the same."""
 
 
 class PolicyMatrix(ABC, Generic[RowT]):
@@ -90,12 +86,12 @@ class PolicyMatrix(ABC, Generic[RowT]):
         return BYTES_PER_RULE * len(self._policy_of) + sum(map(part_of, (*self._held, *self._dependencies)))
 
     def slice_of(self, name: str) -> PolicySlice[RowT] | None:
-        """Give the part of a policy, None where no rule of it speaks for the pod."""
+        """Return the part of a policy, None where no rule of it speaks for the pod."""
         place = self._places.get(name)
         return None if place is None else PolicySlice(self, place)
 
     def alone(self, policy: int) -> PolicyMatrix[RowT]:
-        """Give the matrix of one policy, for rows that no other one is asked about."""
+        """Return the matrix of one policy, for rows that no other one is asked about."""
         return type(self)(self._independent, self.pod, {"": self._speaking[policy]})
 
     def moves(self) -> int:
@@ -111,7 +107,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         return self._moves
 
     def affected(self, policy: int) -> AffectedRows:
-        """Give what a policy depends on beyond its rows."""
+        """Return what a policy depends on beyond its rows."""
         rules: Sequence[RowT] = self._speaking[policy]
         kept = self._independent.index
         found: list[Dependency] = self._independent.dependencies([rule for rule in rules if rule in kept])
@@ -119,7 +115,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         return AffectedRows(found)
 
     def answers(self, rows: Rows) -> Array:
-        """Give what all policies say of rows; asked again before anything changed, without working it out again.
+        """Return what all policies say of rows; asked again before anything changed, without working it out again.
 
         Shapes: (P, R).
         """
@@ -141,16 +137,14 @@ class PolicyMatrix(ABC, Generic[RowT]):
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Array:
         """Make the answers, the pod's own rules having been evaluated unless that would be too much at once."""
 
-    def rules_of(self, policy: int) -> Sequence[RowT]:
-        """Return the rules of a policy that speak for the pod."""
-        return self._speaking[policy]
-
-    def changed_frame(self, changed: ChangedRow) -> ChangedFrame:
-        """Return the frame of a row whose pods were others."""
-        return ChangedFrame(self._context, self.pod, changed)
+    def changed_code(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRow) -> int:
+        """Return a policy's code for a row whose pods were others."""
+        frame = ChangedFrame(self._context, self.pod, changed)
+        codes = (rule.result(frame).item() for rule in self._speaking[policy])
+        return next((code for code in codes if code != FINE), 0)
 
     def by_rule(self, policy: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
-        """Give the result of each rule of a policy on rows, whatever the others say.
+        """Return the result of each rule of a policy on rows, whatever the others say.
 
         Shapes: (R,) each.
         """
@@ -271,7 +265,7 @@ class PolicySlice(Generic[RowT]):
         return found
 
     def answers(self, rows: Rows) -> Array:
-        """Give what the policy says of rows. Shapes: (R,)."""
+        """Return what the policy says of rows. Shapes: (R,)."""
         matrix, place = self._matrix, self._place
         if rows is self._alone_rows:
             if self._alone is None:
@@ -282,10 +276,8 @@ class PolicySlice(Generic[RowT]):
 
     def changed_code(self: PolicySlice[FilterRow], changed: ChangedRow) -> int:
         """Return the policy's code for a row whose pods were others."""
-        frame = self._matrix.changed_frame(changed)
-        codes = (rule.result(frame).item() for rule in self._matrix.rules_of(self._place))
-        return next((code for code in codes if code != FINE), 0)
+        return self._matrix.changed_code(self._place, changed)
 
     def by_rule(self, rows: Rows) -> Iterator[tuple[RowT, Array]]:
-        """Give the result of each of its rules on rows. Shapes: (R,) each."""
+        """Return the result of each of its rules on rows. Shapes: (R,) each."""
         return self._matrix.by_rule(self._place, rows)

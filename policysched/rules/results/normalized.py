@@ -19,8 +19,7 @@ from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.dependencies.derived import AffectedRows, dependencies_of
 from policysched.rules.inputs.pods import PodInputs
-from policysched.rules.results.independent import PodIndependentResults
-from policysched.rules.results.rule_rows import ScoreRow, Values
+from policysched.rules.results.rule_results import PodIndependentResults, ScoreRow, Values
 from policysched.state.tables.columns import part_of
 
 PART_BYTES = 8
@@ -98,7 +97,7 @@ class NormalizedScores:
         return scores
 
     def by_rule(self, feasible: Mask) -> list[tuple[ScoreRow, Values]]:
-        """Give each rule's values on all rows after its normalising over the feasible ones; `answers` was asked before.
+        """Return each rule's values on all rows, normalised over the feasible ones; `answers` was asked before.
 
         Shapes: (N,) each, NaN where a rule has no value.
         """
@@ -113,7 +112,7 @@ class NormalizedScores:
         return self._context.cluster.nodes.columns.capacity
 
     def _stamp(self, rule: ScoreRow) -> int | None:
-        """Give a number that grows whenever a value of the rule changes, None where they are not kept."""
+        """Return a number that grows whenever a value of the rule changes, None where they are not kept."""
         index = self._independent.index.get(rule)
         if index is None:
             return self._stamps.get(rule)
@@ -121,7 +120,7 @@ class NormalizedScores:
         return self._independent.stamps[index]
 
     def _raw(self, rule: ScoreRow, feasible: Mask) -> Values:
-        """Give a rule's values on all rows before its own normalising. Shapes: (N,)."""
+        """Return a rule's values on all rows before its own normalising. Shapes: (N,)."""
         index, own = self._independent.index.get(rule), self._own.get(rule)
         if index is not None:
             self._independent.refresh()
@@ -155,7 +154,7 @@ class NormalizedScores:
 
 
 def highest(values: Values, feasible: Mask) -> float:
-    """Give the largest value of the feasible rows, minus infinity where none has one."""
+    """Return the largest value of the feasible rows, minus infinity where none has one."""
     chosen = values[feasible]
     largest = float(np.fmax.reduce(chosen, initial=-np.inf))
     return -np.inf if np.isnan(largest) else largest
