@@ -1,22 +1,28 @@
 """A connection to one API server: its URL, one HTTP session, and headers that stay valid.
 
 The session is the HTTP library's own and not the generated client's, whose layers cost more than the request does.
+Where the server is and how it knows us is read from a kubeconfig or from the service account of the pod we run in.
 Credentials are looked at again before a request when they are a minute old, so nothing has to run in the background.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypedDict
 
 import aiohttp
+import yaml
+from kubernetes.aio import config
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import ConfigException
 from yarl import URL
 
 from policysched.errors import ConnectionProblemError, KubeconfigError
 from policysched.framework import Clock
-from policysched.kube.credentials import Credentials, find_credentials
 
 RENEWAL = 60.0
 """How old credentials may be before they are looked at again. Units: seconds."""
@@ -162,3 +168,158 @@ def _routing(configuration: Any) -> Routing:
     if configuration.tls_server_name:
         routing["server_hostname"] = configuration.tls_server_name
     return routing
+
+
+_LOADERS: Any = config
+"""The loaders carry no types."""
+EXEC_EXPIRY = "exec_plugin_expiry"
+RENEWABLE_PROVIDERS = frozenset(("oidc", "gcp"))
+SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
+TOKEN = "BearerToken"  # noqa: S105 - the name of the token's slot in the client's configuration, no secret
+
+
+class Credentials:
+    """A loaded configuration, and the means to renew what expires in it."""
+
+    def __init__(self, configuration: Any, loader: Any | None) -> None:
+        self.configuration = configuration
+        self._loader = loader
+
+    async def authorization(self) -> str | None:
+        """Give the value of the Authorization header, after a look at what may have expired: a token, a file.
+
+        Raises:
+            ConnectionProblemError: there are no credentials any more.
+        """
+        if self._loader is not None and _expires(self._loader):
+            await _load(self._loader, self.configuration)
+        try:
+            value = await self.configuration.get_api_key_with_prefix(TOKEN)
+        except (ConfigException, OSError) as error:
+            raise ConnectionProblemError(f"cannot read the service account's token: {error}") from error
+        header = str(value).strip() if value else ""
+        if not header.isprintable():
+            raise ConnectionProblemError("the token has characters that no header may have")
+        return header or None
+
+    async def renew(self) -> None:
+        """Get new credentials where the kubeconfig says how, because the old ones were refused.
+
+        Raises:
+            ConnectionProblemError: that failed.
+        """
+        if self._loader is not None:
+            # The loader keeps an exec plugin's answer until then, and the server has just said that it is wrong.
+            vars(self._loader).pop(EXEC_EXPIRY, None)
+            await _load(self._loader, self.configuration)
+
+
+async def find_credentials(path: str | None = None, context: str | None = None) -> Credentials:
+    """Load what a kubeconfig says, or a pod's service account where there is none.
+
+    Args:
+        path: the kubeconfig; absent, KUBECONFIG, then ~/.kube/config, then the pod's service account.
+        context: the context to use instead of the file's current one.
+
+    Raises:
+        ConnectionProblemError: there is nothing usable.
+    """
+    chosen = path or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    if path is None and not _existing(chosen) and SERVICE_HOST in os.environ:
+        return _in_cluster()
+    if not _existing(chosen):
+        raise KubeconfigError(f"no kubeconfig at {chosen}: name one with --kubeconfig or the variable KUBECONFIG")
+    return await _from_files(chosen, context)
+
+
+def _existing(paths: str) -> list[Path]:
+    files = (Path(one).expanduser() for one in paths.split(os.pathsep) if one)
+    return [file for file in files if file.is_file()]
+
+
+def _in_cluster() -> Credentials:
+    configuration = Configuration()
+    try:
+        _LOADERS.load_incluster_config(client_configuration=configuration)
+    except (ConfigException, OSError) as error:
+        raise ConnectionProblemError(f"the pod's service account cannot be used: {error}") from error
+    return Credentials(configuration, None)
+
+
+async def _from_files(paths: str, context: str | None) -> Credentials:
+    _check_files(paths, context)
+    configuration = Configuration()
+    try:
+        loader = await _LOADERS.load_kube_config(
+            config_file=paths, context=context, client_configuration=configuration, persist_config=False
+        )
+    except Exception as error:  # the loader lets through whatever a malformed file makes it do
+        raise KubeconfigError(f"kubeconfig {paths} cannot be used: {_one_line(error)}") from error
+    credentials = Credentials(configuration, loader)
+    _check_exec(loader, configuration, f"kubeconfig {paths}")
+    return credentials
+
+
+def _check_files(paths: str, context: str | None) -> None:
+    """Find the usual mistakes first, for the loader's words about them are of little help."""
+    names: list[str] = []
+    current: str | None = None
+    for file in _existing(paths):
+        content = _read(file)
+        current = content.get("current-context") or current
+        contexts = content.get("contexts") or []
+        names += [str(one["name"]) for one in contexts if isinstance(one, Mapping) and "name" in one]
+    wanted = context or current
+    listed = ", ".join(sorted(names)) or "none"
+    if not wanted:
+        raise KubeconfigError(f"kubeconfig {paths} has no current-context: name one with --context ({listed})")
+    if wanted not in names:
+        raise KubeconfigError(f'kubeconfig {paths} has no context "{wanted}": it has {listed}')
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        content = yaml.safe_load(file.read_text("utf-8"))
+    except OSError as error:
+        raise KubeconfigError(f"kubeconfig {file} cannot be read: {error.strerror}") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+        raise KubeconfigError(f"kubeconfig {file} is not YAML: {place}{error.problem}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise KubeconfigError(f"kubeconfig {file} is not YAML: {_one_line(error)}") from error
+    if not isinstance(content, Mapping):
+        raise KubeconfigError(f"kubeconfig {file} is not a kubeconfig: it holds no mapping")
+    return content
+
+
+async def _load(loader: Any, configuration: Any) -> None:
+    try:
+        await loader.load_and_set(configuration)
+    except Exception as error:  # the loader lets through whatever a plugin or file makes it do
+        raise ConnectionProblemError(f"the kubeconfig gives no credentials any more: {_one_line(error)}") from error
+    _check_exec(loader, configuration, "the kubeconfig")
+
+
+def _expires(loader: Any) -> bool:
+    user = getattr(loader, "_user", None)
+    return (
+        loader.provider in RENEWABLE_PROVIDERS
+        or hasattr(loader, EXEC_EXPIRY)
+        or (user is not None and "tokenFile" in user)
+    )
+
+
+def _check_exec(loader: Any, configuration: Any, name: str) -> None:
+    """Refuse an exec plugin that gave nothing: the loader only logs that and goes on without credentials."""
+    user = loader.current_context["context"].get("user")
+    plugin = getattr(loader, "_user", None)
+    if plugin is None or "exec" not in plugin:
+        return
+    if TOKEN not in configuration.api_key and not configuration.cert_file:
+        command = plugin["exec"].safe_get("command")
+        raise ConnectionProblemError(f'{name}: the exec plugin "{command}" of user "{user}" gave no credentials')
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.configuration.file import read_profiles
-from policysched.app.configuration.plugin_sets import ListedPlugin, Plugins, PluginSet
+from policysched.app.configuration.file import ListedPlugin, Plugins, PluginSet, read_profiles
 from policysched.errors import UsageError
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -11,7 +11,7 @@ import pytest_asyncio
 from policysched.app.checking.files import read_nodes
 from policysched.app.clock import SystemClock
 from policysched.app.demo.sandbox import new_sandbox, start, written_kubeconfig
-from policysched.app.dry_run.in_force import compiles, in_force
+from policysched.app.dry_run.dry_run import compiles, in_force
 from policysched.app.dry_run.inputs import gather
 from policysched.app.dry_run.live import read_cluster
 from policysched.errors import ConnectionProblemError

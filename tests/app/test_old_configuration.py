@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.configuration.old_versions import OLD_VERSIONS, REPLACED, as_v1
+from policysched.app.configuration.file import OLD_VERSIONS, REPLACED, as_v1
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.errors import UsageError
 

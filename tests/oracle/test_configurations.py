@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policysched.app.configuration.file import read_profiles
-from policysched.app.configuration.plugin_sets import POLICIES, plugin_lists
+from policysched.app.configuration.file import POLICIES, plugin_lists, read_profiles
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.errors import UsageError
 

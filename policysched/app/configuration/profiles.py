@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from policysched.app.configuration.file import ConfigurationError, read_profiles
-from policysched.app.configuration.plugin_sets import POLICIES, ListedPlugin, Lists, Plugins, PluginSet, plugin_lists
+from policysched.app.configuration.file import (
+    POLICIES,
+    ConfigurationError,
+    ListedPlugin,
+    Lists,
+    Plugins,
+    PluginSet,
+    plugin_lists,
+    read_profiles,
+)
 from policysched.errors import UsageError
 from policysched.framework.partial import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
 from policysched.framework.profile import Profile

@@ -1,7 +1,8 @@
 """What would happen to a pod: one scheduling cycle over given objects, explained; nothing is changed.
 
 It runs the engine of the running scheduler on a cluster built from plain dicts. Finished pods hold nothing, and an
-object of the dry-run pod's own name is taken out first.
+object of the dry-run pod's own name is taken out first. A policy of the cluster that does not compile decides as its
+last good generation, where an annotation keeps it; of policies that do nothing the reason is said.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ from msgspec.structs import replace
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
-from policysched.app.dry_run.in_force import in_force, not_applied, not_compiled
+from policysched.app.dry_run.controlled import as_new
 from policysched.app.dry_run.measure import Measure, Numbers, measure
-from policysched.app.dry_run.templates import as_new
 from policysched.app.files.clusters import Saved
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.model.decode import decode_pod
+from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import PriorityClasses, fill_pod, priority_classes
 from policysched.model.kinds import PODS, POLICIES, fill, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
-from policysched.model.policy import KIND, Policy, PolicyKey, decode_policy
+from policysched.model.policy import KIND, LastGood, Policy, PolicyKey, decode_last_good, decode_policy
 from policysched.pausing import finished
+from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.plugin.record import why_silent
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.decision import Decision
@@ -40,6 +42,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record, make_record
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
+from policysched.visible import cut
 
 Object = Mapping[str, Any]
 _ENCODER: Final = msgspec.json.Encoder()
@@ -277,3 +280,50 @@ def _compile(
     acting = {one.key for one in compiled}
     failed = {key: not_compiled(one.result.diagnostics) for key, one in entries.items() if key not in acting}
     return compiled, tuple(found for one in entries.values() for found in one.result.diagnostics), failed
+
+
+def in_force(policy: Object) -> dict[str, Any]:
+    """Give a policy as it decides: with the last good generation's spec where the newest does not compile."""
+    kept = None if compiles(policy) else _last_good(policy)
+    if kept is None:
+        return dict(policy)
+    metadata = {**policy["metadata"], "generation": kept.generation}
+    return {**policy, "metadata": metadata, "spec": msgspec.to_builtins(kept.spec)}
+
+
+def compiles(policy: Mapping[str, Any]) -> bool:
+    """Tell whether a policy is well-formed and all its texts compile."""
+    try:
+        return compile_policy(decode_policy(policy)).policy is not None
+    except ObjectError:
+        return False
+
+
+def _last_good(policy: Mapping[str, Any]) -> LastGood | None:
+    try:
+        return decode_last_good(decode_policy({"metadata": policy.get("metadata")}))
+    except ObjectError:
+        return None
+
+
+def not_applied(
+    policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, profile: Profile
+) -> dict[PolicyKey, str]:
+    """Say of each policy that has no say about a pod, or whose filters have none, why.
+
+    Args:
+        policies: The policies in force, disabled ones too.
+        pod: The pod as its profile sees it.
+        cluster: The cluster.
+        profile: The pod's profile.
+    """
+    if not (profile.policies_filter or profile.policies_score):
+        return {one.key: "the profile disables SchedulingPolicy" for one in policies}
+    said = {one.key: why_silent(one, pod, cluster) for one in policies}
+    return {key: why for key, why in said.items() if why}
+
+
+def not_compiled(diagnostics: Iterable[Diagnostic]) -> str:
+    """Say that a policy does not compile, with its first error."""
+    first = next(one for one in diagnostics if one.severity == "error")
+    return f"it does not compile: {cut(first.message)} ({first.code}, {first.field})"

@@ -17,7 +17,6 @@ from typing import Any, Final
 import msgspec
 from yaml.nodes import Node as YamlNode
 
-from policysched.app.files.json_nodes import compose_json
 from policysched.app.files.objects import (
     Document,
     Object,
@@ -30,9 +29,8 @@ from policysched.app.files.objects import (
     shown,
     without_repeats,
 )
-from policysched.app.files.yaml_blocks import read_blocks
-from policysched.app.files.yaml_events import NotPlainError, read_events
-from policysched.app.files.yaml_nodes import read_yaml
+from policysched.app.files.yaml_nodes import compose_json, read_yaml
+from policysched.app.files.yaml_values import NotPlainError, read_blocks, read_events
 from policysched.model.objects import Node, Pod
 
 _TYPES: Final[dict[str, type[Any]]] = {"Node": Node, "Pod": Pod}

@@ -19,9 +19,8 @@ from typing import Any, BinaryIO, Final
 from yaml.nodes import Node
 
 from policysched.app.files import positions
-from policysched.app.files.json_nodes import compose_json, repeated_key
 from policysched.app.files.positions import SourcePosition
-from policysched.app.files.yaml_nodes import LINE_END, LONG_NUMBER, read_yaml
+from policysched.app.files.yaml_nodes import LINE_END, LONG_NUMBER, compose_json, read_yaml, repeated_key
 from policysched.errors import UsageError
 
 STDIN: Final = "-"

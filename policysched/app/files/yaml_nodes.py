@@ -1,4 +1,4 @@
-"""YAML as Kubernetes reads it: composed into nodes, so that every value's place in the text stays known.
+"""YAML as Kubernetes reads it, and JSON: composed into nodes, so that every value's place in the text stays known.
 
 It knows YAML and nothing of objects. PyYAML's rules for plain scalars are replaced, because its dates and base-60
 numbers (`22:00`) are texts to Kubernetes. A text that is wrong in any way becomes a UsageError with line and column.
@@ -6,11 +6,14 @@ numbers (`22:00`) are texts to Kubernetes. A text that is wrong in any way becom
 
 from __future__ import annotations
 
+import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 import yaml
+from yaml import Mark
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from policysched.errors import UsageError
@@ -199,3 +202,92 @@ def _help(line: str, character: str, problem: str) -> str:
         or problem.startswith("unknown tag")
     )
     return f"; {TRAP_HELP}" if misread else ""
+
+
+_TOKEN: Final = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>[{}\[\]:,])|(?P<word>[^\s{}\[\],:"]+)', re.DOTALL)
+_TAGS: Final = {"t": "bool", "f": "bool", "n": "null"}
+
+
+def compose_json(text: str, begin: int, end: int) -> Node:
+    """Make the nodes of the JSON value between two offsets of a text, placed in the whole of it."""
+    return _Composer(text).compose(begin, end)
+
+
+def repeated_key(root: Node) -> ScalarNode | None:
+    """Find a key that is in one object twice."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, SequenceNode):
+            waiting += reversed(node.value)
+        elif isinstance(node, MappingNode):
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if key.value in seen:
+                    assert isinstance(key, ScalarNode)  # noqa: S101 - keys of JSON are texts
+                    return key
+                seen.add(key.value)
+            waiting += [value for _, value in reversed(node.value)]
+    return None
+
+
+class _Composer:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts = [0, *(found.end() for found in LINE_END.finditer(text))]
+        self._open: list[MappingNode | SequenceNode] = []
+        self._keys: list[ScalarNode | None] = []
+
+    def compose(self, begin: int, end: int) -> Node:
+        node: Node | None = None
+        for token in _TOKEN.finditer(self._text, begin, end):
+            node = self._take(token) or node
+        assert node is not None  # noqa: S101 - a decoder has read a value there
+        return node
+
+    def _take(self, token: re.Match[str]) -> Node | None:
+        """Take one token; give the node that it ends."""
+        sign = token["sign"]
+        start, end = (self._mark(token.start(str(token.lastgroup))), self._mark(token.end()))
+        if sign in ("{", "["):
+            made = MappingNode if sign == "{" else SequenceNode
+            self._open.append(
+                made(f"tag:yaml.org,2002:{'map' if sign == '{' else 'seq'}", [], start, end, flow_style=True)
+            )
+            self._keys.append(None)
+            return None
+        if sign in ("}", "]"):
+            self._keys.pop()
+            node: Node = self._open.pop()
+            node.end_mark = end
+        elif sign is None:
+            node = _scalar(token, start, end)
+        else:
+            return None
+        self._add(node)
+        return node
+
+    def _add(self, node: Node) -> None:
+        if not self._open:
+            return
+        around = self._open[-1]
+        if isinstance(around, SequenceNode):
+            around.value.append(node)
+        elif self._keys[-1] is None:
+            assert isinstance(node, ScalarNode)  # noqa: S101 - a decoder has read a text there
+            self._keys[-1] = node
+        else:
+            around.value.append((self._keys[-1], node))
+            self._keys[-1] = None
+
+    def _mark(self, index: int) -> Mark:
+        line = bisect_right(self._starts, index) - 1
+        return Mark("", index, line, index - self._starts[line], None, 0)
+
+
+def _scalar(token: re.Match[str], start: Mark, end: Mark) -> ScalarNode:
+    if token["text"]:
+        return ScalarNode("tag:yaml.org,2002:str", json.loads(token["text"]), start, end, style='"')
+    word = token["word"]
+    number = "int" if word.lstrip("-").isdigit() else "float"
+    return ScalarNode(f"tag:yaml.org,2002:{_TAGS.get(word[0], number)}", word, start, end)

@@ -1,5 +1,5 @@
 """The running scheduler: connection, reflectors, engine, metrics and reload wired together.
 
-Comes in: flags and a kubeconfig. Goes out: bindings, events, statuses, until it is stopped. `handlers` tell the
+Comes in: flags and a kubeconfig. Goes out: bindings, events, statuses, until it is stopped. `run` tells the
 scheduler what the reflectors hear, `feed` brings metrics, `garbage` keeps Python's collector from holding the loop.
 """

@@ -1,7 +1,8 @@
 """The running scheduler: connection, reflectors, engine and reload wired together, from start to a clean end.
 
 Nothing is scheduled before everything that decisions read is listed and the policies compiled. Trouble with the server
-is reported in one line and tried again for ever; only a kubeconfig that cannot be used ends the start.
+is reported in one line and tried again for ever; only a kubeconfig that cannot be used ends the start. What reflectors
+hear goes to the scheduler object by object, policies to the reloader; an object that cannot be taken in is left out.
 """
 
 from __future__ import annotations
@@ -16,25 +17,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, default_profile
 from policysched.app.running.feed import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.garbage import Looks, MemoryPerObject, short_looks
-from policysched.app.running.handlers import MalformedPods, ObjectHandler, PolicyHandler
 from policysched.errors import ConnectionProblemError
 from policysched.feeds.problems import FeedCounters
-from policysched.framework import MetricSource
+from policysched.framework import Clock, Event, MetricSource
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events.writer import EventWriter
-from policysched.kube.items import LeftOut
+from policysched.kube.items import HasMetadata, LeftOut
 from policysched.kube.reflector import Reflector
 from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
+from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS, PODS, POLICIES
-from policysched.model.policy import KIND
+from policysched.model.lenient_json import shallow
+from policysched.model.objects import Metadata, Pod, PodSpec
+from policysched.model.policy import KIND, Policy, PolicyKey
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 
@@ -157,3 +161,104 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
     finally:
         await connection.close()
     log.info("stopped")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectHandler:
+    """Passes objects of any kind on to the scheduler; a list is a series of changes.
+
+    An object that cannot be taken in is taken out again, with what was known of it: the state is that of the others.
+    """
+
+    scheduler: Scheduler
+    left_out: LeftOut
+
+    def replace(self, changed: Sequence[HasMetadata], gone: Sequence[HasMetadata]) -> None:
+        """Take what a list says: first what is gone, so that names may be used again."""
+        for obj in gone:
+            self.delete(obj)
+        for obj in changed:
+            self.upsert(obj)
+
+    def upsert(self, obj: HasMetadata) -> None:
+        """Take an object as it is now."""
+        try:
+            self.scheduler.take(obj)
+        except Exception as error:
+            self.left_out.failed(type(obj).__name__, obj, error)
+            self.delete(obj)
+
+    def delete(self, obj: HasMetadata) -> None:
+        """Take note that an object is gone."""
+        try:
+            self.scheduler.drop(obj)
+        except Exception as error:
+            self.left_out.failed(type(obj).__name__, obj, error)
+
+
+class PolicyHandler:
+    """Gathers policies until the scheduler starts, then passes them on."""
+
+    def __init__(self, reloader: Reloader) -> None:
+        self._reloader = reloader
+        self._listed: dict[PolicyKey, Policy] | None = {}
+
+    async def start(self) -> None:
+        """Put what was listed in force; what changes meanwhile waits for the reloader's turn."""
+        if self._listed is not None:
+            listed, self._listed = self._listed, None
+            await self._reloader.start(listed.values())
+
+    def replace(self, changed: Sequence[Policy], gone: Sequence[Policy]) -> None:
+        """Take what a list says."""
+        for policy in gone:
+            self.delete(policy)
+        for policy in changed:
+            self.upsert(policy)
+
+    def upsert(self, policy: Policy) -> None:
+        """Take a policy as it is now."""
+        if self._listed is not None:
+            self._listed[policy.key] = policy
+        else:
+            self._reloader.upsert(policy)
+
+    def delete(self, policy: Policy) -> None:
+        """Take note that a policy is gone."""
+        if self._listed is not None:
+            self._listed.pop(policy.key, None)
+        else:
+            self._reloader.delete(policy.key)
+
+
+class _MalformedSpec(msgspec.Struct, rename="camel"):
+    scheduler_name: str = ""
+    node_name: str = ""
+
+
+class _MalformedPod(msgspec.Struct):
+    metadata: Metadata
+    spec: _MalformedSpec = msgspec.field(default_factory=_MalformedSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedPods:
+    """Tells the owner of a pending pod that cannot be read why it is not scheduled."""
+
+    client: KubeClient
+    clock: Clock
+    scheduler_names: frozenset[str]
+    left_out: LeftOut
+
+    def __call__(self, error: ObjectError, raw: bytes) -> None:
+        """Report a malformed pod once; the reflector does not repeat itself."""
+        self.left_out.malformed(error, raw)
+        try:
+            peek = msgspec.json.decode(shallow(raw), type=_MalformedPod)
+        except (msgspec.MsgspecError, UnicodeError):
+            return
+        if peek.spec.node_name or peek.spec.scheduler_name not in self.scheduler_names:
+            return
+        pod = Pod(metadata=peek.metadata, spec=PodSpec(scheduler_name=peek.spec.scheduler_name))
+        note = f"the pod cannot be read: {error}"
+        self.client.record(Event(pod, "Warning", "FailedScheduling", "Scheduling", note, self.clock.now()))

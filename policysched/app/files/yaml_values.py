@@ -1,18 +1,151 @@
-"""YAML as kubectl writes it, a line at a time: several times as fast as by libyaml's events, with the same values.
+"""YAML as plain values, without places: a line at a time where kubectl wrote it, else by the parser's events.
 
 Nearly all lines of a saved cluster are a key with a short value in block style, nested by indentation alone. These are
-read here. An entry that is more (a value over several lines, in braces, with a comment behind it) is given to libyaml,
-with what is indented below it. Where not even the lines around can be told apart nothing is said of the whole text, and
-another reader has to read it.
+read here (`read_blocks`), several times as fast as by libyaml's events. An entry that is more (a value over several
+lines, in braces, with a comment behind it) is given to libyaml, with what is indented below it. `read_events` reads
+what programs write: no anchors, no tags, no key twice. What a reader does not take the next one has to read, the last
+of them `yaml_nodes`, which keeps places: with the same values where several can.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
-from policysched.app.files.yaml_events import SPECIAL, NotPlainError, Shrink, read_part, resolved
+import yaml
+from yaml.nodes import ScalarNode
+
+from policysched.app.files.yaml_nodes import MAX_DEPTH, TYPED, PlainLoader
+
+SPECIAL: Final = frozenset("yYnNtTfFoO~-+0123456789.<")
+"""What plain scalars begin with that may be more than texts."""
+_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\Z")
+"""Numbers that are written alike everywhere."""
+_LIST: Final = 1
+"""How deep the lists of a document stand in it."""
+Shrink: TypeAlias = Callable[[dict[str, Any]], Any]
+
+
+class NotPlainError(Exception):
+    """The text has something that only the reader with places takes or refuses."""
+
+
+def read_events(text: str, shrink: Shrink) -> Iterator[Any]:
+    """Give the values of the documents that are not empty.
+
+    Args:
+        text: The documents.
+        shrink: Is given the items of a document's lists as they are read, and gives what stands for each.
+
+    Raises:
+        NotPlainError: the other reader has to be asked.
+    """
+    builder = _Builder(yaml.parse(text, Loader=PlainLoader), shrink)
+    try:
+        yield from (value for value in builder.documents() if value is not None)
+    except (yaml.YAMLError, ValueError) as error:
+        raise NotPlainError from error
+
+
+def read_part(text: str, depth: int, shrink: Shrink) -> Any:
+    """Give the value of a text that is a part of a document: keys, or items, that begin in the first column.
+
+    Args:
+        text: The part.
+        depth: In how many containers it stands in its document.
+        shrink: As of `read_events`.
+
+    Raises:
+        NotPlainError: another reader has to be asked.
+    """
+    builder = _Builder(yaml.parse(text, Loader=PlainLoader), shrink)
+    try:
+        [value] = builder.documents(depth)
+    except (yaml.YAMLError, ValueError) as error:
+        raise NotPlainError from error
+    return value
+
+
+class _Builder:
+    def __init__(self, events: Iterator[Any], shrink: Shrink) -> None:
+        self._events = events
+        self._shrink = shrink
+
+    def documents(self, depth: int = 0) -> Iterator[Any]:
+        for event in self._events:
+            if type(event) is yaml.DocumentStartEvent:
+                yield self._value(next(self._events), depth, flow=False)
+
+    def _value(self, event: Any, depth: int, *, flow: bool) -> Any:
+        kind = type(event)
+        if kind is yaml.AliasEvent or event.anchor is not None or event.tag is not None or depth > MAX_DEPTH - 2:
+            raise NotPlainError
+        if kind is yaml.ScalarEvent:
+            return _scalar(event, flow=flow)
+        if kind is yaml.SequenceStartEvent:
+            return self._sequence(depth, flow=bool(event.flow_style))
+        return self._mapping(depth, flow=bool(event.flow_style))
+
+    def _mapping(self, depth: int, *, flow: bool) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for event in self._events:
+            if type(event) is yaml.MappingEndEvent:
+                break
+            key = _key(event, flow=flow)
+            if key in made:
+                raise NotPlainError
+            made[key] = self._value(next(self._events), depth + 1, flow=flow)
+        return made
+
+    def _sequence(self, depth: int, *, flow: bool) -> list[Any]:
+        made = []
+        for event in self._events:
+            if type(event) is yaml.SequenceEndEvent:
+                break
+            value = self._value(event, depth + 1, flow=flow)
+            made.append(self._shrink(value) if depth == _LIST and type(value) is dict else value)
+        return made
+
+
+def _key(event: Any, *, flow: bool) -> str:
+    plain = type(event) is yaml.ScalarEvent and event.anchor is None and event.tag is None
+    if not plain or event.value == "<<" or (flow and not event.style and "?" in event.value):
+        raise NotPlainError
+    key: str = event.value
+    return key
+
+
+def _scalar(event: Any, *, flow: bool) -> Any:
+    value: str = event.value
+    if event.style:
+        return value
+    if flow and "?" in value:
+        raise NotPlainError
+    return resolved(value) if not value or value[0] in SPECIAL else value
+
+
+def resolved(written: str) -> Any:
+    """Give the value of a plain scalar.
+
+    Raises:
+        ValueError, yaml.YAMLError: it has none.
+    """
+    if _DECIMAL.match(written):
+        return int(written)
+    return _constructed(written) if TYPED.match(written) else written
+
+
+@functools.lru_cache(maxsize=10_000)
+def _constructed(written: str) -> Any:
+    loader = PlainLoader("")
+    try:
+        tag = loader.resolve(ScalarNode, written, (True, False))  # type: ignore[no-untyped-call]
+        return loader.construct_object(ScalarNode(tag, written), deep=True)
+    finally:
+        loader.dispose()
+
 
 Line: TypeAlias = tuple[str, str, str, str, str]
 """Indentation, dashes, a key and its value, a value without a key; nothing where a line is more than that."""

@@ -9,9 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.app.files.yaml_blocks import read_blocks
-from policysched.app.files.yaml_events import NotPlainError
 from policysched.app.files.yaml_nodes import read_yaml
+from policysched.app.files.yaml_values import NotPlainError, read_blocks
 from policysched.errors import UsageError
 from tests.laws.examples import examples
 

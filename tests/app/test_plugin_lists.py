@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.configuration.plugin_sets import (
+from policysched.app.configuration.file import (
     DEFAULT,
     POINTS_OF,
     ListedPlugin,
