@@ -81,11 +81,11 @@ FAULTS = {
     ),
     "Pod": (
         "cluster.pod_resources",
-        "placed.signatures.signature_key",
+        "placed.pods.signature_key",
         "placed.existing_terms.existing_terms",
         "cluster.weighs_differently",
     ),
-    "PersistentVolume": ("volumes.volume_pool.affinity_key",),
+    "PersistentVolume": ("volumes.storage.affinity_key",),
 }
 
 
