@@ -133,7 +133,8 @@ class Binder:
     async def bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
         """Run the binding cycle and finish the attempt, whatever happens."""
         pod, node = queued.pod, assumed.node
-        failure = await self._wait_on_permit(queued)
+        waiting = self._waiting.get(queued.identity)
+        failure = await self._wait_on_permit(queued.identity, waiting) if waiting is not None else None
         if failure is None:
             self._queue.release(queued)
             await self._conditions.settle(queued.identity)
@@ -160,15 +161,12 @@ class Binder:
         for waiting in self._waiting.values():
             waiting.cancel()
 
-    async def _wait_on_permit(self, queued: QueuedPod) -> Failure | None:
-        waiting = self._waiting.get(queued.identity)
-        if waiting is None:
-            return None
+    async def _wait_on_permit(self, identity: str, waiting: WaitingPod) -> Failure | None:
         since = self._clock.monotonic()
         try:
             status = await waiting.outcome()
         finally:
-            self._waiting.pop(queued.identity, None)
+            self._waiting.pop(identity, None)
         if self._observers:
             seconds = self._clock.monotonic() - since
             tell(self._observers, lambda one: one.on_permit_wait(waiting, status, seconds))
