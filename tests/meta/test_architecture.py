@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import re
 import sys
@@ -16,7 +15,7 @@ import pytest
 
 from docs.draw_architecture import DRAWING, drawing, stops
 from policysched.app.demo.demo import demo_nodes, demo_pod, demo_policy
-from policysched.app.demo.stage import stage
+from policysched.app.demo.stage import DemoStage, stage
 from tests.meta.markdown import ROOT, codes, prose
 
 PAGE = ROOT / "docs" / "architecture.md"
@@ -90,23 +89,29 @@ def functions(walk: str) -> dict[CodeType, str]:
 
 async def test_a_pod_goes_its_way() -> None:
     async with stage(demo_nodes()) as on:
-        await asyncio.sleep(0.3)
+        await placed(on, "first")  # now it is known that pods are watched
         with calls(functions(WALKS[0])) as seen:
-            await on.api.create(demo_pod("web"))
-            await on.until(lambda: bound(on, "web"), "a node")
+            await placed(on, "web")
     assert seen == stops(WALKS[0])
 
 
-async def bound(on: Any, name: str) -> str | None:
-    pod = await on.api.get("Pod", name)
-    return pod["spec"].get("nodeName")
+async def placed(on: DemoStage, name: str) -> None:
+    """Make a pod and wait until it has a node."""
+
+    async def bound() -> str | None:
+        pod = await on.api.get("Pod", name)
+        node: str | None = pod["spec"].get("nodeName")
+        return node
+
+    await on.api.create(demo_pod(name))
+    await on.until(bound, f"a node of {name}")
 
 
 async def test_a_policy_goes_its_way() -> None:
     async with stage(demo_nodes()) as on:
-        await asyncio.sleep(0.3)
+        await on.apply(demo_policy())  # now it is known that policies are watched
         with calls(functions(WALKS[1])) as seen:
-            await on.apply(demo_policy())
+            await on.apply(demo_policy("piworknode002"))
     assert seen == stops(WALKS[1])
 
 
