@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import re
 import sys
@@ -90,9 +91,18 @@ def functions(walk: str) -> dict[CodeType, str]:
 async def test_a_pod_goes_its_way() -> None:
     async with stage(demo_nodes()) as on:
         await placed(on, "first")  # now it is known that pods are watched
+        await quiet(on)
         with calls(functions(WALKS[0])) as seen:
             await placed(on, "web")
     assert seen == stops(WALKS[0])
+
+
+async def quiet(on: DemoStage) -> None:
+    """Wait until nothing has been written for a while."""
+    before = -1
+    while before != on.sandbox.revision:
+        before = on.sandbox.revision
+        await asyncio.sleep(0.5)
 
 
 async def placed(on: DemoStage, name: str) -> None:
@@ -110,6 +120,7 @@ async def placed(on: DemoStage, name: str) -> None:
 async def test_a_policy_goes_its_way() -> None:
     async with stage(demo_nodes()) as on:
         await on.apply(demo_policy())  # now it is known that policies are watched
+        await quiet(on)
         with calls(functions(WALKS[1])) as seen:
             await on.apply(demo_policy("piworknode002"))
     assert seen == stops(WALKS[1])
