@@ -140,7 +140,7 @@ async def later_lists(server: Server, proxy: Proxy, kubeconfig: Path, fault: Ans
 def table(rows: dict[str, dict[str, str]]) -> list[str]:
     """Write what was seen, kinds that are alike in one column."""
     columns: dict[tuple[str, ...], list[str]] = {}
-    for kind in next(iter(rows.values())):
+    for kind in sorted(next(iter(rows.values()))):
         columns.setdefault(tuple(row[kind] for row in rows.values()), []).append(kind)
 
     def line(first: str, *cells: str) -> str:
