@@ -6,6 +6,7 @@ import gc
 import random
 import tracemalloc
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,15 +14,18 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import Cluster
+from policysched.framework import Aspect, Cluster, Codes, Rows
 from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstraint
 from policysched.schedule.cycle import engine
 from policysched.schedule.cycle.engine import LARGEST, Engine
+from policysched.schedule.cycle.evaluation import MEASURED_EVERY
 from tests.build import MIB, cluster, node, pod
 from tests.rules.build import policy_set, scoring
 from tests.schedule.life_pods import wanted
 from tests.schedule.life_policies import policies
 from tests.schedule.neighbours import neighbourly
+from tests.schedule.parts import FakeFilter
+from tests.schedule.parts import engine as fake_engine
 from tests.schedule.side import Side
 from tests.schedule.world_objects import HOST, IMAGES, ZONE
 
@@ -155,3 +159,39 @@ def test_scores_that_are_normalised_count_as_memory(monkeypatch: pytest.MonkeyPa
     made.decide(pod())
     requests = [pod(requests={"cpu": f"{number + 1}m"}) for number in range(100)]
     assert taken_by(lambda: [made.decide(one) for one in requests]) < FACTOR * ALLOWED
+
+
+class Growing(FakeFilter):
+    """A filter whose prepared states grow as they are asked again."""
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - the protocol's signature
+        return State(cluster)
+
+    def filter(self, state: Any, rows: Rows) -> Codes:
+        state.nbytes += 1000
+        return super().filter(state.cluster, rows)
+
+
+@dataclass
+class State:
+    cluster: Cluster
+    nbytes: int = 0
+
+
+def test_what_a_class_grows_by_after_it_was_kept_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "CACHE_BYTES", ALLOWED)
+    around = cluster(node("a"), node("b"))
+    made = fake_engine(around, [Growing("G", set(), Aspect.LABELS)])
+    made.decide(pod("p"))
+    before = made.kept_bytes
+    for number in range(2 * MEASURED_EVERY):
+        around.set_node(node("a", labels={"x": str(number)}))
+        made.decide(pod("p"))
+    assert made.kept_bytes - before > MEASURED_EVERY * 1000
+    kept = []
+    for number in range(600):
+        around.set_node(node("a", labels={"x": str(number)}))
+        made.decide(pod("p"))
+        kept.append(made.kept_bytes)
+    assert max(kept) <= ALLOWED / LARGEST
+    assert 0 in kept

@@ -83,10 +83,6 @@ def _selected(differs: Mask, rows: Rows) -> RowNumbers:
     return differs.nonzero()[0] if isinstance(rows, slice) else rows[differs]
 
 
-def _leaves_range(scores: Scores) -> bool:
-    return bool(np.count_nonzero(scores.view(np.uint64) > MAX_NODE_SCORE))
-
-
 class FilterResults:
     """A filter's reason codes by row, with its prepared state."""
 
@@ -225,7 +221,8 @@ class ScoreResults:
 
     def _ask(self, rows: Rows) -> RowNumbers:
         scores = self.plugin.score(self.state, rows)
-        if not self.normalizes and not self._stays(self.state) and _leaves_range(scores):
+        checked = not self.normalizes and not self._stays(self.state)
+        if checked and np.count_nonzero(scores.view(np.uint64) > MAX_NODE_SCORE):
             self.may_leave_range = True
             scores = np.clip(scores, 0, MAX_NODE_SCORE)
         if self.flat:
