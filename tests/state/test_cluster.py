@@ -23,6 +23,7 @@ from policysched.model.objects import (
 from policysched.model.objects import Node as NodeObject
 from policysched.state.changes import pod_difference
 from policysched.state.tables.amounts import MEMORY, PodResources, pod_resources
+from policysched.state.tables.nodes import MOST_EXTENDED
 from tests.build import cluster, node, pod
 
 CPU = {"cpu": "1", "memory": "1Gi"}
@@ -306,3 +307,9 @@ def test_placed_pod_is_measured_again_only_when_what_it_takes_may_change(monkeyp
     resized = with_status(labelled, container_statuses=[held])
     made.set_pod(replace(resized, metadata=replace(labelled.metadata, labels={}, resource_version="3")))
     assert (measured, cpu(made, "n")) == (["", "3"], 500)
+
+
+def test_of_a_nodes_extended_resources_so_many_count() -> None:
+    names = [f"x.io/{number:04}" for number in range(MOST_EXTENDED + 5)]
+    nodes = cluster(node("n", allocatable=dict.fromkeys(names, "1") | {"cpu": "2"})).nodes
+    assert [int(nodes.allocatable(name)[0]) for name in ("cpu", *names)] == [2000, *[1] * MOST_EXTENDED, *[0] * 5]
