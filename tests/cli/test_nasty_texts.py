@@ -17,18 +17,19 @@ from rich.console import Console
 from policysched.app.demo.demo import decision_parts as demo_parts
 from policysched.cli.logs import LineFormatter
 from policysched.cli.output import say, say_error, say_json
-from policysched.framework import Event
+from policysched.framework import Cluster, Event
 from policysched.kube.events.bodies import NOTE_LIMIT, About, create_body
 from policysched.model.policy import decode_policy
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.status.policy_status import make_status
-from policysched.schedule.binding import Binder
+from policysched.schedule.binding import Binder, Failure
+from policysched.schedule.observer import Result
 from policysched.visible import LIMIT, is_hidden
 from tests.build import pod as made_pod
 from tests.cli.conftest import Command, Write
 from tests.meta.markdown import ROOT
 from tests.schedule.parts import FakeClient
-from tests.schedule.queue_parts import StandingClock
+from tests.schedule.queue_parts import StandingClock, queue
 
 NASTY: Final = {
     "escape": "a\x1b[2J\x1b]0;forged\x07b",
@@ -191,8 +192,9 @@ def test_a_record_is_one_line_of_the_log(text: str) -> None:
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
 async def test_an_event_and_a_condition_hold_nothing_hidden(text: str) -> None:
     client = FakeClient()
-    binder = Binder(None, None, client, StandingClock(), print)  # type: ignore[arg-type]
-    await binder.report_failure(made_pod("a"), "Unschedulable", text)
+    clock = StandingClock()
+    binder = Binder(Cluster(), queue(clock), client, clock, print)
+    await binder.report_failure(made_pod("a"), Failure(Result.UNSCHEDULABLE, text))
     await asyncio.sleep(0)
     [event], [(_, condition)] = client.events, client.conditions
     check_shown(condition["message"] + event.note, limit=LIMIT)
