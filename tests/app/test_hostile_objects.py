@@ -188,6 +188,10 @@ class Trial:
         """Compare the state with one that is told at once of what can be used."""
         live = self.process.scheduler
         fresh = self._fresh()
+        # A resource has columns once it was asked about: both are asked about all that either holds.
+        ours, theirs = live.cluster.nodes.amounts, fresh.cluster.nodes.amounts
+        for resource in {*ours._places, *theirs._places}:
+            ours.place(resource), theirs.place(resource)
         told, expected = fingerprint(live.cluster), fingerprint(fresh.cluster)
         for part, found in told.items():
             if isinstance(found, dict):
