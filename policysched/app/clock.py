@@ -10,9 +10,9 @@ class SystemClock:
     """Wall clock and monotonic clock of the machine."""
 
     def now(self) -> datetime:
-        """Give the wall clock, UTC."""
+        """Return the wall clock, UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Give seconds that never go back."""
+        """Return seconds that never go back."""
         return time.monotonic()

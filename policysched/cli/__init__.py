@@ -23,9 +23,8 @@ from policysched.cli.demo import demo
 from policysched.cli.dry_run import dry_run
 from policysched.cli.explain import explain
 from policysched.cli.fmt import fmt
-from policysched.cli.logs import show_every_record
 from policysched.cli.options import OnceCommand
-from policysched.cli.output import say, say_error
+from policysched.cli.output import say, say_error, show_every_record
 from policysched.cli.run import run
 from policysched.cli.sandbox import sandbox
 from policysched.errors import ConnectionProblemError, PolicyschedError, UsageError

@@ -100,7 +100,7 @@ def _print(found: Checked, output: CheckFormat) -> None:
 
 
 def _annotation(one: Finding) -> str:
-    """Give the workflow command for a finding."""
+    """Return the workflow command for a finding."""
     from policysched.app.files.objects import STDIN, shown  # noqa: PLC0415 - as above
 
     found, place = one.diagnostic, one.place()
@@ -113,7 +113,7 @@ def _annotation(one: Finding) -> str:
 
 
 def _problem(error: UsageError) -> str:
-    """Give the workflow command for a file that cannot be read."""
+    """Return the workflow command for a file that cannot be read."""
     match = _PLACED.fullmatch(str(error))
     if match is None:
         return _command("error", {}, visible(str(error)))

@@ -51,8 +51,8 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     Exit codes: 0 there is an answer, whatever it is; 1 a policy has errors and took no part; 2 a file or a flag cannot
     be used.
     """
+    from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415
     from policysched.app.dry_run.inputs import gather  # noqa: PLC0415
-    from policysched.app.dry_run.measure import measuring  # noqa: PLC0415
     from policysched.app.running.feed import MetricOptions  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.cli.waiting import uncollected, wait_for  # noqa: PLC0415
 

@@ -72,7 +72,7 @@ class _Run:
         return ", ".join(f"{count(number, 'file')} {what}" for number, what in parts if number)
 
     def code(self) -> int:
-        """Give the exit code."""
+        """Return the exit code."""
         if self.unusable:
             return 2
         return int(bool(self.broken or (self.check and self.changed)))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from policysched.cli.logs import log_to_stderr
 from policysched.cli.options import Context, Kubeconfig, MetricsFile, PrometheusCa, PrometheusToken, PrometheusUrl
+from policysched.cli.output import log_to_stderr
 from policysched.errors import UsageError
 
 

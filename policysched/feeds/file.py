@@ -127,7 +127,7 @@ class NoSource:
         self._followed = asyncio.Event()
 
     def follow(self, wanted: Wanted) -> None:
-        """Take note of what has no value."""
+        """Record what has no value."""
         self._wanted = dict(wanted)
         self._followed.set()
 
@@ -246,7 +246,7 @@ def answers(
 
 
 def _known(numbers: Mapping[str, float], nodes: Collection[str]) -> Iterator[str]:
-    """Give the names of nodes that have a number, and of others no more than an answer may have."""
+    """Return the names of nodes that have a number, and of others no more than an answer may have."""
     others = (name for name in numbers if name not in nodes)
     return chain((name for name in nodes if name in numbers), islice(others, most_unknown(nodes)))
 
@@ -306,7 +306,7 @@ def _items(given: object, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _is_number(value: object, where: str) -> bool:
-    """Tell whether there is a number.
+    """Return whether there is a number.
 
     Raises:
         UsageError: there is something else than one, or nothing.

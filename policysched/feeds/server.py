@@ -96,7 +96,7 @@ class PrometheusServer:
         return headers
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Give the session; made at first use, because it belongs to the running loop."""
+        """Return the session; made at first use, because it belongs to the running loop."""
         if self._session is None:
             connector = aiohttp.TCPConnector(ssl=self._tls or True, keepalive_timeout=60)
             self._session = aiohttp.ClientSession(

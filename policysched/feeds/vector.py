@@ -160,7 +160,7 @@ class Join:
         self._samples[node] = Sample(number, min(at, self._now))
 
     def answer(self, counters: FeedCounters, warnings: Iterable[str] = ()) -> MetricAnswer:
-        """Give the answer for all nodes, and count what gave none of them a value."""
+        """Return the answer for all nodes, and count what gave none of them a value."""
         for reason, count in self._dropped.items():
             counters.dropped(reason, count)
         problems = (self._twice(), self._without_label(), self._stale(), _warning(warnings))

@@ -68,7 +68,7 @@ class Connection:
         return connection
 
     async def headers(self) -> Mapping[str, str]:
-        """Give the headers that authenticate a request."""
+        """Return the headers that authenticate a request."""
         if self._credentials is not None and self._clock.monotonic() >= self._renew_at:
             await self._look_again()
         return self._headers
@@ -186,7 +186,7 @@ class Credentials:
         self._loader = loader
 
     async def authorization(self) -> str | None:
-        """Give the value of the Authorization header, after a look at what may have expired: a token, a file.
+        """Return the value of the Authorization header, after a look at what may have expired: a token, a file.
 
         Raises:
             ConnectionProblemError: there are no credentials any more.

@@ -225,12 +225,12 @@ class LeftOut:
         self._lines, self._filled_at, self._unsaid = float(BURST), monotonic(), 0
 
     def malformed(self, error: ObjectError, _: bytes = b"") -> None:
-        """Take note of an object that cannot be read."""
+        """Record an object that cannot be read."""
         self._counter.labels(error.kind, Reason.MALFORMED.value).inc()
         self._say(f"left out, because it cannot be used: {error}")
 
     def failed(self, kind: str, obj: HasMetadata, error: Exception) -> None:
-        """Take note of an object that could not be taken in, or out."""
+        """Record an object that could not be taken in, or out."""
         self._counter.labels(kind, Reason.FAILED.value).inc()
         namespace, name = obj.metadata.namespace, obj.metadata.name
         key = f"{namespace}/{name}" if namespace else name

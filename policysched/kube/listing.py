@@ -64,7 +64,7 @@ async def read_list(transport: Transport, path: str, kind: str) -> Listed:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Tell whether a resource version is older than another; of versions that are no numbers nothing is known.
+    """Return whether a resource version is older than another; of versions that are no numbers nothing is known.
 
     Source: KEP-5504: versions of one resource can be compared as integers.
     """
@@ -145,7 +145,7 @@ class _Resources(msgspec.Struct, tag_field="kind", tag="APIResourceList"):
 
 
 async def is_served(transport: Transport, path: str) -> bool:
-    """Tell whether a server says that it serves a path like `/apis/GROUP/VERSION/PLURAL`.
+    """Return whether a server says that it serves a path like `/apis/GROUP/VERSION/PLURAL`.
 
     Raises:
         ApiError: it does not say.

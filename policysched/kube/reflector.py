@@ -64,7 +64,7 @@ class Handler(Protocol[T_contra]):
         """Take an object that is new or changed."""
 
     def delete(self, obj: T_contra) -> None:
-        """Take note that an object, in the version last heard of, is gone."""
+        """Record that an object, in the version last heard of, is gone."""
 
 
 class _Line(msgspec.Struct):
@@ -133,7 +133,7 @@ class Reflector(Generic[T]):
         self._well()
 
     def _is_restored(self, version: str) -> bool:
-        """Tell whether an older list than what was seen is the server's state now.
+        """Return whether an older list than what was seen is the server's state now.
 
         Raises:
             ApiError: there is still hope for a list that is not older.
@@ -246,7 +246,7 @@ class Reflector(Generic[T]):
         await retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
 
     async def _never_was(self, status: int) -> bool:
-        """Tell whether there is nothing to lose by going on without the resource.
+        """Return whether there is nothing to lose by going on without the resource.
 
         Before the first list one 404 is not enough: the server must say as well that it does not serve the kind.
         """

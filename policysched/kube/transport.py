@@ -257,5 +257,5 @@ class Retry:
 
 
 def passes(error: ApiError) -> bool:
-    """Tell whether the same request may succeed later: the server was busy, failing or out of reach."""
+    """Return whether the same request may succeed later: the server was busy, failing or out of reach."""
     return error.status in (0, 429) or error.status >= 500

@@ -34,8 +34,7 @@ from policysched.model.objects import Pod
 from policysched.model.requests import incoming_requests
 from policysched.model.selection.names import is_device_resource_name
 from policysched.plugins.arguments import SECOND, Fault, PluginArguments, nanoseconds
-from policysched.plugins.helper.bases import FinalScores, HintTable
-from policysched.plugins.helper.columns import row_count
+from policysched.plugins.helper import FinalScores, HintTable, row_count
 from policysched.state.tables.nodes import NodeTable
 
 CLAIMS = "policysched does not support resource claims yet"

@@ -13,7 +13,7 @@ from typing import Any
 from policysched.framework import Action, Hint, Resource, Status, unresolvable
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
-from policysched.plugins.helper.bases import HintTable, updates_itself
+from policysched.plugins.helper import HintTable, updates_itself
 
 
 class PrioritySort:

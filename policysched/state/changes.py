@@ -118,7 +118,7 @@ def pod_difference(old: Pod, new: Pod) -> Action:
 
 
 def weighs_differently(old: Pod, new: Pod) -> bool:
-    """Tell whether a placed pod may take something else on its node than before, amounts or volumes."""
+    """Return whether a placed pod may take something else on its node than before, amounts or volumes."""
     return (
         _resources_differ(old, new)
         or old.spec.overhead != new.spec.overhead

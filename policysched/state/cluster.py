@@ -24,7 +24,7 @@ from policysched.state.changes import (
     pod_difference,
     weighs_differently,
 )
-from policysched.state.objects import ObjectTables
+from policysched.state.objects import ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable, has_another_signature, pod_id
@@ -39,7 +39,6 @@ from policysched.state.tables.metrics import Metrics
 from policysched.state.tables.nodes import ImageTable, NodeTable
 from policysched.state.volumes.attachments import Attachments
 from policysched.state.volumes.storage import Storage
-from policysched.state.workloads import Workloads
 
 _NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 
@@ -163,12 +162,12 @@ class Cluster:
         return self.remove_pod(identity)
 
     def is_assumed(self, identity: str) -> bool:
-        """Tell whether the pod is counted without being confirmed."""
+        """Return whether the pod is counted without being confirmed."""
         placed = self.pods.by_id.get(identity)
         return placed is not None and placed.assumed
 
     def is_elsewhere(self, pod: Pod) -> bool:
-        """Tell whether the pod is counted on another node than it says."""
+        """Return whether the pod is counted on another node than it says."""
         placed = self.pods.by_id.get(pod_id(pod))
         return placed is not None and self.nodes.names[placed.row] != pod.spec.node_name
 
@@ -195,7 +194,7 @@ class Cluster:
         return own[0](self, obj) if own is not None else self.objects.put(obj)
 
     def drop(self, obj: Any) -> Change:
-        """Take note that an object of any of the kinds is gone."""
+        """Record that an object of any of the kinds is gone."""
         own = _OWN.get(type(obj))
         return own[1](self, obj) if own is not None else self.objects.drop(obj)
 
@@ -217,7 +216,7 @@ class Cluster:
         return _NOTHING
 
     def remove_workload(self, workload: Workload) -> Change:
-        """Take note that a service or a controller is gone."""
+        """Record that a service or a controller is gone."""
         self.workloads.drop(workload)
         return _NOTHING
 
@@ -228,7 +227,7 @@ class Cluster:
         return change
 
     def remove_stored(self, obj: Stored) -> Change:
-        """Take note that one of these is gone."""
+        """Record that one of these is gone."""
         change = self.storage.drop(obj)
         self.attachments.follow(change)
         return change
@@ -320,7 +319,7 @@ class Cluster:
         self.journal.note(placed.row, aspects)
 
     def _give_rows_back(self) -> None:
-        """Give rows back that pods on nodes which never were have left; between two changes nobody holds one."""
+        """Return rows back that pods on nodes which never were have left; between two changes nobody holds one."""
         if not self.nodes.may_give_back:
             return
         self.attachments.refresh()

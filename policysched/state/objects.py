@@ -1,4 +1,4 @@
-"""Objects of the kinds that need no columns: kept by name, each with the change that it makes.
+"""Objects that need no columns: kept by name, and the selectors of Services and controllers by namespace.
 
 Source: client-go/tools/cache/store.go.
 """
@@ -6,12 +6,17 @@ Source: client-go/tools/cache/store.go.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, TypeVar
 
 from policysched.model.kinds import KINDS
+from policysched.model.objects import LabelSelector, Service, Workload
 from policysched.state.changes import Change, change_of
 
 T = TypeVar("T")
+Selector = Mapping[str, str] | LabelSelector
+MAX_ASKED = 100_000
+"""How many questions are remembered before all answers count as stale."""
 
 
 class ObjectTables:
@@ -23,7 +28,7 @@ class ObjectTables:
         self._tables: defaultdict[str, dict[str, Any]] = defaultdict(dict)
 
     def of(self, shape: type[T]) -> dict[str, T]:
-        """Give the table of a kind; it stays the same one."""
+        """Return the table of a kind; it stays the same one."""
         return self._tables[shape.__name__]
 
     def put(self, obj: Any) -> Change:
@@ -35,6 +40,86 @@ class ObjectTables:
         return change_of(kind.resource, old, obj)
 
     def drop(self, obj: Any) -> Change:
-        """Take note that an object is gone."""
+        """Record that an object is gone."""
         kind = KINDS[type(obj).__name__]
         return change_of(kind.resource, self._tables[kind.kind].pop(kind.key(obj), None), None)
+
+
+class Workloads:
+    """The selectors of Services and of pods' controllers, by namespace: what they select, not what that means for pods.
+
+    Answers that were derived from them are prepared once for many pods, so `generation` says when they may be stale;
+    because controllers come and go all the time in a busy cluster, it moves only for what somebody has asked for since.
+    """
+
+    __slots__ = ("_asked", "_controllers", "_services", "generation")
+
+    def __init__(self) -> None:
+        self.generation = 0
+        """Moves when an answer that was given may be another now."""
+        self._services: dict[str, dict[str, Mapping[str, str]]] = {}
+        self._controllers: dict[tuple[str, str, str], Selector] = {}
+        self._asked: set[Hashable] = set()
+
+    def services(self, namespace: str) -> Collection[Mapping[str, str]]:
+        """Return the labels that the services of a namespace select by; those without any are left out."""
+        self._remember(namespace)
+        return self._services.get(namespace, {}).values()
+
+    def controller(self, kind: str, namespace: str, name: str) -> Selector | None:
+        """Return the selector of a controller, None where it is not known or selects nothing."""
+        key = (kind, namespace, name)
+        self._remember(key)
+        return self._controllers.get(key)
+
+    def put(self, workload: Workload) -> None:
+        """Take a service or a controller as it is now."""
+        metadata = workload.metadata
+        if isinstance(workload, Service):
+            self._put_service(metadata.namespace, metadata.name, workload.spec.selector or {})
+        else:
+            self._put_controller((_kind(workload), metadata.namespace, metadata.name), workload.spec.selector)
+
+    def drop(self, workload: Workload) -> None:
+        """Record that a service or a controller is gone."""
+        metadata = workload.metadata
+        if isinstance(workload, Service):
+            self._put_service(metadata.namespace, metadata.name, {})
+        else:
+            self._put_controller((_kind(workload), metadata.namespace, metadata.name), None)
+
+    def _put_service(self, namespace: str, name: str, selector: Mapping[str, str]) -> None:
+        named = self._services.setdefault(namespace, {})
+        if named.get(name, {}) != selector:
+            named[name] = selector
+            self._changed(namespace)
+        if not selector:
+            named.pop(name, None)
+        if not named:
+            del self._services[namespace]
+
+    def _put_controller(self, key: tuple[str, str, str], selector: Selector | None) -> None:
+        if self._controllers.get(key) == selector:
+            return
+        if selector is None:
+            del self._controllers[key]
+        else:
+            self._controllers[key] = selector
+        self._changed(key)
+
+    def _remember(self, question: Hashable) -> None:
+        if len(self._asked) >= MAX_ASKED:
+            self._start_over()
+        self._asked.add(question)
+
+    def _changed(self, question: Hashable) -> None:
+        if question in self._asked:
+            self._start_over()
+
+    def _start_over(self) -> None:
+        self._asked.clear()
+        self.generation += 1
+
+
+def _kind(workload: Workload) -> str:
+    return type(workload).__name__

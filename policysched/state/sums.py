@@ -133,7 +133,7 @@ class SharedSums:
         self._of = weakref.WeakValueDictionary()
 
     def of(self, counter: PodCounter, domains: Grouping) -> CounterSums:
-        """Give the sums of a counter over domains."""
+        """Return the sums of a counter over domains."""
         found = self._of.get((counter, domains))
         if found is None:
             found = self._of[counter, domains] = CounterSums(counter, domains, self._journal)

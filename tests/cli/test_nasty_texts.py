@@ -15,8 +15,7 @@ import pytest
 from rich.console import Console
 
 from policysched.app.demo.demo import decision_parts as demo_parts
-from policysched.cli.logs import LineFormatter
-from policysched.cli.output import say, say_error, say_json
+from policysched.cli.output import LineFormatter, say, say_error, say_json
 from policysched.framework import Cluster, Event
 from policysched.kube.events.bodies import NOTE_LIMIT, About, create_body
 from policysched.model.policy import decode_policy

@@ -59,7 +59,7 @@ class PluginSet(Given, frozen=True):
     disabled: tuple[ListedPlugin, ...] = ()
 
     def disables(self, name: str) -> bool:
-        """Tell whether a plugin is disabled by its name."""
+        """Return whether a plugin is disabled by its name."""
         return any(one.name == name for one in self.disabled)
 
 
@@ -83,7 +83,7 @@ class Plugins(Given, frozen=True):
     placement_score: PluginSet = PluginSet()
 
     def by_point(self) -> dict[str, PluginSet]:
-        """Give the sets by the names of their points."""
+        """Return the sets by the names of their points."""
         return {field.encode_name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -328,7 +328,7 @@ def _check_counts(points: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def _weights(point: str, plugins: Iterable[ListedPlugin]) -> dict[str, int]:
-    """Give the weights at a point: that of its own list before that of multiPoint, and 1 where none is given.
+    """Return the weights at a point: that of its own list before that of multiPoint, and 1 where none is given.
 
     Raises:
         UsageError: on the way through them their sum falls below 0.
@@ -356,7 +356,7 @@ REPLACED: Final = {
 
 
 def as_v1(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a configuration as v1 writes it; one that is of no older version is given back as it is."""
+    """Return a configuration as v1 writes it; one that is of no older version is given back as it is."""
     if config.get("apiVersion") not in OLD_VERSIONS:
         return config
     gone: set[str] = set()

@@ -97,14 +97,14 @@ class _Made:
         return tuple(one for one in self._at(point) if hasattr(one, method))
 
     def _lacks(self, name: str, point: str) -> bool:
-        """Tell whether a plugin would act at a point, but is not enabled there."""
+        """Return whether a plugin would act at a point, but is not enabled there."""
         return point in ACTS_AT[name] and name not in self._lists.points[point]
 
     def _filters(self) -> tuple[Any, ...]:
         return tuple(FilterOnly(one) if self._lacks(one.name, "preFilter") else one for one in self._at("filter"))
 
     def _prepared(self, filters: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Give the order in which filters are prepared, None where it is their own."""
+        """Return the order in which filters are prepared, None where it is their own."""
         first = self._names("preFilter")
         if [one.name for one in filters if one.name in first] == first:
             return None

@@ -54,7 +54,7 @@ class Controlled:
 
 
 def controlled(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Controlled:
-    """Give a pod what the controllers of its workload would give it.
+    """Return a pod what the controllers of its workload would give it.
 
     Args:
         workload: The workload, of any kind.
@@ -67,7 +67,7 @@ def controlled(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any
 
 
 def template_hash(template: object) -> str:
-    """Give the label that tells pods of one template from those of another."""
+    """Return the label that tells pods of one template from those of another."""
     digest = hashlib.sha256(json.dumps(template, sort_keys=True, default=str).encode()).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:10])
 
@@ -100,7 +100,7 @@ def _controls(workload: Object, replica_set: Mapping[str, Any], namespace: str) 
 
 
 def _is_part(some: Any, whole: Any) -> bool:
-    """Tell whether everything that is written stands in what the API server completed."""
+    """Return whether everything that is written stands in what the API server completed."""
     if isinstance(some, Mapping):
         return isinstance(whole, Mapping) and all(
             value in (None, {}, []) or (key in whole and _is_part(value, whole[key])) for key, value in some.items()
@@ -196,7 +196,7 @@ def _owned(pod: Object, owner: Object, labels: Mapping[str, str] | None = None) 
 
 
 def _placed(workload: Object, pod: Object) -> Object:
-    """Give a workload under the name and the namespace that its pod was given."""
+    """Return a workload under the name and the namespace that its pod was given."""
     metadata = {"name": _name(workload, pod), "namespace": pod["metadata"]["namespace"]}
     version = _VERSIONS[workload["kind"]]
     return {**workload, "apiVersion": version, "metadata": {**workload["metadata"], **metadata}}
@@ -303,7 +303,7 @@ _OF_ITS_LIFE: Final = frozenset(("uid", "resourceVersion", "creationTimestamp", 
 
 
 def as_new(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Give a pod without its node and its life where it has both a node and a status, and a note that says so.
+    """Return a pod without its node and its life where it has both a node and a status, and a note that says so.
 
     A pod without a status that names a node is one that somebody wants there: it stays as it is.
     """

@@ -2,17 +2,19 @@
 
 It runs the engine of the running scheduler on a cluster built from plain dicts. Finished pods hold nothing, and an
 object of the dry-run pod's own name is taken out first. A policy of the cluster that does not compile decides as its
-last good generation, where an annotation keeps it; of policies that do nothing the reason is said.
+last good generation, where an annotation keeps it; of policies that do nothing the reason is said. Metrics are given
+numbers, or read once from a file or a server, and take the same way into the state as in a running scheduler.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from cachetools import LRUCache
@@ -21,9 +23,13 @@ from msgspec.structs import replace
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.dry_run.controlled import as_new
-from policysched.app.dry_run.measure import Measure, Numbers, measure
 from policysched.app.files.clusters import Saved
+from policysched.app.running.feed import MetricOptions, make_server, metrics_read, wanted_by
 from policysched.errors import UsageError
+from policysched.feeds.file import answers, as_table, load_table
+from policysched.feeds.problems import FeedCounters
+from policysched.feeds.prometheus import PrometheusSource
+from policysched.framework import MetricAnswer, MetricKey, Wanted
 from policysched.framework.profile import Profile
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.decode import ObjectError, decode_pod
@@ -45,6 +51,10 @@ from policysched.state.tables.amounts import PodResources, pod_resources
 from policysched.visible import cut
 
 Object = Mapping[str, Any]
+Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
+"""Answers for metrics at a time. Units: seconds since 1970."""
+Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
+NOT_GIVEN = "no values were given: give --metrics-file or --prometheus-url, or metrics= in Python"
 _ENCODER: Final = msgspec.json.Encoder()
 _MOST_TEMPLATES: Final = 4096
 """How many templates of pods are known at a time."""
@@ -63,7 +73,7 @@ class Report:
     """What was taken otherwise than it is written, one line each."""
 
     def to_dict(self) -> Record:
-        """Give the decision record of docs/dry-run.md."""
+        """Return the decision record of docs/dry-run.md."""
         return self.record
 
     def with_silent(self, policies: Mapping[PolicyKey, str]) -> Report:
@@ -166,7 +176,7 @@ def _under(profile: Profile, wanted: Pod) -> tuple[Profile, Pod]:
 
 
 def _of_kind(raw: Object, kind: str) -> Object:
-    """Give an object that may leave its kind open.
+    """Return an object that may leave its kind open.
 
     Raises:
         UsageError: it is of another kind.
@@ -249,7 +259,7 @@ def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -
 
 
 def _policies(objects: Iterable[Object], tried: Iterable[Object]) -> dict[PolicyKey, Policy]:
-    """Give the policies that take part, by key: those of the cluster as they are in force, and those to try."""
+    """Return the policies that take part, by key: those of the cluster as they are in force, and those to try."""
     standing = _named(in_force(one) for one in objects if one["kind"] == KIND)
     return standing | _named(_of_kind(one, KIND) for one in tried)
 
@@ -283,7 +293,7 @@ def _compile(
 
 
 def in_force(policy: Object) -> dict[str, Any]:
-    """Give a policy as it decides: with the last good generation's spec where the newest does not compile."""
+    """Return a policy as it decides: with the last good generation's spec where the newest does not compile."""
     kept = None if compiles(policy) else _last_good(policy)
     if kept is None:
         return dict(policy)
@@ -292,7 +302,7 @@ def in_force(policy: Object) -> dict[str, Any]:
 
 
 def compiles(policy: Mapping[str, Any]) -> bool:
-    """Tell whether a policy is well-formed and all its texts compile."""
+    """Return whether a policy is well-formed and all its texts compile."""
     try:
         return compile_policy(decode_policy(policy)).policy is not None
     except ObjectError:
@@ -327,3 +337,42 @@ def not_compiled(diagnostics: Iterable[Diagnostic]) -> str:
     """Say that a policy does not compile, with its first error."""
     first = next(one for one in diagnostics if one.severity == "error")
     return f"it does not compile: {cut(first.message)} ({first.code}, {first.field})"
+
+
+def measuring(options: MetricOptions) -> Measure | None:
+    """Return what measures as the flags ask for; None where they ask for nothing.
+
+    Raises:
+        UsageError: a flag or a file cannot be used.
+    """
+    options.check()
+    if options.file is not None:
+        table, name = load_table(options.file), str(options.file)
+        return lambda wanted, at: answers(table, wanted, at, name)
+    if options.url is not None:
+        source = PrometheusSource(make_server(options, options.url), SystemClock(), FeedCounters())
+        return lambda wanted, _: asyncio.run(source.ask(wanted))
+    return None
+
+
+def measure(cluster: Cluster, policies: Iterable[CompiledPolicy], metrics: Numbers | Measure | None) -> tuple[str, ...]:
+    """Put the metrics that policies read into a cluster, and say what is wrong with them.
+
+    Raises:
+        UsageError: the numbers are not of the right shape.
+    """
+    policies = list(policies)
+    wanted = wanted_by(policies)
+    at = cluster.time.seconds
+    if metrics is None:
+        found: Iterable[MetricAnswer] = (MetricAnswer(key, None, NOT_GIVEN) for key in wanted)
+    elif callable(metrics):
+        found = metrics(wanted, at)
+    else:
+        found = answers(as_table(metrics), wanted, at, "metrics=")
+    problems: dict[MetricKey, str] = {}
+    for answer in found:
+        cluster.metrics.take(answer)
+        problems[answer.key] = answer.problem
+    read = {f"metrics.{item.path[0]}": problems.get(item.metric, "") for _, item in metrics_read(policies)}
+    return tuple(f"{name}: {problem}" for name, problem in read.items() if problem)

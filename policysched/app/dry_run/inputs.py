@@ -11,9 +11,8 @@ from policysched.app.checking.check import findings, twins
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.configuration.file import ConfigurationError
 from policysched.app.dry_run.controlled import Wanted, controlled, pod_of
-from policysched.app.dry_run.dry_run import Report, compiles, dry_run, in_force, not_compiled
+from policysched.app.dry_run.dry_run import Measure, Report, compiles, dry_run, in_force, not_compiled
 from policysched.app.dry_run.live import read_cluster
-from policysched.app.dry_run.measure import Measure
 from policysched.app.files.clusters import load_cluster
 from policysched.app.files.objects import Document, Object, load
 from policysched.errors import UsageError

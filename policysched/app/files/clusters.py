@@ -155,7 +155,7 @@ class Saved(Mapping[str, Any]):
         return len(self.whole())
 
     def items(self) -> ItemsView[str, Any]:
-        """Give the fields, read once for all of them."""
+        """Return the fields, read once for all of them."""
         return self.whole().items()
 
     def struct(self) -> Node | Pod | None:
@@ -206,7 +206,7 @@ def _source(data: bytes, file: str, start: int, end: int) -> Source:
 
 
 def _item_text(data: bytes, start: int, end: int) -> str:
-    """Give an item's text at its place of the file, with nothing in the lines before it."""
+    """Return an item's text at its place of the file, with nothing in the lines before it."""
     lines, column = _position(data, start)
     return "\n" * lines + " " * column + data[start:end].decode()
 

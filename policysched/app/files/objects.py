@@ -107,7 +107,7 @@ class Document:
         return UsageError(f"{self.file}:{place.line}:{place.column}: {error}")
 
     def inside(self, path: str) -> str:
-        """Give the path of a field inside the document."""
+        """Return the path of a field inside the document."""
         return f"{self.path}.{path}" if self.path and path else self.path or path
 
     def place(self, path: str, line: int = 1, column: int = 1) -> SourcePosition:
@@ -194,7 +194,7 @@ def as_text(data: bytes, file: str) -> str:
 
 
 def expand(name: str) -> list[str]:
-    """Give the files that a name stands for: those of a folder (`*.yaml`, `*.yml`, `*.json`, by name), or itself.
+    """Return the files that a name stands for: those of a folder (`*.yaml`, `*.yml`, `*.json`, by name), or itself.
 
     Raises:
         UsageError: the folder cannot be read or has no such file.
@@ -212,7 +212,7 @@ def expand(name: str) -> list[str]:
 
 
 def shown(name: str) -> str:
-    """Give a file's name for messages."""
+    """Return a file's name for messages."""
     return {STDIN: "<stdin>", "": '""'}.get(name, name)
 
 
@@ -319,7 +319,7 @@ def _skip(text: str, offset: int) -> int:
 
 
 def objects_of(value: Any, source: Source, path: str = "", implied: Object | None = None) -> Iterator[Document]:
-    """Give the objects of a document: itself, or the items of a list.
+    """Return the objects of a document: itself, or the items of a list.
 
     Raises:
         UsageError: it is no Kubernetes object.

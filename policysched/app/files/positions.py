@@ -51,12 +51,12 @@ def key(root: Node, field: str) -> Node | None:
 
 
 def start(node: Node) -> SourcePosition:
-    """Give the place where a value begins."""
+    """Return the place where a value begins."""
     return SourcePosition(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 def inside(node: Node, source: list[str], line: int, column: int) -> SourcePosition:
-    """Give the place in the file of a line and column of a scalar's text.
+    """Return the place in the file of a line and column of a scalar's text.
 
     Args:
         node: The scalar; for any other node it is its beginning.
@@ -80,7 +80,7 @@ def inside(node: Node, source: list[str], line: int, column: int) -> SourcePosit
 
 
 def comment_after(node: Node, source: list[str]) -> bool:
-    """Tell whether YAML took the rest of a plain scalar's line for a comment."""
+    """Return whether YAML took the rest of a plain scalar's line for a comment."""
     if not isinstance(node, ScalarNode) or node.style:
         return False
     return source[node.end_mark.line][node.end_mark.column :].lstrip().startswith("#")
@@ -104,7 +104,7 @@ def _key(node: Node, path: str) -> tuple[Node, str] | None:
 
 
 def _solid(node: ScalarNode, source: list[str]) -> Iterator[tuple[SourcePosition, int]]:
-    """Give the places of the characters of a scalar that are no white space, in order, each with the column behind."""
+    """Return the places of the characters of a scalar but white space, in order, each with the column behind."""
     first, last = node.start_mark, node.end_mark
     block = node.style in ("|", ">")
     quote = node.style in ("'", '"')
@@ -125,7 +125,7 @@ def _columns(line: str, begin: int, end: int, style: str | None) -> Iterator[tup
 
 
 def _behind(line: str, column: int, style: str | None) -> int:
-    """Give the column behind a character of a scalar: an escape has several."""
+    """Return the column behind a character of a scalar: an escape has several."""
     if style == "'" and line[column] == "'":
         return column + 2
     escape = _ESCAPE.match(line, column) if style == '"' else None
@@ -133,7 +133,7 @@ def _behind(line: str, column: int, style: str | None) -> int:
 
 
 def _is_blank(written: str, *, escaped: bool) -> bool:
-    """Tell whether a character, as it is written, stands for white space; an escaped line end stands for nothing."""
+    """Return whether a character, as it is written, stands for white space; an escaped line end stands for nothing."""
     if not escaped or not written.startswith("\\"):
         return written.isspace()
     if written[1:2] in ("x", "u", "U"):

@@ -79,7 +79,7 @@ def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
 
 
 def reads_as(written: str, *, flow: bool) -> str | None:
-    """Give the text that is read where something is written without quotes; None where that is no text or not all.
+    """Return the text that is read where something is written without quotes; None where that is no text or not all.
 
     Args:
         written: What is written.
@@ -185,7 +185,7 @@ def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:
 
 
 def _has_key_in_flow(line: str) -> bool:
-    """Tell whether a line has an unquoted value with a `[` inside of `{…}`."""
+    """Return whether a line has an unquoted value with a `[` inside of `{…}`."""
     found = _PLAIN.search(line, line.find("{") + 1) if "{" in line else None
     return found is not None and "[" in line[found.end() :]
 

@@ -33,7 +33,7 @@ class NotPlainError(Exception):
 
 
 def read_events(text: str, shrink: Shrink) -> Iterator[Any]:
-    """Give the values of the documents that are not empty.
+    """Return the values of the documents that are not empty.
 
     Args:
         text: The documents.
@@ -50,7 +50,7 @@ def read_events(text: str, shrink: Shrink) -> Iterator[Any]:
 
 
 def read_part(text: str, depth: int, shrink: Shrink) -> Any:
-    """Give the value of a text that is a part of a document: keys, or items, that begin in the first column.
+    """Return the value of a text that is a part of a document: keys, or items, that begin in the first column.
 
     Args:
         text: The part.
@@ -127,7 +127,7 @@ def _scalar(event: Any, *, flow: bool) -> Any:
 
 
 def resolved(written: str) -> Any:
-    """Give the value of a plain scalar.
+    """Return the value of a plain scalar.
 
     Raises:
         ValueError, yaml.YAMLError: it has none.
@@ -172,7 +172,7 @@ _ITEM: Final = 3
 
 
 def read_blocks(text: str, shrink: Shrink) -> Iterator[Any]:
-    """Give the values of the documents that are not empty.
+    """Return the values of the documents that are not empty.
 
     Args:
         text: The documents; a line ends with a line feed.
@@ -212,7 +212,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _is_strange(piece: str) -> bool:
-    """Tell whether a text has what breaks lines to YAML alone, or what YAML refuses."""
+    """Return whether a text has what breaks lines to YAML alone, or what YAML refuses."""
     if piece.isascii():
         return bool(piece.encode().translate(None, _ASCII))
     return _STRANGE.search(piece) is not None

@@ -189,7 +189,7 @@ class ObjectHandler:
             self.delete(obj)
 
     def delete(self, obj: HasMetadata) -> None:
-        """Take note that an object is gone."""
+        """Record that an object is gone."""
         try:
             self.scheduler.drop(obj)
         except Exception as error:
@@ -224,7 +224,7 @@ class PolicyHandler:
             self._reloader.upsert(policy)
 
     def delete(self, policy: Policy) -> None:
-        """Take note that a policy is gone."""
+        """Record that a policy is gone."""
         if self._listed is not None:
             self._listed.pop(policy.key, None)
         else:

@@ -193,7 +193,7 @@ class SeriesMemory:
         self._entries: OrderedDict[_Key, Entry] = OrderedDict()
 
     def note(self, event: Event) -> tuple[Entry, Entry | None]:
-        """Give the entry that an event belongs to, and one that is no longer followed on its account."""
+        """Return the entry that an event belongs to, and one that is no longer followed on its account."""
         about = About.of(event)
         if about.type != "Warning":
             return _entry(about), None
@@ -211,7 +211,7 @@ class SeriesMemory:
         return entry, over
 
     def follows(self, entry: Entry) -> bool:
-        """Tell whether an entry's series is under way, so that what is not written now can be so later."""
+        """Return whether an entry's series is under way, so that what is not written now can be so later."""
         return self._entries.get(_key(entry.about)) is entry
 
     def forget(self, entry: Entry) -> None:

@@ -80,7 +80,7 @@ class EventQueue(asyncio.Queue[Entry]):
         return sum(map(len, self._sorts.values()))
 
     def empty(self) -> bool:
-        """Tell whether none waits."""
+        """Return whether none waits."""
         return not self.qsize()
 
     def _init(self, maxsize: int) -> None:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from policysched.framework import Change, Cluster, HintIndex
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
-from policysched.plugins.helper.bases import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
+from policysched.plugins.helper import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
 from policysched.state.placed.selector_index import index_keys_of_peers, narrowest
 
 
@@ -33,7 +33,7 @@ class _ItsLabel(NamedTuple):
 
 
 def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Tell whether another pod now is what the pod needs, or no longer is what it keeps away from."""
+    """Return whether another pod now is what the pod needs, or no longer is what it keeps away from."""
     old, new = pods_of(change)
     if old is not None and updates_itself(pod, change):
         return True
@@ -45,7 +45,7 @@ def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Tell whether a node is new, or in another domain, for terms that may have kept the pod out."""
+    """Return whether a node is new, or in another domain, for terms that may have kept the pod out."""
     old, new = nodes_of(change)
     if new is None:
         return False
@@ -58,14 +58,14 @@ def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Tell whether labels of namespaces say which pods need each other or keep away from each other."""
+    """Return whether labels of namespaces say which pods need each other or keep away from each other."""
     terms = pod_terms(pod)
     own = any(term.peers.reads_namespaces for term in (*terms.affinity, *terms.anti_affinity))
     return own or cluster.existing_terms.read_namespaces
 
 
 def _concerns(changed: Pod | None, waiting: Pod) -> bool:
-    """Tell whether a pod's terms may be about another, by namespaces alone, or those of the other about it."""
+    """Return whether a pod's terms may be about another, by namespaces alone, or those of the other about it."""
     if changed is None or changed.metadata.namespace == waiting.metadata.namespace or _keeps_away(changed):
         return True
     affinity = waiting.spec.affinity
@@ -86,13 +86,13 @@ def _repelling(pod: Pod, cluster: Cluster) -> list[AffinityTerm]:
 
 
 def _comes(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:
-    """Tell whether a pod has become one that the pod needs."""
+    """Return whether a pod has become one that the pod needs."""
     terms = pod_terms(pod).affinity
     return new is not None and _meets_all(terms, new, cluster) and not (old and _meets_all(terms, old, cluster))
 
 
 def _goes(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster) -> bool:
-    """Tell whether a pod has ceased to keep the pod out."""
+    """Return whether a pod has ceased to keep the pod out."""
     terms = pod_terms(pod)
     for term in terms.anti_affinity:
         if _meets(term, old, cluster) and not (new and _meets(term, new, cluster)):
@@ -108,22 +108,22 @@ def _meets_all(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> boo
 
 
 def _meets(term: AffinityTerm, pod: Pod, cluster: Cluster) -> bool:
-    """Tell whether a term means a pod, by the labels of its namespace or by those of none."""
+    """Return whether a term means a pod, by the labels of its namespace or by those of none."""
     return term.peers.matches(pod) or term.peers.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
 
 
 def _enters(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether a node has come into a domain."""
+    """Return whether a node has come into a domain."""
     return key in labels and (before is None or before.get(key) != labels[key])
 
 
 def _leaves(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether a node is new, or has left a domain."""
+    """Return whether a node is new, or has left a domain."""
     return before is None or (key in before and labels.get(key) != before[key])
 
 
 def _filed_under(pod: Pod) -> Collection[Hashable]:
-    """Give what a waiting pod is found by: what it needs or keeps away from, and itself for those that keep away."""
+    """Return what a waiting pod is found by: what it needs or keeps away from, and itself for those that keep away."""
     terms, metadata = pod_terms(pod), pod.metadata
     keys: set[Hashable] = {_ItsNamespace(metadata.namespace), *map(_ItsLabel._make, metadata.labels.items())}
     needed = [index_keys_of_peers(peers) for peers in {term.peers: None for term in terms.affinity}]
@@ -135,7 +135,7 @@ def _filed_under(pod: Pod) -> Collection[Hashable]:
 
 
 def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashable] | None:
-    """Give the keys of pods that may need or avoid one that changed, and of those that one which is gone kept away."""
+    """Return the keys of pods that may need or avoid one that changed, and of those that one now gone kept away."""
     old, new = pods_of(change)
     keys = index_keys_of_change(change, filed)
     if old is None or new is not None:

@@ -40,8 +40,7 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
-from policysched.plugins.helper.bases import ScoresInRange
-from policysched.plugins.helper.columns import levelled
+from policysched.plugins.helper import ScoresInRange, levelled
 from policysched.plugins.inter_pod_affinity.hints import INDEX, namespace_helps, node_helps, pod_helps
 from policysched.plugins.inter_pod_affinity.states import (
     AWAY,
@@ -154,11 +153,11 @@ class InterPodAffinity(ScoresInRange):
         return _normalized(scores, chosen)
 
     def leaves_out(self, state: PreferredState) -> bool:
-        """Tell whether no placed pod has anything to do with the class."""
+        """Return whether no placed pod has anything to do with the class."""
         return state.idle
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Give what moves when pods begin to state anything, or when labels of namespaces that terms read change."""
+        """Return what moves when pods begin to state anything, or when labels of namespaces that terms read change."""
         around = self._surroundings(cluster)
         reads = around.reads_namespaces or around.existing_terms.read_namespaces
         return around.existing_terms.ever, cluster.namespaces_generation if reads else None
@@ -212,7 +211,7 @@ def _stretched(above: Scores, spread: int) -> Scores:
 
 @functools.lru_cache(maxsize=256)
 def _stretched_to(spread: int) -> Scores:
-    """Give what each number from 0 to the spread is stretched to: there are fewer of them than nodes, as a rule."""
+    """Return what each number from 0 to the spread is stretched to: there are fewer of them than nodes, as a rule."""
     return _stretched(np.arange(spread + 1), spread)
 
 

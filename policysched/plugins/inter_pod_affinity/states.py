@@ -15,7 +15,7 @@ import numpy as np
 from policysched.framework import NO_ROWS, ChangedRow, Codes, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, Sort, existing_terms
-from policysched.plugins.helper.columns import row_count
+from policysched.plugins.helper import row_count
 from policysched.plugins.inter_pod_affinity.sums import Part, WeightedSums, renewed
 from policysched.plugins.inter_pod_affinity.terms import (
     FEW,
@@ -64,7 +64,7 @@ class Surroundings:
         self._seen = 0
 
     def namespaces(self, cluster: Cluster) -> Namespaces:
-        """Give the namespaces as they are now."""
+        """Return the namespaces as they are now."""
         if self._seen != cluster.namespaces_generation:
             self._namespaces, self._seen = Namespaces(cluster.namespaces), cluster.namespaces_generation
         return self._namespaces
@@ -170,7 +170,7 @@ class Concerning:
         return existing.sort in self._weights and self._shared.nodes.has_label(existing.term.topology_key)
 
     def repels_on(self, changed: ChangedRow) -> bool:
-        """Tell whether pods that come to a row, and are like none that is placed, keep the class away from it."""
+        """Return whether pods that come to a row, and are like none that is placed, keep the class away from it."""
         row, nodes = changed.row, self._shared.nodes
         stated = (one for placed in changed.new_pods() for one in existing_terms(placed.pod))
         return any(
@@ -181,7 +181,7 @@ class Concerning:
         )
 
     def parts(self) -> list[KeyedPart]:
-        """Give what the existing terms add, by topology key; a preference adds its own weight besides."""
+        """Return what the existing terms add, by topology key; a preference adds its own weight besides."""
         return self._shared.parts_of_existing_terms(self._stated)
 
 
@@ -260,7 +260,7 @@ class RequiredState:
         return self._own_nbytes + self._concerning.nbytes + _nbytes(*self._near, *self._away, *self._repelling)
 
     def judge(self, rows: Rows) -> Codes:
-        """Give the reason codes of rows, of several the one that kube-scheduler names."""
+        """Return the reason codes of rows, of several the one that kube-scheduler names."""
         if self._nowhere:
             return np.full(self._shared.count(rows), NEAR, np.int32)
         codes: Codes = np.zeros(self._shared.count(rows), np.int32)
@@ -273,7 +273,7 @@ class RequiredState:
         return codes
 
     def on(self, changed: ChangedRow) -> int:
-        """Give the reason code of a row if other pods were on it, 0 where the pod could go there."""
+        """Return the reason code of a row if other pods were on it, 0 where the pod could go there."""
         if self._nowhere:
             return NEAR
         if self._near:

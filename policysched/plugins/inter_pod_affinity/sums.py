@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, ChangedRow, Mask, RowNumbers, Rows
-from policysched.plugins.helper.columns import Present
+from policysched.plugins.helper import Present
 from policysched.state.placed.counters import PodCounter
 from policysched.state.sums import SharedSums, Sums
 from policysched.state.tables.columns import part_of
@@ -93,7 +93,7 @@ class WeightedSums:
         return total
 
     def on(self, changed: ChangedRow) -> int:
-        """Give the sum of a row's domain if other pods were on the row."""
+        """Return the sum of a row's domain if other pods were on the row."""
         row, domain = changed.row, int(self._domains.of_row[changed.row])
         if domain == NO_DOMAIN:
             return 0
@@ -125,7 +125,7 @@ class WeightedSums:
         return self._domains.of_row[: self._domains.size]
 
     def present(self, mask: Mask) -> NDArray[np.intp]:
-        """Give the domains that the rows of a mask are in.
+        """Return the domains that the rows of a mask are in.
 
         Shapes: (N,) -> (found,).
         """
@@ -137,14 +137,14 @@ class WeightedSums:
         return labelled
 
     def counts_any(self) -> bool:
-        """Tell whether any pod is counted on a row that has the label, whatever it adds."""
+        """Return whether any pod is counted on a row that has the label, whatever it adds."""
         if not self._domains.alone:
             return any(np.count_nonzero(summed.values[NO_DOMAIN + 1 :]) for summed in self._summed)
         labelled = self._domains.of_row != NO_DOMAIN
         return any(part.counter.counts.any(where=labelled) for part in self._parts)
 
     def counts_any_on(self, changed: ChangedRow) -> bool:
-        """Tell whether any pod would be counted if other pods were on a row; no part weighs less than nothing."""
+        """Return whether any pod would be counted if other pods were on a row; no part weighs less than nothing."""
         labelled = self._domains.of_row != NO_DOMAIN
         if self._total is None:
             self._total = sum(int(part.counter.counts.sum(where=labelled)) for part in self._parts)

@@ -33,7 +33,7 @@ class Meant:
     namespaces: frozenset[str] | None
 
     def matches(self, pod: Pod) -> bool:
-        """Tell whether a pod is meant."""
+        """Return whether a pod is meant."""
         inside = self.namespaces is None or pod.metadata.namespace in self.namespaces
         return inside and self.pods.matches(pod.metadata.labels)
 
@@ -174,7 +174,7 @@ def apart(said: Iterable[Weighted[T]]) -> dict[tuple[str, int], list[Weighted[T]
 
 
 def sizes(alike: Iterable[Weighted[T]]) -> frozenset[tuple[T, int]]:
-    """Give what each adds or takes away, 1 where that is nothing."""
+    """Return what each adds or takes away, 1 where that is nothing."""
     found: dict[T, int] = {}
     for one in alike:
         found[one.said] = found.get(one.said, 0) + (abs(one.weight) or 1)

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Cluster, Rows, Scores
 from policysched.model.objects import Pod
 from policysched.plugins.arguments import Fault, PluginArguments
-from policysched.plugins.helper.bases import FinalScores, OwnRowOnly
-from policysched.plugins.helper.columns import ONE, constant
+from policysched.plugins.helper import ONE, FinalScores, OwnRowOnly, constant
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
     ResourceWeight,

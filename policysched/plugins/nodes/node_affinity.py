@@ -46,8 +46,7 @@ from policysched.model.selection.node_selectors import (
 )
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Fault, PluginArguments
-from policysched.plugins.helper.bases import OwnRowOnly, nodes_of
-from policysched.plugins.helper.columns import row_count
+from policysched.plugins.helper import OwnRowOnly, nodes_of, row_count
 from policysched.plugins.nodes.node_selection import AskedRows, SelectorTest, terms_nbytes
 from policysched.state.tables.columns import quotients
 from policysched.state.tables.nodes import NodeTable

@@ -35,7 +35,8 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import any_conflict, host_ports, required_features
 from policysched.model.selection.node_selectors import UNSCHEDULABLE_TAINT, TolerationMatcher
-from policysched.plugins.helper.bases import (
+from policysched.plugins.helper import (
+    AnswersByCode,
     OneReasonFilter,
     RowTest,
     ScoresInRange,
@@ -44,7 +45,6 @@ from policysched.plugins.helper.bases import (
     pods_of,
     updates_itself,
 )
-from policysched.plugins.helper.columns import AnswersByCode
 from policysched.state.tables.amounts import HostPort
 
 BYTES_PER_TOLERATION = 256
@@ -155,7 +155,7 @@ class TaintToleration(OneReasonFilter, ScoresInRange):
         return state.answers.of(state.cluster.nodes.taints.data[rows]).astype(np.int64)
 
     def normalize(self, state: TaintAnswers, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
-        """Give the fewest taints the highest score."""
+        """Return the fewest taints the highest score."""
         return default_normalize(scores, feasible, reverse=True)
 
 

@@ -21,10 +21,10 @@ from policysched.model.selection.selectors import (
     compile_selector,
     match_labels,
 )
+from policysched.state.objects import Workloads
 from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import index_keys_of_selector
-from policysched.state.workloads import Workloads
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
@@ -53,11 +53,11 @@ class Constraint(NamedTuple):
     """Whether only nodes count whose taints the pod tolerates."""
 
     def counts(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether a pod of these labels would count."""
+        """Return whether a pod of these labels would count."""
         return self.selector.matches(labels)
 
     def counter(self, namespace: str, cluster: Cluster) -> PodCounter:
-        """Give the count of placed pods by row; a selector that is empty or selects nothing counts none."""
+        """Return the count of placed pods by row; a selector that is empty or selects nothing counts none."""
         if self.selector.selects_nothing or self.selector.selects_everything:
             return cluster.counters.of((Constraint, None), lambda _: 0, among=())
         selector = self.selector
@@ -145,7 +145,7 @@ SYSTEM_DEFAULTS: Final = Defaults(
 
 
 def default_selector(pod: Pod, workloads: Workloads) -> LabelMatcher:
-    """Give the selector of the pods that are like this one; it looks at no label where nothing is known of them.
+    """Return the selector of the pods that are like this one; it looks at no label where nothing is known of them.
 
     Cost: O(services of the namespace).
     """

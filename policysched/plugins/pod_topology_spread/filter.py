@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from policysched.framework import ChangedRow, Codes, Mask, RowNumbers, Rows, unresolvable, unschedulable
-from policysched.plugins.helper.columns import row_count
+from policysched.plugins.helper import row_count
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows
 from policysched.state.sums import CounterSums
@@ -71,16 +71,16 @@ class DomainVerdicts:
         self.codes, self._seen, self._lowest = codes, now, None
 
     def settle(self) -> None:
-        """Take note that every row is asked."""
+        """Record that every row is asked."""
         self.changed, self.renumbered = None, False
 
     def of(self, rows: Rows) -> Codes:
-        """Give the codes of rows."""
+        """Return the codes of rows."""
         codes: Codes = self.codes[self.rows.domains[rows]]
         return codes
 
     def on(self, changed: ChangedRow) -> int:
-        """Give the code of a row if other pods were on it.
+        """Return the code of a row if other pods were on it.
 
         Source: plugins/podtopologyspread/filtering.go (updateWithPod, criticalPaths).
         """
@@ -174,7 +174,7 @@ class HardState:
         return len(asked) != before
 
     def on(self, changed: ChangedRow) -> int:
-        """Give the code of the first constraint that would be broken on a row if other pods were on it."""
+        """Return the code of the first constraint that would be broken on a row if other pods were on it."""
         codes = (one.on(changed) for one in self._verdicts)
         all_asked = len(self._verdicts) == len(self._constraints)
         return next(filter(None, codes), 0 if all_asked else UNLABELLED)

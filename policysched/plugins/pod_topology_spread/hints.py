@@ -14,7 +14,7 @@ from typing import Final
 from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Resource
 from policysched.model.objects import Node, Pod
 from policysched.model.selection.selectors import EVERYTHING, SelectorError
-from policysched.plugins.helper.bases import index_keys_of_change, nodes_of, pods_of
+from policysched.plugins.helper import index_keys_of_change, nodes_of, pods_of
 from policysched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     Constraint,
@@ -29,7 +29,7 @@ Constraints = Sequence[Constraint]
 
 
 def spread_hints(defaults: Defaults) -> tuple[Hint, ...]:
-    """Give the plugin's hints."""
+    """Return the plugin's hints."""
 
     def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
         old, new = pods_of(change)
@@ -52,7 +52,7 @@ def spread_hints(defaults: Defaults) -> tuple[Hint, ...]:
 
 
 def _filed_under(pod: Pod) -> Collection[Hashable]:
-    """Give what the pods have that count for a waiting one: of one that states no constraints, its namespace."""
+    """Return what the pods have that count for a waiting one: of one that states no constraints, its namespace."""
     try:
         selectors = [one.selector for one in own_constraints(pod, DO_NOT_SCHEDULE)] or [EVERYTHING]
     except SelectorError:
@@ -68,7 +68,7 @@ INDEX: Final = HintIndex(_filed_under, index_keys_of_change)
 
 
 def _hard_constraints(defaults: Defaults, pod: Pod, cluster: Cluster) -> Constraints | None:
-    """Give the constraints that the pod must not break, None where they are not valid: then everything may help."""
+    """Return the constraints that the pod must not break, None where they are not valid: then everything may help."""
     try:
         return defaults.constraints_of(pod, DO_NOT_SCHEDULE, cluster)
     except ConstraintError:
@@ -76,7 +76,7 @@ def _hard_constraints(defaults: Defaults, pod: Pod, cluster: Cluster) -> Constra
 
 
 def _concerns(changed: Pod, waiting: Pod) -> bool:
-    """Tell whether a pod that changed may count for one that waits: it has a place, or is that pod."""
+    """Return whether a pod that changed may count for one that waits: it has a place, or is that pod."""
     if pod_id(changed) == pod_id(waiting):
         return True
     has_place = bool(changed.spec.node_name or changed.status.nominated_node_name)

@@ -31,7 +31,7 @@ from policysched.framework import (
 from policysched.model.objects import Pod, TopologySpreadConstraint
 from policysched.model.selection.names import is_qualified_name
 from policysched.plugins.arguments import Fault, PluginArguments
-from policysched.plugins.helper.columns import row_count
+from policysched.plugins.helper import row_count
 from policysched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     HOSTNAME,
@@ -130,7 +130,7 @@ class PodTopologySpread:
         return state.finals(feasible)
 
     def stays_in_range(self, state: SoftState) -> bool:
-        """Tell whether every maxSkew is at least 1."""
+        """Return whether every maxSkew is at least 1."""
         return state.in_range
 
     def events(self) -> Sequence[Hint]:
@@ -138,11 +138,11 @@ class PodTopologySpread:
         return spread_hints(self._defaults)
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Give what moves when a selector that constraints were derived from is another."""
+        """Return what moves when a selector that constraints were derived from is another."""
         return cluster.workloads.generation if self._defaults.constraints else 0
 
     def _requires_labels(self, pod: Pod) -> bool:
-        """Tell whether scoring passes over nodes that lack one of the constraints' labels."""
+        """Return whether scoring passes over nodes that lack one of the constraints' labels."""
         return bool(pod.spec.topology_spread_constraints) or not self._defaults.are_the_systems
 
 

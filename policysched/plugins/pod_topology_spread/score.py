@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
-from policysched.plugins.helper.columns import Present, levelled
+from policysched.plugins.helper import Present, levelled
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
 from policysched.state.placed.counters import PodCounter
@@ -49,7 +49,7 @@ class Scored:
         self.whole = self.count == mask.size
 
     def present(self, places: Places, count: int) -> Places:
-        """Give the places that these rows have, of so many that there are, each once.
+        """Return the places that these rows have, of so many that there are, each once.
 
         Shapes: (N,) -> (found,).
         """
@@ -58,7 +58,7 @@ class Scored:
         return there.nonzero()[0]
 
     def of(self, values: NDArray[T]) -> NDArray[T]:
-        """Give values in which no others occur than those of these rows.
+        """Return values in which no others occur than those of these rows.
 
         Shapes: (N,) -> (N,); without any such row (0,).
         """
@@ -108,7 +108,7 @@ class SoftOverNodes:
         return self._places
 
     def present(self, scored: Scored) -> Places:
-        """Give the places that scored rows have, each once. Shapes: (found,)."""
+        """Return the places that scored rows have, each once. Shapes: (found,)."""
         return scored.present(self._places, self._count)
 
 
@@ -140,11 +140,11 @@ class SoftOverDomains:
         return weighted
 
     def places(self, size: int) -> Places:
-        """Give the domains. Shapes: (N,), not to be changed."""
+        """Return the domains. Shapes: (N,), not to be changed."""
         return self._rows.of_label.of_row[:size]
 
     def present(self, scored: Scored) -> Places:
-        """Give the places that scored rows have, looking at them again where they or their domains changed."""
+        """Return the places that scored rows have, looking at them again where they or their domains changed."""
         return self._present.among(self._rows.of_label.of_row, self._rows.version, scored.mask)
 
 
@@ -252,7 +252,7 @@ def _normalized(scores: Scores, scored: Scores) -> Scores:
 
 @functools.lru_cache(maxsize=4096)
 def natural_log(number: int) -> float:
-    """Give the logarithm as Go computes it, which is not always the double that other libraries round to.
+    """Return the logarithm as Go computes it, which is not always the double that other libraries round to.
 
     Source: Go's math/log.go.
     """

@@ -35,8 +35,7 @@ from policysched.framework import (
 )
 from policysched.model.csi_translation import TranslationError, inline_migration_of, translate_inline
 from policysched.model.objects import CSINode, Pod, VolumeAttachment
-from policysched.plugins.helper.bases import HintTable, OwnRowOnly, leaves_a_place, pods_of
-from policysched.plugins.helper.columns import codes_where, row_count
+from policysched.plugins.helper import HintTable, OwnRowOnly, codes_where, leaves_a_place, pods_of, row_count
 from policysched.plugins.volumes.claims import uses_claim
 from policysched.state.volumes.attachments import CountingError, CSIVolumeName, csi_volumes
 from policysched.state.volumes.storage import has_volumes

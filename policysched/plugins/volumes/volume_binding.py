@@ -45,8 +45,7 @@ from policysched.model.objects import (
 from policysched.model.objects.storage import MIGRATED_PLUGINS, NO_PROVISIONER, SELECTED_NODE, class_of
 from policysched.model.quantity import value
 from policysched.plugins.arguments import Fault, Int64, PluginArguments
-from policysched.plugins.helper.bases import FinalScores, HintTable, OwnRowOnly
-from policysched.plugins.helper.columns import codes_where
+from policysched.plugins.helper import FinalScores, HintTable, OwnRowOnly, codes_where
 from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim
 from policysched.plugins.volumes.matching import Match, Matcher, smallest_first
 from policysched.plugins.volumes.reach import Reach

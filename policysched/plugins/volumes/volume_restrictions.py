@@ -31,8 +31,7 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod, Volume
 from policysched.model.objects.storage import READ_WRITE_ONCE_POD
-from policysched.plugins.helper.bases import HintTable, OwnRowOnly, pods_of
-from policysched.plugins.helper.columns import row_count
+from policysched.plugins.helper import HintTable, OwnRowOnly, pods_of, row_count
 from policysched.plugins.volumes.claims import claim_missing, stated_claims, states_claim, stored_claim
 from policysched.state.volumes.storage import has_volumes
 

@@ -24,8 +24,7 @@ from policysched.rules.compile.graphs import key_of, row_independent, to_hold
 from policysched.rules.compile.policy import MetricInput
 from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
 from policysched.rules.dependencies.counters import Version, counter, generation, pod_aggregate_at
-from policysched.rules.inputs.nodes import aspects_read
-from policysched.rules.inputs.pods import PodInputs
+from policysched.rules.inputs import PodInputs, aspects_read
 from policysched.state.sums import DomainSums
 from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import Grouping
@@ -47,7 +46,7 @@ def evaluation_context(cluster: Cluster) -> EvaluationContext:
 
 
 def aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats | float:
-    """Give an aggregate on rows.
+    """Return an aggregate on rows.
 
     Shapes: (R,) where it has a domain.
     """
@@ -74,7 +73,7 @@ def changed_aggregate_at(
 
 
 def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> tuple[object, ...]:
-    """Give what has to be held so that graphs find it kept: counters, aggregates, ages and metrics."""
+    """Return what has to be held so that graphs find it kept: counters, aggregates, ages and metrics."""
     kept = [to_hold(root) for root in roots]
     held: list[object] = [
         counter(context, node, pod) for nodes, _ in kept for node in nodes if node.op in POD_AGGREGATES
@@ -89,7 +88,7 @@ def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> 
 
 
 def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> AggregateDomains:
-    """Give the domains of a key."""
+    """Return the domains of a key."""
     about = pod if pod.key(key.inputs) else context.no_pod
     place = ("domains", key, generation(context, key))
     found: AggregateDomains | None = about.found.get(place)
@@ -99,7 +98,7 @@ def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> Aggreg
 
 
 def _aggregate(context: EvaluationContext, node: Typed, pod: PodInputs) -> Aggregate:
-    """Give an aggregate; asked again while somebody holds it, the same one for all pods that agree in what it reads."""
+    """Return an aggregate; asked again while somebody holds it, the same for all pods that agree in what it reads."""
     place = (node, generation(context, node))
     found: Aggregate | None = pod.found.get(place)
     if found is not None:
@@ -195,7 +194,7 @@ class Aggregate:
         return BYTES_PER_AGGREGATE + self._found.nbytes + sums + domains + sum(map(part_of, self._held))
 
     def at(self, rows: Rows) -> Floats | float:
-        """Give its value on rows.
+        """Return its value on rows.
 
         Shapes: (R,) where it has a domain.
         """
@@ -275,14 +274,14 @@ class Aggregate:
         self._found = by_row[self._domains.heads]
 
     def _rows(self) -> Rows:
-        """Give the rows that have to be looked at."""
+        """Return the rows that have to be looked at."""
         if self._of is None or not self._context.cluster.nodes.count:
             return self._context.everything()
         self._of.refresh()
         return self._of.heads
 
     def _begin(self, rows: Rows, frame: RuleFrame) -> WholeSums | None:
-        """Give the sums to adjust from now on, None where the aggregate is no sum of whole numbers of each row."""
+        """Return the sums to adjust from now on, None where the aggregate is no sum of whole numbers of each row."""
         if not self._adds:
             return None
         capacity = self._context.cluster.nodes.columns.capacity
@@ -336,7 +335,7 @@ class WholeSums:
             return float(totals[0] / totals[1] if self._node.op is Op.AVG_NODES else totals[0])
 
     def results(self) -> Floats:
-        """Give the aggregate of each domain; the array is the caller's.
+        """Return the aggregate of each domain; the array is the caller's.
 
         Shapes: (D,). Missing: NaN, a mean of nothing.
         """
@@ -347,7 +346,7 @@ class WholeSums:
         return found
 
     def _adding(self, frame: RuleFrame) -> Floats:
-        """Give what rows add. Shapes: (K, R), K what is added up of each row."""
+        """Return what rows add. Shapes: (K, R), K what is added up of each row."""
         value: Any = evaluate_columns(self._node.inner[0], frame)
         if self._node.op is Op.COUNT_NODES:
             true: Floats = spread(np.asarray(value[0], np.float64), frame.rows)[None]
@@ -359,18 +358,18 @@ class WholeSums:
 
 
 def _counts_by_itself(node: Typed) -> bool:
-    """Tell whether each row alone decides what it adds to an aggregate."""
+    """Return whether each row alone decides what it adds to an aggregate."""
     [inner] = node.inner
     return inner.local and not any(_is_elsewhere(item) for item in inner.inputs)
 
 
 def _is_elsewhere(item: Input) -> bool:
-    """Tell whether another row may change an input: how many nodes or pods there are, how large an image is."""
+    """Return whether another row may change an input: how many nodes or pods there are, how large an image is."""
     return item.root == "cluster" or item.path[0] == "image_bytes"
 
 
 def _one_of_each(node: Typed, pod: PodInputs, context: EvaluationContext) -> AggregateDomains | None:
-    """Give the domains of which one row each is enough: for the largest of values that are the same in a domain."""
+    """Return the domains of which one row each is enough: for the largest of values that are the same in a domain."""
     [inner] = node.inner
     if node.op not in _EXTREMES or node.args or not row_independent(inner)[inner]:
         return None
@@ -379,12 +378,12 @@ def _one_of_each(node: Typed, pod: PodInputs, context: EvaluationContext) -> Agg
 
 
 def spread(value: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Give a column or one value for all rows as a column. Shapes: (R,) or () -> (R,)."""
+    """Return a column or one value for all rows as a column. Shapes: (R,) or () -> (R,)."""
     return value if value.shape == (rows,) else np.broadcast_to(value, (rows,))
 
 
 def _codes(value: object) -> NDArray[np.integer]:
-    """Give codes; for a key that is one text for all rows any code will do."""
+    """Return codes; for a key that is one text for all rows any code will do."""
     if isinstance(value, np.ndarray):
         return value
     return np.asarray(MISSING if value is None else 0)

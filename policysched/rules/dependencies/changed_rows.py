@@ -18,8 +18,7 @@ from policysched.rules.compile.graphs import parts, walk
 from policysched.rules.dependencies.aggregates import changed_aggregate_at
 from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
 from policysched.rules.dependencies.counters import PeerFrame, counter
-from policysched.rules.inputs.nodes import aspect_of, aspects_read, changed_amount
-from policysched.rules.inputs.pods import PodInputs, Scalar
+from policysched.rules.inputs import PodInputs, Scalar, aspect_of, aspects_read, changed_amount
 from policysched.state.placed.pods import PlacedPod
 
 

@@ -23,8 +23,7 @@ from policysched.language.evaluation.frames import FrameStrings
 from policysched.language.ir.graph import Input, Program, Typed
 from policysched.model.objects import Pod
 from policysched.rules.compile.graphs import plain_scalars
-from policysched.rules.inputs.nodes import node_column
-from policysched.rules.inputs.pods import PodInputs, Scalar
+from policysched.rules.inputs import PodInputs, Scalar, node_column
 
 Floats = NDArray[np.float64]
 MOST_KEPT = 1 << 27
@@ -65,14 +64,14 @@ class EvaluationContext:
         )
 
     def inputs(self, pod: Pod) -> PodInputs:
-        """Give the inputs of a pod at this time; asked again, the same ones."""
+        """Return the inputs of a pod at this time; asked again, the same ones."""
         version = self.version
         if self._inputs is None or self._inputs[0] is not pod or self._inputs[1] != version:
             self._inputs = (pod, version, PodInputs(pod, self.cluster))
         return self._inputs[2]
 
     def frame(self, pod: PodInputs, rows: Rows) -> RuleFrame:
-        """Give the frame of some rows; asked again before anything changed, the same one while that has room.
+        """Return the frame of some rows; asked again before anything changed, the same one while that has room.
 
         Frames of one pod class are kept beside those of no pod, so that a class's arrays go with the next decision.
         """
@@ -87,13 +86,13 @@ class EvaluationContext:
         return frame
 
     def plain(self, pod: PodInputs) -> RuleFrame:
-        """Give a frame without rows, for what is made of the pod alone; it is remembered for all frames of it."""
+        """Return a frame without rows, for what is made of the pod alone; it is remembered for all frames of it."""
         frame = RuleFrame(self, pod)
         frame.memo = pod.scalars
         return frame
 
     def values(self, pod: Pod, nodes: Sequence[Typed]) -> Hashable:
-        """Give what some graphs make of a pod and this time."""
+        """Return what some graphs make of a pod and this time."""
         frame = self.plain(self.inputs(pod))
         return tuple(comparable(evaluate_columns(node, frame)) for node in nodes)
 
@@ -109,7 +108,7 @@ class EvaluationContext:
         self.no_pod.scalars.clear()
 
     def changed(self, since: int, reads: int) -> tuple[RowNumbers | None, int]:
-        """Give the rows that changed in some aspects after a position of the journal, each once, and these aspects.
+        """Return the rows that changed in some aspects after a position of the journal, each once, and these aspects.
 
         Missing: None for rows where it is too long ago to tell.
         """
@@ -122,7 +121,7 @@ class EvaluationContext:
         return known
 
     def everything(self) -> Rows:
-        """Give the rows of all nodes."""
+        """Return the rows of all nodes."""
         position, nodes = self.cluster.journal.position, self.cluster.nodes
         if self._everything[0] != position:
             full = nodes.count == nodes.size
@@ -152,7 +151,7 @@ class RuleFrame:
         return RuleFrame(self._context, self._pod, rows)
 
     def has_room(self, steps: int = 0) -> bool:
-        """Tell whether what was worked out, and so many steps more, takes no more than may be kept.
+        """Return whether what was worked out, and so many steps more, takes no more than may be kept.
 
         What was made of the pod alone is no column, and as many of it as there are rules take next to nothing.
         """
@@ -173,19 +172,19 @@ class RuleFrame:
         return self._context.cluster.time.seconds
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Give a node's or a metric's values on the rows."""
+        """Return a node's or a metric's values on the rows."""
         return node_column(self._context.cluster, self._pod.given, item, self.selected)
 
     def scalar(self, item: Input, /) -> Scalar:
-        """Give a pod or cluster input's value."""
+        """Return a pod or cluster input's value."""
         return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Give what was made of all nodes."""
+        """Return what was made of all nodes."""
         return self._context.aggregate(self._context, node, self._pod, self.selected)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Give what was made of the rows' pods."""
+        """Return what was made of the rows' pods."""
         return self._context.pod_aggregate(self._context, node, self._pod, self.selected)
 
 
@@ -204,7 +203,7 @@ def number(program: Program, frame: RuleFrame) -> Floats:
 
 
 def comparable(value: Any) -> Hashable:
-    """Give a value that equals itself and differs from None."""
+    """Return a value that equals itself and differs from None."""
     return ("missing",) if isinstance(value, float) and math.isnan(value) else (value,)
 
 

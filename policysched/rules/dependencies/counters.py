@@ -24,8 +24,7 @@ from policysched.language.ir.graph import POD_AGGREGATES, TIME, Input, Op, Typed
 from policysched.language.ir.types import Kind
 from policysched.rules.compile.graphs import parts, reads_namespaces, walk
 from policysched.rules.dependencies.context import EvaluationContext, Floats
-from policysched.rules.inputs.nodes import aspects_read, node_column
-from policysched.rules.inputs.pods import BEYOND_SIGNATURE, PodInputs, Scalar, peer_value
+from policysched.rules.inputs import BEYOND_SIGNATURE, PodInputs, Scalar, aspects_read, node_column, peer_value
 from policysched.state.cluster import Cluster
 from policysched.state.placed.counters import PodCounter
 from policysched.state.placed.pods import PlacedPod
@@ -57,7 +56,7 @@ def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCount
 
 
 def pod_aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats:
-    """Give what rows' pods count or sum up to.
+    """Return what rows' pods count or sum up to.
 
     Shapes: (R,).
     Cost: O(rows), or O(pods on the rows) where there is no counter.
@@ -67,7 +66,7 @@ def pod_aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, ro
 
 
 def generation(context: EvaluationContext, node: Typed) -> int:
-    """Give what moves when a graph means something else: labels of namespaces, if it reads any."""
+    """Return what moves when a graph means something else: labels of namespaces, if it reads any."""
     return context.cluster.namespaces_generation if reads_namespaces(node) else 0
 
 
@@ -104,7 +103,7 @@ class Peer:
         self._cluster = cluster
 
     def value(self, item: Input) -> Scalar:
-        """Give an input of the placed pod, or of the pod that is decided about."""
+        """Return an input of the placed pod, or of the pod that is decided about."""
         return peer_value(self._placed, item, self._cluster) if item.root == "peer" else self._pod.value(item)
 
     def _unasked(self) -> Any:
@@ -138,7 +137,7 @@ class PeerFrame:
         return self._cluster.time.seconds
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Give a peer's values, or those of each pod's node."""
+        """Return a peer's values, or those of each pod's node."""
         if item.root != "peer":
             return node_column(self._cluster, self._pod.given, item, self.places)
         if item.path[0] in BEYOND_SIGNATURE:
@@ -155,11 +154,11 @@ class PeerFrame:
         return np.array([MISSING if value is None else self.strings.code(str(value)) for value in values], np.int32)
 
     def scalar(self, item: Input, /) -> Scalar:
-        """Give an input of the pod that is decided about, or of the cluster."""
+        """Return an input of the pod that is decided about, or of the cluster."""
         return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Give an aggregate at each pod's node."""
+        """Return an aggregate at each pod's node."""
         return self._context.aggregate(self._context, node, self._pod, self.places)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
@@ -210,7 +209,7 @@ class Reads:
         return bool(self._counters)
 
     def counted(self) -> bool:
-        """Tell whether a counter moved since this was last asked."""
+        """Return whether a counter moved since this was last asked."""
         versions = [counter.version for counter in self._counters]
         before, self._versions = self._versions, versions
         return versions != before
@@ -232,7 +231,7 @@ class Version:
         """The aspects in which any row changed then."""
 
     def is_past(self) -> bool:
-        """Tell whether it may be another since this was last asked."""
+        """Return whether it may be another since this was last asked."""
         cluster = self._context.cluster
         now = (cluster.journal.position, cluster.time.seconds if self._timed else 0.0)
         before, self._seen = self._seen, now

@@ -22,7 +22,7 @@ from policysched.rules.compile.graphs import key_of, reads_image_sizes, shared_p
 from policysched.rules.dependencies.aggregates import domains_of, spread
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame, comparable
 from policysched.rules.dependencies.counters import Version, generation
-from policysched.rules.inputs.pods import PodInputs
+from policysched.rules.inputs import PodInputs
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import part_of
 from policysched.state.tables.interner import MISSING
@@ -42,11 +42,11 @@ class Dependency(Protocol):
         """Bring it up to date."""
 
     def moved(self, since: int) -> Rows:
-        """Give the rows that see another value than they did at an earlier stamp."""
+        """Return the rows that see another value than they did at an earlier stamp."""
 
 
 def after(stamps: NDArray[np.int64], since: int) -> RowNumbers:
-    """Give the rows that got a stamp after an earlier one."""
+    """Return the rows that got a stamp after an earlier one."""
     return np.flatnonzero(stamps > since)
 
 
@@ -74,7 +74,7 @@ class DerivedScalar:
             self.stamp += 1
 
     def moved(self, since: int) -> Rows:  # noqa: ARG002 - every row sees it
-        """Give all rows."""
+        """Return all rows."""
         return slice(0, self._context.cluster.nodes.size)
 
 
@@ -131,7 +131,7 @@ class DerivedColumn:
             self._of_row = self._domains.of_row
 
     def moved(self, since: int) -> Rows:
-        """Give the rows whose value moved after a stamp."""
+        """Return the rows whose value moved after a stamp."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
     def _compute(self) -> NDArray[np.int64]:
@@ -170,12 +170,12 @@ class ImageSizes:
         self.stamp = self._cluster.images.generation
 
     def moved(self, since: int) -> Rows:  # noqa: ARG002 - every row may see it
-        """Give all rows."""
+        """Return all rows."""
         return slice(0, self._cluster.nodes.size)
 
 
 def _told_apart(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
-    """Give whole numbers that differ where values of a graph over nodes do, or why they are missing."""
+    """Return whole numbers that differ where values of a graph over nodes do, or why they are missing."""
     value = evaluate_columns(node, frame)
     if isinstance(value, tuple):
         value = value[0]
@@ -222,7 +222,7 @@ def together(found: Sequence[Rows]) -> Rows:
 
 
 def dependencies_of(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> list[Dependency]:
-    """Give what rows of some graphs look at together."""
+    """Return what rows of some graphs look at together."""
     roots = list(roots)
     found: list[Dependency] = [
         _derived(context, node, pod) for node in shared_parts(roots, timed=pod is context.no_pod)

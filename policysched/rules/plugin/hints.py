@@ -25,7 +25,7 @@ from policysched.model.objects import Pod
 from policysched.model.objects.meta import seconds_of
 from policysched.rules.compile.policy import CompiledFilter
 from policysched.rules.dependencies.context import EvaluationContext
-from policysched.rules.inputs.nodes import WELL_KNOWN_LABELS, aspects_read
+from policysched.rules.inputs import WELL_KNOWN_LABELS, aspects_read
 from policysched.rules.results.matrix import FilterMatrix
 from policysched.rules.results.rule_results import PodIndependentResults
 

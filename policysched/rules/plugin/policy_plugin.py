@@ -47,7 +47,7 @@ from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.dependencies.aggregates import evaluation_context
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame
-from policysched.rules.inputs.nodes import aspects_read, is_node_column, node_column
+from policysched.rules.inputs import aspects_read, is_node_column, node_column
 from policysched.rules.plugin.hints import RejectedPods, Rejections, hints, next_time
 from policysched.rules.results.matrix import FilterMatrix, PolicySlice, RowT, ScoreMatrix
 from policysched.rules.results.normalized import NormalizedScores

@@ -17,7 +17,7 @@ from policysched.pausing import Pausing
 from policysched.rules.compile.graphs import time_keys
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.dependencies.context import EvaluationContext
-from policysched.rules.inputs.pods import class_values
+from policysched.rules.inputs import class_values
 from policysched.rules.plugin.policy_plugin import Contexts, PolicyGroup, PolicyPlugin
 
 

@@ -23,7 +23,7 @@ from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.changed_rows import ChangedFrame
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.dependencies.derived import AffectedRows, Dependency, dependencies_of
-from policysched.rules.inputs.pods import PodInputs
+from policysched.rules.inputs import PodInputs
 from policysched.rules.results.rule_results import FINE, FilterRow, PodIndependentResults, ScoreRow, done
 from policysched.state.tables.columns import part_of
 

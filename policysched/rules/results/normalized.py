@@ -18,7 +18,7 @@ from policysched.framework import Mask, Rows, Scores
 from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.dependencies.derived import AffectedRows, dependencies_of
-from policysched.rules.inputs.pods import PodInputs
+from policysched.rules.inputs import PodInputs
 from policysched.rules.results.rule_results import PodIndependentResults, ScoreRow, Values
 from policysched.state.tables.columns import part_of
 

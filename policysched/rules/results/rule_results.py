@@ -33,7 +33,7 @@ from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame, number
 from policysched.rules.dependencies.counters import PODS, Reads
 from policysched.rules.dependencies.derived import AffectedRows, Dependency, after, dependencies_of
-from policysched.rules.inputs.nodes import aspects_read
+from policysched.rules.inputs import aspects_read
 from policysched.state.tables.interner import Interner
 
 DETAILS = 1 << 24

@@ -43,7 +43,7 @@ from policysched.model.policy import PolicyKey, PolicySpec
 from policysched.model.requests import allocatable
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
-from policysched.rules.inputs.nodes import RESOURCE_NAMES, WELL_KNOWN_LABELS
+from policysched.rules.inputs import RESOURCE_NAMES, WELL_KNOWN_LABELS
 from policysched.rules.policy_set.store import StoredPolicy
 
 MOST_INPUTS = 100

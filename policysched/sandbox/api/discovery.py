@@ -34,7 +34,7 @@ _VERSION |= dict.fromkeys(("gitCommit", "buildDate", "goVersion", "compiler", "p
 
 
 def document(registry: Registry, path: str, accept: str) -> tuple[bytes, str]:
-    """Give the document at a path that is no object's, and its media type.
+    """Return the document at a path that is no object's, and its media type.
 
     Raises:
         StatusError: 404, there is none.

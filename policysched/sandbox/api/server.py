@@ -248,7 +248,7 @@ class Server:
 
 
 def _port(request: web.BaseRequest) -> int:
-    """Give the port that a request came in at, -1 where the connection is gone."""
+    """Return the port that a request came in at, -1 where the connection is gone."""
     address = request.transport.get_extra_info("sockname") if request.transport is not None else None
     return int(address[1]) if address else -1
 

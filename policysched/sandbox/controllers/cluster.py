@@ -117,7 +117,7 @@ class NodeLifecycleController(Controller):
             self.enqueue(event.entry.key)
 
     def reconcile(self, name: Name) -> None:
-        """Give a node its conditions and taints."""
+        """Return a node its conditions and taints."""
         entry = self._store.get("nodes", *name)
         if entry is None:
             return

@@ -214,7 +214,7 @@ BUILTIN = tuple(_builtin(" ".join(line)) for line in _lines("resources"))
 
 
 def _declared() -> Iterator[ApiResource]:
-    """Give rows of the kinds that the scheduler reads and the file does not have."""
+    """Return rows of the kinds that the scheduler reads and the file does not have."""
     served = {row.kind for row in BUILTIN}
     for kind in KINDS.values():
         if kind.kind not in served and kind is not POLICIES:

@@ -139,7 +139,7 @@ class PodCounters:
     def of(
         self, key: Hashable, weigh: Weigh, *, fractions: bool = False, among: Collection[Facet] | None = None
     ) -> PodCounter:
-        """Give the counter of a key, made and filled if nobody holds it.
+        """Return the counter of a key, made and filled if nobody holds it.
 
         Args:
             key: What the weights mean: equal keys share a counter.

@@ -86,11 +86,11 @@ class ExistingTerms:
         ]
 
     def of_signature(self, signature: int) -> Mapping[int, int]:
-        """Give how often the pods of a signature state what, by number."""
+        """Return how often the pods of a signature state what, by number."""
         return self._by_signature.get(signature, {})
 
     def signatures(self, number: int) -> Collection[int]:
-        """Give the signatures whose pods state something."""
+        """Return the signatures whose pods state something."""
         return self._signatures[number][1] if number in self._signatures else ()
 
     def __len__(self) -> int:

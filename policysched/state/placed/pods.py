@@ -39,7 +39,7 @@ class PlacedPod:
 
 
 def pod_id(pod: Pod) -> str:
-    """Give what identifies the pod over its life: its UID, or `namespace/name` for objects without one."""
+    """Return what identifies the pod over its life: its UID, or `namespace/name` for objects without one."""
     return pod.metadata.uid or pod.key
 
 
@@ -63,7 +63,7 @@ class PodTable:
         return list(self._by_row.get(row, {}).values())
 
     def has_row(self, row: int) -> bool:
-        """Tell whether any pod is on the row."""
+        """Return whether any pod is on the row."""
         return row in self._by_row
 
     def insert(self, identity: str, placed: PlacedPod) -> None:
@@ -113,7 +113,7 @@ class PodSignatures:
         self._spaces: dict[str, dict[int, None]] = {}
 
     def of_namespace(self, namespace: str) -> Collection[int]:
-        """Give the signatures of a namespace's pods."""
+        """Return the signatures of a namespace's pods."""
         return self._spaces.get(namespace, {})
 
     def find(self, placed: PlacedPod) -> int:
@@ -184,7 +184,7 @@ def signature_key(placed: PlacedPod) -> Hashable:
 
 
 def has_another_signature(old: Pod, new: Pod) -> bool:
-    """Tell whether an update may have made a placed pod one of another signature; its resources are not looked at."""
+    """Return whether an update may have made a placed pod one of another signature; its resources are not looked at."""
     before, after = old.metadata, new.metadata
     return (
         before.labels != after.labels

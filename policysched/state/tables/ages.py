@@ -45,7 +45,7 @@ class NodeAges:
         return self._ages.data
 
     def exact(self, seconds: float) -> NDArray[np.float64]:
-        """Give the ages at a time as they are, not in steps.
+        """Return the ages at a time as they are, not in steps.
 
         Shapes: (capacity,). Missing: minus infinity.
         """
@@ -82,7 +82,7 @@ class AgeTable:
         self._held: weakref.ref[NodeAges] | None = None
 
     def held(self) -> NodeAges:
-        """Give the ages; they are kept up to date as long as the answer is held."""
+        """Return the ages; they are kept up to date as long as the answer is held."""
         ages = self._held() if self._held is not None else None
         return ages if ages is not None else self._make()
 
@@ -103,7 +103,7 @@ class AgeTable:
 
 
 def age(created: float, now: float) -> float:
-    """Give an age in whole steps. Units: seconds."""
+    """Return an age in whole steps. Units: seconds."""
     return max(math.floor((now - created) / STEP) * STEP, 0.0) if math.isfinite(created) else 0.0
 
 
@@ -142,5 +142,5 @@ class ClusterTime:
         self.expect(timed.advance(self.seconds))
 
     def expect(self, seconds: float) -> None:
-        """Take note that something included changes at a time, perhaps sooner than it said."""
+        """Record that something included changes at a time, perhaps sooner than it said."""
         self._due = min(self._due, seconds)

@@ -106,11 +106,11 @@ class AmountTables:
         return self._owing
 
     def place(self, resource: str) -> int:
-        """Give a resource's place, 0 for one that no node has; look at the tables after that, not before."""
+        """Return a resource's place, 0 for one that no node has; look at the tables after that, not before."""
         return self._places.get(resource) or (self._add(resource) if resource in self._idle_on else 0)
 
     def places(self, resources: tuple[str, ...]) -> Places:
-        """Give the places of some resources: a slice where they are side by side. They hold until the next change."""
+        """Return the places of some resources: a slice where they are side by side. They hold until the next change."""
         found = self._known.get(resources)
         if found is None:
             found = _together([self.place(one) for one in resources])
@@ -121,7 +121,7 @@ class AmountTables:
         return found
 
     def unplaced(self, row: int) -> Mapping[str, int]:
-        """Give what pods of a row request of resources that no node has."""
+        """Return what pods of a row request of resources that no node has."""
         return self._unplaced.get(row, NOTHING)
 
     def requested_on(self, row: int, resource: str) -> int:
@@ -130,7 +130,7 @@ class AmountTables:
         return self._requested.data.item(place, row) if place else self.unplaced(row).get(resource, 0)
 
     def requested_of(self, resource: str, rows: Rows) -> Amounts:
-        """Give what is requested of a resource on rows, whether or not a node has it; not to be written to.
+        """Return what is requested of a resource on rows, whether or not a node has it; not to be written to.
 
         Shapes: R rows -> (R,).
         """
@@ -192,7 +192,7 @@ class AmountTables:
             self._idle_on.update(amounts.keys())
 
     def _add(self, name: str) -> int:
-        """Give a resource a place, and put there what nodes have and what is requested of it already."""
+        """Return a resource a place, and put there what nodes have and what is requested of it already."""
         place = self._places[name] = len(self._names)
         self._names.append(name)
         self._offers.append(self._idle_on.pop(name))
@@ -253,7 +253,7 @@ class AmountTables:
 
 
 def are_ordinary(amounts: Iterable[int]) -> bool:
-    """Tell whether amounts are at least 0 and at most the widest."""
+    """Return whether amounts are at least 0 and at most the widest."""
     together = 0
     for amount in amounts:
         together |= amount
@@ -261,7 +261,7 @@ def are_ordinary(amounts: Iterable[int]) -> bool:
 
 
 def at(table: Amounts, places: Places, rows: Rows) -> Amounts:
-    """Give the amounts at some places on some rows; not to be written to.
+    """Return the amounts at some places on some rows; not to be written to.
 
     Shapes: k places, R rows -> (k, R).
     """
@@ -329,7 +329,7 @@ class PortTable:
         return found[rows]
 
     def would_be_taken(self, wanted: Collection[HostPort], row: int, more: Mapping[HostPort, int]) -> bool:
-        """Tell whether any of the wanted ports would be taken on a row where ports were used so much more, or less."""
+        """Return whether a wanted port would be taken on a row where ports were used so much more, or less."""
         if not more:
             return self._is_taken(wanted, row)
         for address, protocol, number in wanted:

@@ -67,7 +67,7 @@ class Column:
         self.data = data
 
     def narrow(self, capacity: int) -> None:
-        """Give the elements back that are beyond a capacity."""
+        """Return the elements back that are beyond a capacity."""
         self.data = self.data[..., :capacity].copy()
 
 
@@ -133,6 +133,6 @@ def from_floats(values: Floats) -> Whole:
 
 
 def part_of(shared: object) -> int:
-    """Give one holder's part of `nbytes`, the memory of something shared; 0 where it does not say. Units: bytes."""
+    """Return one holder's part of `nbytes`, the memory of something shared; 0 where it does not say. Units: bytes."""
     holders = max(1, sys.getrefcount(shared) - _OWN_REFERENCES)
     return int(getattr(shared, "nbytes", 0)) // holders

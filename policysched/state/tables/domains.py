@@ -83,7 +83,7 @@ class Grouping(abc.ABC):
         return self._alone
 
     def rows_in(self, chosen: NDArray[np.bool_], *, exact: bool = False) -> Rows:
-        """Give the rows in use of some domains, in no order.
+        """Return the rows in use of some domains, in no order.
 
         Args:
             chosen: Which domains.
@@ -139,7 +139,7 @@ class Domains(Grouping):
         return super().nbytes + BYTES_PER_NUMBER * len(self._numbers)
 
     def number(self, value: str) -> int:
-        """Give the number of a value, whether or not a node has it."""
+        """Return the number of a value, whether or not a node has it."""
         known = len(self._numbers)
         number = self._number(self._nodes.strings.code(value))
         self.version += len(self._numbers) > known
@@ -199,7 +199,7 @@ class DomainTable:
         self._by_key: weakref.WeakValueDictionary[str, Domains] = weakref.WeakValueDictionary()
 
     def of(self, key: str) -> Domains:
-        """Give the domains of a label's values."""
+        """Return the domains of a label's values."""
         domains = self._by_key.get(key)
         if domains is None:
             domains = self._by_key[key] = Domains(key, self._nodes, self._journal)

@@ -57,22 +57,22 @@ class Interner(Generic[T]):
         self._spare = self._most = spare
 
     def code(self, value: T) -> int:
-        """Give the value's code, a new one if it has none."""
+        """Return the value's code, a new one if it has none."""
         code = self._codes.get(value)
         if code is None:
             code = self._codes[value] = self._new(value)
         return code
 
     def find(self, value: T) -> int:
-        """Give the value's code, or MISSING if it has none."""
+        """Return the value's code, or MISSING if it has none."""
         return self._codes.get(value, MISSING)
 
     def sought(self, value: T) -> int:
-        """Give the code to look for in columns: UNKNOWN of a value that no column holds."""
+        """Return the code to look for in columns: UNKNOWN of a value that no column holds."""
         return self._codes.get(value, UNKNOWN)
 
     def value(self, code: int) -> T:
-        """Give the value behind a code that some column holds."""
+        """Return the value behind a code that some column holds."""
         return cast("T", self._values[code])
 
     def hold(self, holder: Holder) -> None:
@@ -119,7 +119,7 @@ class Interner(Generic[T]):
         return len(self._values) - 1
 
     def __iter__(self) -> Iterator[T | None]:
-        """Give the values in the order of codes, None for those that were given up."""
+        """Return the values in the order of codes, None for those that were given up."""
         return iter(self._values)
 
     def __len__(self) -> int:
@@ -133,7 +133,7 @@ class Strings(Interner[str]):
     __slots__ = ()
 
     def text(self, code: int) -> str:
-        """Give the text behind a code."""
+        """Return the text behind a code."""
         return self.value(code)
 
 
@@ -152,7 +152,7 @@ class TextColumns:
         self._rows_with: dict[str, int] = {}
 
     def __contains__(self, key: str) -> bool:
-        """Tell whether any row has the key."""
+        """Return whether any row has the key."""
         return key in self._rows_with
 
     def __len__(self) -> int:
@@ -160,7 +160,7 @@ class TextColumns:
         return len(self._by_key)
 
     def column(self, key: str, maps: Sequence[Mapping[str, str]]) -> Column:
-        """Give the key's column, built from the rows' present maps on first use.
+        """Return the key's column, built from the rows' present maps on first use.
 
         Shapes: data (capacity,) int32 codes.
         Missing: -1.
@@ -192,7 +192,7 @@ class TextColumns:
             column.data[row] = MISSING if value is None else self._strings.code(value)
 
     def _count(self, old: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        """Take note of the keys that a row has now, and give back the columns of those that no row has."""
+        """Record the keys that a row has now, and give back the columns of those that no row has."""
         rows_with, known = self._rows_with, len(self._rows_with)
         for key in texts.keys() - old.keys():
             rows_with[key] = rows_with.get(key, 0) + 1

@@ -64,7 +64,7 @@ ASPECTS = {
 
 
 def aspects_of(action: Action) -> Aspect:
-    """Give the row aspects that a node's update touches."""
+    """Return the row aspects that a node's update touches."""
     aspects = Aspect.NONE
     for part, aspect in ASPECTS.items():
         if action & part:
@@ -113,7 +113,7 @@ class Journal:
         self.about_nodes = self.position
 
     def since(self, position: int) -> tuple[RowNumbers, NDArray[np.int32]] | None:
-        """Give the rows and aspects noted after a position, oldest first; None if that is too long ago.
+        """Return the rows and aspects noted after a position, oldest first; None if that is too long ago.
 
         Shapes: two arrays (E,) of the same length; a row may occur several times.
         """

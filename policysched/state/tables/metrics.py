@@ -91,7 +91,7 @@ class Metrics:
         """What is wrong with metrics, as their last answers say."""
 
     def gauge(self, key: MetricKey, max_age: float) -> Gauge:
-        """Give the column of a metric; it is kept up to date as long as it is held.
+        """Return the column of a metric; it is kept up to date as long as it is held.
 
         Args:
             key: The metric.

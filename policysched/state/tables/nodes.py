@@ -83,11 +83,11 @@ class NodeTable:
         self.pods_count = columns.new(np.int64)
 
     def labels(self, key: str) -> NDArray[np.int32]:
-        """Give the codes of a label's values, −1 where a row has none."""
+        """Return the codes of a label's values, −1 where a row has none."""
         return self._label_columns.column(key, self._labels).data
 
     def has_label(self, key: str) -> bool:
-        """Tell whether any node has a label."""
+        """Return whether any node has a label."""
         return key in self._label_columns
 
     @property
@@ -96,24 +96,24 @@ class NodeTable:
         return self._label_columns.generation
 
     def annotations(self, key: str) -> NDArray[np.int32]:
-        """Give the codes of an annotation's values, −1 where a row has none."""
+        """Return the codes of an annotation's values, −1 where a row has none."""
         return self._annotation_columns.column(key, self._annotations).data
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
-        """Give what rows have of a resource, 0 where they do not know it."""
+        """Return what rows have of a resource, 0 where they do not know it."""
         place = self.amounts.place(resource)
         data: NDArray[np.int64] = self.amounts.allocatable[place]
         return data
 
     def requested(self, resource: str, rows: Rows = EVERY) -> NDArray[np.int64]:
-        """Give what placed and assumed pods request of a resource on rows.
+        """Return what placed and assumed pods request of a resource on rows.
 
         Shapes: (R,), not to be written to.
         """
         return self.amounts.requested_of(resource, rows)
 
     def row_for(self, name: str) -> int:
-        """Give the row of a node's name, taking a free one for a name that has none."""
+        """Return the row of a node's name, taking a free one for a name that has none."""
         row = self.row_of.get(name)
         if row is None:
             row = self.row_of[name] = heappop(self._free) if self._free else self._new_row()
@@ -136,7 +136,7 @@ class NodeTable:
         return few and self.columns.capacity > FIRST_CAPACITY and not barred
 
     def give_back(self) -> bool:
-        """Give the rows behind the last one in use back, where these are most of all; tell whether that was done.
+        """Return the rows behind the last one in use back, where these are most of all; tell whether that was done.
 
         Whoever keeps rows by number has to recompute everything then.
         """
@@ -236,7 +236,7 @@ class ImageTable:
         self.generation = 0
 
     def rows_with(self, name: str) -> tuple[RowNumbers, int] | None:
-        """Give the rows that have an image, in no order, and its size; None where no row has it.
+        """Return the rows that have an image, in no order, and its size; None where no row has it.
 
         Shapes: (rows,), not to be changed.
         Units: bytes.
@@ -250,7 +250,7 @@ class ImageTable:
         return rows, present.size
 
     def total(self, name: str) -> int | None:
-        """Give the size of an image in bytes, None where no row has it."""
+        """Return the size of an image in bytes, None where no row has it."""
         present = self._by_name.get(name)
         return present.size if present else None
 

@@ -105,15 +105,15 @@ class Attachments:
         return data
 
     def counts(self, driver: str) -> NDArray[np.int64]:
-        """Give how many volumes of a driver are attached."""
+        """Return how many volumes of a driver are attached."""
         return self._data(self._counts, driver, 0)
 
     def limits(self, driver: str) -> NDArray[np.int64]:
-        """Give how many volumes of a driver may be attached, NO_LIMIT where any number may."""
+        """Return how many volumes of a driver may be attached, NO_LIMIT where any number may."""
         return self._data(self._limits, driver, NO_LIMIT)
 
     def rows_with(self, volume: CSIVolumeName) -> Collection[int]:
-        """Give the rows with a pod that uses a volume."""
+        """Return the rows with a pod that uses a volume."""
         return self._rows_of.get(volume, ())
 
     @property
@@ -122,7 +122,7 @@ class Attachments:
         return self._errors
 
     def follow(self, change: Change) -> None:
-        """Take note of what a change of claims, volumes, classes or CSI objects touches."""
+        """Record what a change of claims, volumes, classes or CSI objects touches."""
         for obj in (change.old, change.new):
             if isinstance(obj, PersistentVolumeClaim):
                 self._touch_users(obj.key)

@@ -73,7 +73,7 @@ class Assumable(Generic[S]):
         return old
 
     def drop(self, key: str) -> S | None:
-        """Take note that an object is gone; give it."""
+        """Record that an object is gone; give it."""
         before = self.get(key)
         self._assumed.pop(key, None)
         gone = self._stored.pop(key, None)
@@ -81,11 +81,11 @@ class Assumable(Generic[S]):
         return gone
 
     def get(self, key: str) -> S | None:
-        """Give an object as it is assumed, else as it is stored."""
+        """Return an object as it is assumed, else as it is stored."""
         return self._assumed.get(key) or self._stored.get(key)
 
     def stored(self, key: str) -> S | None:
-        """Give an object as the API server has it."""
+        """Return an object as the API server has it."""
         return self._stored.get(key)
 
     def assume(self, obj: S) -> None:
@@ -143,15 +143,15 @@ class Storage:
         self._claims_of: dict[str, set[str]] = {}
 
     def users(self, claim: str) -> Iterable[str]:
-        """Give the identities of the placed pods that use a claim, by `namespace/name`; made for them or not."""
+        """Return the identities of the placed pods that use a claim, by `namespace/name`; made for them or not."""
         return self._users.get(claim, ())
 
     def attached_to(self, node: str) -> Iterable[VolumeAttachment]:
-        """Give the attachments of a node."""
+        """Return the attachments of a node."""
         return self._attached.get(node, {}).values()
 
     def claims_of(self, volume: str) -> Iterable[str]:
-        """Give the claims that name a volume, by `namespace/name`."""
+        """Return the claims that name a volume, by `namespace/name`."""
         return self._claims_of.get(volume, ())
 
     def put(self, obj: Stored) -> Change:
@@ -166,7 +166,7 @@ class Storage:
         return change
 
     def drop(self, obj: Stored) -> Change:
-        """Take note that an object is gone."""
+        """Record that an object is gone."""
         if isinstance(obj, PersistentVolume):
             change = change_of(Resource.VOLUME, self.volumes.drop(obj.metadata.name), None)
         elif isinstance(obj, PersistentVolumeClaim):
@@ -195,7 +195,7 @@ class Storage:
                     del self._attached[obj.spec.node_name]
 
     def place(self, placed: PlacedPod) -> bool:
-        """Take note of a pod that came to a node; tell whether it has volumes that matter."""
+        """Record a pod that came to a node; tell whether it has volumes that matter."""
         pod = placed.pod
         if not has_volumes(pod):
             return False
@@ -206,7 +206,7 @@ class Storage:
         return True
 
     def displace(self, placed: PlacedPod) -> bool:
-        """Take note of a pod that left its node; tell whether it had volumes that matter."""
+        """Record a pod that left its node; tell whether it had volumes that matter."""
         identity = pod_id(placed.pod)
         if self.pods.pop(identity, None) is None:
             return False
@@ -219,7 +219,7 @@ class Storage:
 
 
 def has_volumes(pod: Pod) -> bool:
-    """Tell whether a pod has volumes of a kind that scheduling looks at."""
+    """Return whether a pod has volumes of a kind that scheduling looks at."""
     return any(
         volume.persistent_volume_claim
         or volume.ephemeral
@@ -258,7 +258,7 @@ class VolumePool:
         self._meant: dict[tuple[str, str], set[str]] = {}
 
     def free(self, of_class: str, at_least: Quantity) -> Iterator[tuple[PersistentVolume, bytes]]:
-        """Give the free volumes of a class that hold so much, the smallest first, then by name.
+        """Return the free volumes of a class that hold so much, the smallest first, then by name.
 
         Each comes with what its node affinity says: volumes of equal bytes are reached from the same nodes.
         """
@@ -268,11 +268,11 @@ class VolumePool:
             yield self._volumes[name], self._affinities[name]
 
     def meant_for(self, of_class: str, claim: str) -> list[PersistentVolume]:
-        """Give the volumes of a class that name a claim (`namespace/name`), by name."""
+        """Return the volumes of a class that name a claim (`namespace/name`), by name."""
         return [self._volumes[name] for name in sorted(self._meant.get((of_class, claim), ()))]
 
     def follow(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        """Take note of a volume that came, changed or went."""
+        """Record a volume that came, changed or went."""
         if old is not None:
             self._remove(old)
         if new is not None:
@@ -305,7 +305,7 @@ class VolumePool:
 
 
 def capacity(volume: PersistentVolume) -> Quantity:
-    """Give how much a volume holds."""
+    """Return how much a volume holds."""
     amount = volume.spec.capacity.get("storage")
     return ZERO if amount is None else parse(amount)
 

@@ -18,8 +18,7 @@ from policysched.rules.dependencies.aggregates import evaluation_context, hold
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame, number
 from policysched.rules.dependencies.counters import pod_aggregate_at
 from policysched.rules.dependencies.derived import AffectedRows, dependencies_of
-from policysched.rules.inputs.nodes import aspects_read
-from policysched.rules.inputs.pods import PodInputs
+from policysched.rules.inputs import PodInputs, aspects_read
 from policysched.state.tables import journal
 from tests.build import cluster, node, pod
 from tests.rules.build import compiled, scoring

@@ -1,0 +1,235 @@
+"""What several plugins share: base classes, how hints take a change apart, and operations on columns.
+
+It knows no plugin, so that a plugin states only what is its own. Pods are compared by identity (UID, else name),
+because an update carries another version of the same pod. Columns hold codes, so a question about a value is asked once
+per code and then looked up for every row that has it; where codes were given up, all answers are forgotten.
+
+Shapes: R rows asked for, N rows in use, C the capacity of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Change, Cluster, Codes, Hint, Mask, Rows, Scores, Status
+from policysched.model.objects import Node, Pod
+from policysched.state.placed.pods import pod_id
+from policysched.state.placed.selector_index import index_keys_met
+from policysched.state.tables.interner import Interner
+from policysched.state.tables.nodes import NodeTable
+
+T = TypeVar("T", bound=np.generic)
+H = TypeVar("H", bound=Hashable)
+UNKNOWN: Final = -1
+
+
+class OwnRowOnly:
+    """A plugin whose answers depend on their own row alone, so prepared states never go stale as a whole."""
+
+    lasting = True
+
+    def generation(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - the protocol's signature
+        """Return the same value always."""
+        return 0
+
+
+class HintTable:
+    """A plugin whose queueing hints are a table."""
+
+    hints: ClassVar[Sequence[Hint]] = ()
+
+    def events(self) -> Sequence[Hint]:
+        """Return the changes that can help a pod which the plugin rejected."""
+        return self.hints
+
+
+class RejectedRows(Protocol):
+    """The state of a filter that has one reason."""
+
+    def rejects(self, rows: Rows) -> Mask:
+        """Return which rows are rejected. Shapes: (R,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowTest:
+    """A state made of a function, and of what that keeps."""
+
+    rejects: Callable[[Rows], Mask]
+    keeps: Any = None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return int(getattr(self.keeps, "nbytes", 0))
+
+
+class OneReasonFilter(OwnRowOnly, HintTable):
+    """A filter with one reason: `prepare_filter` gives a state that tells the rejected rows."""
+
+    rejection: ClassVar[Status]
+
+    def filter(self, state: RejectedRows, rows: Rows) -> Codes:
+        """Return the one reason's code to rejected rows."""
+        return codes_where(state.rejects(rows))
+
+    def reason(self, state: Any, code: int) -> Status:  # noqa: ARG002 - there is one reason
+        """Return the only reason."""
+        return self.rejection
+
+
+class ScoresInRange:
+    """A score plugin whose final scores are 0 to 100 whatever objects say."""
+
+    def stays_in_range(self, state: object) -> bool:  # noqa: ARG002 - the protocol's signature
+        """Return True."""
+        return True
+
+
+class FinalScores:
+    """A score plugin without normalisation."""
+
+    normalizes = False
+
+    def normalize(self, state: object, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - as above
+        """Return the scores as they are."""
+        return scores
+
+
+def nodes_of(change: Change) -> tuple[Node | None, Node | None]:
+    """Return the old and the new version of a node."""
+    old, new = change.old, change.new
+    return old if isinstance(old, Node) else None, new if isinstance(new, Node) else None
+
+
+def pods_of(change: Change) -> tuple[Pod | None, Pod | None]:
+    """Return the old and the new version of a pod."""
+    old, new = change.old, change.new
+    return old if isinstance(old, Pod) else None, new if isinstance(new, Pod) else None
+
+
+def index_keys_of_change(change: Change, filed: Collection[Hashable]) -> set[Hashable]:
+    """Find the index keys, of those under which anything is filed, of a pod that changed, before and after."""
+    pods = [one.metadata for one in pods_of(change) if one is not None]
+    return {key for one in pods for key in index_keys_met(one.namespace, one.labels, filed)}
+
+
+def updates_itself(pod: Pod, change: Change, cluster: Cluster | None = None) -> bool:  # noqa: ARG001 - may be a hint
+    """Return whether the change is an update of the pod that waits."""
+    new = pods_of(change)[1]
+    return new is not None and pod_id(new) == pod_id(pod)
+
+
+def leaves_a_place(pod: Pod) -> bool:
+    """Return whether a deleted pod had a node, or one kept for it."""
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)
+
+
+def constant(value: float) -> NDArray[Any]:
+    """Return a number as an array without axes: for few rows NumPy takes that in half the time of a plain number."""
+    return np.array(value)
+
+
+ONE: Final[NDArray[np.int64]] = constant(1)
+
+
+def codes_where(mask: Mask, code: int = 1) -> NDArray[np.int32]:
+    """Return the reason code where the mask holds, else 0."""
+    return mask.astype(np.int32) if code == 1 else np.where(mask, np.int32(code), np.int32(0))
+
+
+def levelled(values: NDArray[T], mask: Mask) -> NDArray[T]:
+    """Put one of a mask's values in the place of all that are outside: lowest and highest are those of the mask then.
+
+    Shapes: (N,) -> (N,); of an empty mask (0,).
+    """
+    [outside] = (~mask).nonzero()
+    if outside.size == values.size:
+        return values[:0]
+    made = values.copy()
+    made[outside] = values[mask.argmax()]
+    return made
+
+
+def row_count(nodes: NodeTable, rows: Rows) -> int:
+    """Count the rows selected."""
+    return len(nodes.present.data[rows])
+
+
+class AnswersByCode(Generic[H]):
+    """A judge's answers, 0 or more, by the codes of an interner.
+
+    Missing: the answer for the code -1 is given from the start.
+    """
+
+    __slots__ = ("_answers", "_generation", "_interner", "_judge", "_missing")
+
+    def __init__(self, interner: Interner[H], judge: Callable[[H], int], missing: int = 0) -> None:
+        self._interner = interner
+        self._judge = judge
+        self._missing = missing
+        self._answers = np.full(1, missing, np.int16)
+        self._generation = interner.generation
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the answers take. Units: bytes."""
+        return self._answers.nbytes
+
+    def of(self, codes: NDArray[np.int32]) -> NDArray[np.int16]:
+        """Look codes up, asking the judge about every value not met before. Shapes: (R,) -> (R,)."""
+        if self._generation != self._interner.generation:
+            self._generation = self._interner.generation
+            self._answers = np.full(1, self._missing, np.int16)
+        if len(self._answers) <= len(self._interner):
+            self._grow()
+        answers = self._answers.take(codes)
+        unknown = answers == UNKNOWN
+        if unknown.any():
+            for code in np.unique(codes[unknown]).tolist():
+                self._answers[code] = self._judge(self._interner.value(code))
+            answers = self._answers.take(codes)
+        return answers
+
+    def _grow(self) -> None:
+        """Make room for all codes there are and as many again; the last element stays that of the code -1."""
+        answers = np.full(2 * len(self._interner) + 1, UNKNOWN, np.int16)
+        answers[: len(self._answers) - 1] = self._answers[:-1]
+        answers[-1] = self._missing
+        self._answers = answers
+
+
+class Present:
+    """Which of a few numbers, such as domains, the rows of a mask have: kept while these and the mask are the same."""
+
+    __slots__ = ("_found", "_seen")
+
+    def __init__(self) -> None:
+        self._seen: tuple[int, bytes] = (-1, b"")
+        self._found: NDArray[np.intp] = np.zeros(0, np.intp)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes. Units: bytes."""
+        return len(self._seen[1]) + self._found.nbytes
+
+    def among(self, numbers: NDArray[np.intp], version: int, mask: Mask) -> NDArray[np.intp]:
+        """Return the numbers that some row of the mask has, each once, rising.
+
+        Args:
+            numbers: The number of each row, not negative.
+            version: What is another whenever a number is.
+            mask: The rows.
+
+        Shapes: numbers (C,), mask (N,) -> (found,).
+        """
+        seen = (version, mask.tobytes())
+        if seen != self._seen:
+            # with weights it is quicker than to pick the rows first
+            self._found = np.bincount(numbers[: mask.size], mask).nonzero()[0]
+            self._seen = seen
+        return self._found
