@@ -212,6 +212,25 @@ async def test_events_that_wait_for_a_namespace_are_bounded(kube: Kube, monkeypa
         assert await tested.close(5) == 0
 
 
+async def test_of_events_that_wait_those_of_the_namespace_with_most_are_given_up(
+    kube: Kube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policysched.kube.events.writer.MOST_HELD", 5)
+
+    async def sleep(_: float) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(kube.pauses, "pacing", Pacing(lambda: 0.0, sleep))
+    kube.server.on("POST", _events_of("other"), refuse(429, "TooManyRequests"))
+    async with writing(kube, refuse(429, "TooManyRequests")) as tested:
+        for number in range(20):
+            tested.record(failed(f"note {number}"))
+        tested.record(_about("other"))
+        await eventually(lambda: tested.counts.given_up == 16)
+        assert tested.counts.waiting == 5
+        assert {name: len(hold.entries) for name, hold in tested._held.items()} == {"d": 4, "other": 1}
+
+
 def _asked(kube: Kube, namespace: str) -> list[str]:
     return [asked.path for asked in kube.server.asked if asked.path == _events_of(namespace)]
 

@@ -273,10 +273,11 @@ class EventWriter:
                 return True
 
     def _hold(self, entry: Entry, hold: _Hold) -> None:
-        """Let an entry wait for its namespace, or do without the one that waits longest."""
+        """Let an entry wait for its namespace; of too many, those of which most wait do without their oldest."""
         hold.entries.append(entry)
         if sum(len(one.entries) for one in self._held.values()) > MOST_HELD:
-            self._leave_out(hold.entries.popleft())
+            most = max(self._held.values(), key=lambda one: len(one.entries))
+            self._leave_out(most.entries.popleft())
 
     async def _pause(self, hold: _Hold, at_least: float) -> None:
         """Try one of the entries that wait for a namespace after a while."""
