@@ -36,6 +36,8 @@ from policysched.model.policy import Policy, PolicyKey
 STATUS_ATTEMPTS = 4
 CONDITIONS_AT_ONCE = 32
 """How many conditions of pods are written at once: bindings need connections as well."""
+AT_ONCE = 128
+"""How many requests are made at once in all: lists, watches and events have connections besides."""
 
 
 class _Metadata(msgspec.Struct):
@@ -90,7 +92,7 @@ class KubeClient:
         self._transport = transport
         self._events = events
         self._pacing = pacing
-        self._conditions = asyncio.Semaphore(CONDITIONS_AT_ONCE)
+        self._turns, self._conditions = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(CONDITIONS_AT_ONCE)
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind the pod, once; the UID keeps a pod made anew under the same name from being bound instead.
@@ -196,9 +198,10 @@ class KubeClient:
         self._events.record(event)
 
     async def _request(self, method: str, path: str, body: bytes | None = None, content_type: str = JSON) -> bytes:
-        """Send a request; credentials that cannot be renewed are a server out of reach for now."""
+        """Send a request in its turn; credentials that cannot be renewed are a server out of reach for now."""
         try:
-            return await self._transport.request(method, path, body, content_type=content_type)
+            async with self._turns:
+                return await self._transport.request(method, path, body, content_type=content_type)
         except ConnectionProblemError as error:
             raise ApiError(0, "Unauthorized", str(error)) from error
 

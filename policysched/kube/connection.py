@@ -26,7 +26,7 @@ from policysched.framework import Clock
 
 RENEWAL = 60.0
 """How old credentials may be before they are looked at again. Units: seconds."""
-CONNECTIONS = 128
+CONNECTIONS = 160
 USER_AGENT = "policysched"
 
 

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from policysched.framework import ApiError, Client, Event
-from policysched.kube.client import CONDITIONS_AT_ONCE, KubeClient
+from policysched.kube.client import AT_ONCE, CONDITIONS_AT_ONCE, KubeClient
 from policysched.kube.connection import CONNECTIONS
 from policysched.kube.events.bodies import About, event_name
+from policysched.kube.listing import read_list
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
 from policysched.model.policy import Policy
 from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, reset
+from tests.kube.reflecting import NODE_PATH
 from tests.kube.writing import (
     AT,
     BINDING,
@@ -149,6 +151,19 @@ async def test_bindings_do_not_wait_for_conditions(kube: Kube) -> None:
     await eventually(lambda: len(kube.server.bodies("PATCH")) == CONDITIONS_AT_ONCE)
     await asyncio.wait_for(tested.bind(POD, "n1"), 5)
     assert len(kube.server.bodies("PATCH")) == CONDITIONS_AT_ONCE < CONNECTIONS
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_lists_and_watches_do_not_wait_for_bindings(kube: Kube) -> None:
+    kube.server.on("POST", BINDING, hang)
+    kube.server.on("GET", NODE_PATH, answer({"kind": "NodeList", "metadata": {"resourceVersion": "7"}, "items": []}))
+    tested = client(kube)
+    tasks = [asyncio.create_task(tested.bind(POD, "n1")) for _ in range(CONNECTIONS + 1)]
+    await eventually(lambda: len(kube.server.bodies("POST")) == AT_ONCE)
+    assert await asyncio.wait_for(read_list(kube.transport, NODE_PATH, "Node"), 5) == ("7", [])
+    assert len(kube.server.bodies("POST")) == AT_ONCE
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
