@@ -178,9 +178,7 @@ class VolumeReservation:
         written = self._versions.get(f"{kind} {key}")
         table = self._storage.volumes if kind == "volume" else self._storage.claims
         stored = table.stored(key)
-        return (
-            written is not None and stored is not None and _number(stored.metadata.resource_version) < _number(written)
-        )
+        return written is not None and stored is not None and _order(stored.metadata.resource_version) < _order(written)
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
@@ -211,5 +209,7 @@ def _annotated(obj: S, key: str, text: str) -> S:
     return replace(obj, metadata=replace(obj.metadata, annotations={**obj.metadata.annotations, key: text}))
 
 
-def _number(version: str) -> int:
-    return int(version) if version.isdecimal() else 0
+def _order(version: str) -> tuple[int, str]:
+    """Order versions as numbers; Python refuses to read those of thousands of digits."""
+    digits = version.lstrip("0") if version.isdecimal() else ""
+    return len(digits), digits

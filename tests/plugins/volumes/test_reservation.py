@@ -184,6 +184,12 @@ async def test_a_binding_is_written_and_waited_for() -> None:
     assert (server.written, server.acts) == ([("v", "c")], [])
 
 
+async def test_versions_of_thousands_of_digits_are_compared() -> None:
+    around, long = static(), "9" * 5000
+    server = Server(around, put(named(FREE, WAITING, long)), put(settled(WAITING, "v", long)))
+    assert await reserved(around, POD).pre_bind(server.handle) == ""
+
+
 async def test_a_provisioned_claim_is_waited_for_until_its_volume_is_known() -> None:
     around = with_storage(*NODES, claim(), storage_class())
     marked = claim(metadata={"annotations": {SELECTED: "a"}, "resourceVersion": "2"})
