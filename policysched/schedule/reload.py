@@ -15,6 +15,7 @@ from typing import TypeVar
 from policysched.framework import ApiError, Client, Clock, plugin_name
 from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, last_good_text
 from policysched.pausing import Pausing
+from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.rules.status.coverage import CoverageReports
@@ -29,6 +30,7 @@ RETRY_AFTER = 1.0
 MAX_RETRIES = 5
 LONGEST_PAUSE = 60.0
 """How long the same waits at most that others overwrite again and again. Units: seconds."""
+_MAX_DOUBLINGS = 10
 COUNT_EVERY = 60.0
 """How often is looked whether nodes have what policies read. Units: seconds."""
 SERVER_ERROR = 500
@@ -58,6 +60,8 @@ class Reloader:
         self._news: set[PolicyKey] = set()
         """Policies of which there is news about nodes."""
         self._early = asyncio.Event()
+        self._acting: dict[PolicyKey, CompiledPolicy] = {}
+        """What is in force, by key."""
         self.on_swap: Callable[[PolicySet], None] = _nobody
         """Who else has to know which policies are in force."""
         self.on_failure: Callable[[Policy, Exception], None] = _log_failure
@@ -66,6 +70,7 @@ class Reloader:
     async def start(self, policies: Iterable[Policy]) -> None:
         """Put the policies of the first list in force, all together once they are compiled."""
         given = list(policies)
+        self._acting = {}
         await self._work_through(self.store.starting(given))
         for policy in given:
             self._unwritten[policy.key] = 0
@@ -114,17 +119,17 @@ class Reloader:
     async def _apply(self, policy: Policy) -> None:
         before = self.store.get(policy.key)
         changed = await self._work_through(self.store.applying(policy))
-        await self._put_in_force(changed, before)
+        await self._put_in_force(changed)
         if not _same_generation(before, policy) and policy.status.observed_generation != policy.metadata.generation:
             self._say_errors(policy.key)
         if policy.key not in changed:
             await self._report(policy.key)
 
-    async def _put_in_force(self, changed: frozenset[PolicyKey], before: StoredPolicy | None = None) -> None:
+    async def _put_in_force(self, changed: frozenset[PolicyKey]) -> None:
         """Put in force what the store says, where that is something else for some policies."""
         if not changed:
             return
-        await self._swap(frozenset(map(plugin_name, changed)), before)
+        await self._swap(frozenset(map(plugin_name, changed)))
         for key in sorted(changed & self.store.listed()):
             log.info("policy=%s generation=%d is in force", key, self._generation(key))
             await self._report(key)
@@ -150,8 +155,12 @@ class Reloader:
 
     async def _look(self, key: PolicyKey) -> bool:
         """Return whether there is news about nodes for a policy's status."""
-        entry = self.store.get(key)
-        news = entry is not None and await self._work_through(self._coverage.taking(entry))
+        entry, news = self.store.get(key), False
+        if entry is not None:
+            try:
+                news = await self._work_through(self._coverage.taking(entry))
+            except Exception as error:  # a status that says less is better than no scheduler
+                self._failed(entry.policy, error)
         if self.store.get(key) is None:
             self._coverage.forget(key)
         elif news:
@@ -209,27 +218,40 @@ class Reloader:
             log.info("policy=%s is gone", key)
         await self._put_in_force(changed)
 
-    async def _swap(self, changed: frozenset[str], before: StoredPolicy | None = None) -> None:
-        """Put in force what the store says; a policy that cannot act gives way to what was in force before it."""
+    async def _swap(self, changed: frozenset[str]) -> None:
+        """Put in force what the store says; until then what was in force is.
+
+        A policy that is new and cannot act gives way to what was in force of it. What was in force already stays, even
+        if it cannot act any more: then decisions fail, and no pod is placed without it.
+        """
         try:
-            policies = self.store.policy_set()
-            await self._work_through(self._scheduler.using_policies(policies, changed))
+            policies = await self._put(changed)
         except Exception:
-            refused = [key for key in sorted(self.store.listed()) if not self._acts_alone(key, before)]
+            refused = [key for key in sorted(self.store.listed()) if not await self._acts_alone(key)]
             if not refused:
                 log.exception("policies that act alone failed together, trying again")
-            policies = self.store.policy_set()
-            await self._work_through(self._scheduler.using_policies(policies, changed))
+            try:
+                policies = await self._put(changed)
+            except Exception:
+                log.exception("what policies say is not worked out before they take force, because that failed")
+                policies = await self._put(changed, ahead=False)
+        self._acting = {plugin.policy.key: plugin.policy for plugin in policies.plugins}
         self.on_swap(policies)
 
-    def _acts_alone(self, key: PolicyKey, before: StoredPolicy | None) -> bool:
-        """Return whether a policy can act without the others; one that cannot is refused."""
-        entry = self.store.get(key)
+    async def _put(self, changed: frozenset[str], *, ahead: bool = True) -> PolicySet:
+        policies = self.store.policy_set()
+        await self._work_through(self._scheduler.using_policies(policies, changed, ahead=ahead))
+        return policies
+
+    async def _acts_alone(self, key: PolicyKey) -> bool:
+        """Return whether a policy can act without the others; a new one that cannot is refused."""
+        entry, acting = self.store.get(key), self._acting.get(key)
+        if entry is None or entry.active is None or entry.active is acting:
+            return True
         try:
-            active = entry.active if entry is not None else None
-            self._scheduler.use_policies(PolicySet.of([active] if active is not None else []), frozenset())
+            await self._work_through(self._scheduler.joining(PolicySet.of([entry.active])))
         except Exception as error:
-            self.store.refuse(key, error, before if before is not None and before.policy.key == key else None)
+            self.store.refuse(key, error, acting)
             return False
         return True
 
@@ -340,7 +362,8 @@ class _Repeats:
         now, key, said = self._clock.monotonic(), entry.policy.key, _said(entry)
         before, times, until = self._of.get(key, (said, 0, now))
         times = times + 1 if before == said and now < until + LONGEST_PAUSE else 1
-        pause = min(2.0 ** (times - MAX_RETRIES), LONGEST_PAUSE) if times >= MAX_RETRIES else 0.0
+        doublings = min(times - MAX_RETRIES, _MAX_DOUBLINGS)
+        pause = min(2.0**doublings, LONGEST_PAUSE) if doublings >= 0 else 0.0
         self._of[key] = said, times, now + pause
 
     def forget(self, key: PolicyKey) -> None:

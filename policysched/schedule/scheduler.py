@@ -81,23 +81,37 @@ class Scheduler:
         """
         return finished(self.using_policies(policies, changed))
 
-    def using_policies(self, policies: PolicySet, changed: frozenset[str]) -> Pausing[int]:
+    def using_policies(self, policies: PolicySet, changed: frozenset[str], *, ahead: bool = True) -> Pausing[int]:
         """Do what `use_policies` does, pausing now and then.
 
         What policies say of nodes without a pod is worked out before the swap, which takes force at once for all
-        profiles; after it pods are moved and what was known is freed.
+        profiles; after it pods are moved and what was known is freed. Before the swap nothing is changed.
+
+        Args:
+            policies: The new set.
+            changed: The plugin names of the policies that were changed or removed.
+            ahead: Whether that is worked out before; else the first decision does it.
         """
-        active = {}
-        for name, profile in self._profiles.items():
-            active[name] = yield from policies.joining(profile, self.cluster)
+        if ahead:
+            active = yield from self.joining(policies)
+        else:
+            active = {name: policies.join(profile) for name, profile in self._profiles.items()}
+        interests = _interests(active)
         old = [self._engines[name].use(profile) for name, profile in active.items()]
-        self.queue.profiles = _interests(active)
+        self.queue.profiles = interests
         moved = yield from self.queue.moving_rejected_by(changed)
         for evaluations in old:
             while evaluations:
                 evaluations.popitem()
                 yield
         return moved
+
+    def joining(self, policies: PolicySet) -> Pausing[dict[str, Profile]]:
+        """Return the profiles with policies, worked out as far as nothing takes force."""
+        active = {}
+        for name, profile in self._profiles.items():
+            active[name] = yield from policies.joining(profile, self.cluster)
+        return active
 
     @property
     def kept_bytes(self) -> int:
@@ -234,6 +248,7 @@ class Scheduler:
         if self._binder.will_wait(queued, assumed, profile):
             self._start(pod, self._binder.bind(queued, assumed, profile))
             return
+        self.queue.release(queued)
         await self._room.acquire()
         self._start(pod, self._bind(queued, assumed, profile))
 

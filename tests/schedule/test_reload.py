@@ -14,10 +14,13 @@ from msgspec.structs import replace
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import ApiError
 from policysched.model.policy import LAST_GOOD, Policy
+from policysched.pausing import finished
 from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
+from policysched.rules.status.coverage import CoverageReports
 from policysched.rules.status.policy_status import make_status
 from policysched.schedule import reload
-from policysched.schedule.reload import MAX_RETRIES, Reloader
+from policysched.schedule.reload import LONGEST_PAUSE, MAX_RETRIES, Reloader
 from policysched.schedule.scheduler import Scheduler
 from tests.build import node, pod
 from tests.rules.build import filtering, policy
@@ -347,6 +350,49 @@ async def test_policies_that_fail_together_and_not_alone_are_tried_again_and_sai
     assert "MemoryError: once" in caplog.text
 
 
+async def test_filters_in_force_hold_while_it_is_found_out_which_policy_cannot_act(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    joining, held = PolicySet.joining, []
+    async with running(policy("a", **GOOD), policy("z", **OPEN)) as stand:
+
+        def failing(policies: PolicySet, *given: Any) -> Any:
+            held.append(stand.rejected)
+            yield
+            held.append(stand.rejected)
+            if any(one.policy.key == "p" for one in policies.plugins):
+                raise MemoryError
+            return (yield from joining(policies, *given))
+
+        monkeypatch.setattr(PolicySet, "joining", failing)
+        await stand.settled(policy(**OPEN))
+        assert stand.in_force == {"a": 1, "z": 1}
+        assert all(held)
+        assert len(held) == 6
+
+
+@pytest.mark.parametrize("others", [{}, {"z": OPEN}])
+async def test_filter_in_force_stays_when_it_cannot_act_any_more(
+    others: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    joining = PolicySet.joining
+
+    def failing(policies: PolicySet, *given: Any) -> Any:
+        if any(one.policy.key == "a" for one in policies.plugins):
+            raise MemoryError
+        return joining(policies, *given)
+
+    async with running(policy("a", **GOOD), *(policy(key, **spec) for key, spec in others.items())) as stand:
+        monkeypatch.setattr(PolicySet, "joining", failing)
+        await stand.settled(policy(**OPEN))
+        assert stand.in_force == {"a": 1, "p": 1} | dict.fromkeys(others, 1)
+        assert stand.rejected
+        await stand.settled(*others, policy(generation=2, filters=filtering('node.name != "x"')))
+        assert stand.in_force == {"a": 1, "p": 2}
+        assert stand.rejected
+    assert "is not worked out before they take force, because that failed" in caplog.text
+
+
 async def test_status_that_cannot_be_made_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def making(entry: Any, *rest: Any) -> Any:
         if entry.policy.key == "a":
@@ -360,6 +406,22 @@ async def test_status_that_cannot_be_made_leaves_the_others(monkeypatch: pytest.
         await stand.settled(policy("a", **GOOD), policy("b", **GOOD))
         assert stand.written == [("b", 1, 1)]
         assert failures == ["a RecursionError()"]
+
+
+async def test_failure_to_count_what_nodes_have_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(_: object, entry: StoredPolicy) -> Any:
+        raise ValueError(entry.policy.key)
+
+    monkeypatch.setattr(CoverageReports, "taking", failing)
+    monkeypatch.setattr(reload, "NEWS_GATHER", 0)
+    async with running(policy("a", **OPEN)) as stand:
+        stand.reloader.look_soon()
+        await stand.settled(policy(**GOOD))
+        assert stand.in_force == {"a": 1, "p": 1}
+        assert stand.written == [("a", 1, 1), ("p", 1, 1)]
+    assert "policy=a generation=1 failed" in caplog.text
 
 
 async def test_what_waits_for_room_takes_force_and_says_so_when_another_policy_goes(
@@ -408,6 +470,19 @@ async def test_what_others_overwrite_again_and_again_is_written_ever_more_slowly
         assert stand.written[-1] == ("p", 2, 2)
         stand.clock.at += 600
         assert await overwritten(3) == 3
+
+
+def test_what_others_overwrite_for_days_is_still_written_slowly() -> None:
+    clock, store = StandingClock(), PolicyStore()
+    finished(store.applying(policy(**GOOD)))
+    entry, repeats = store.get("p"), reload._Repeats(clock)
+    assert entry is not None
+    for _ in range(2000):
+        repeats.wrote(entry)
+        while repeats.must_wait(entry):
+            clock.at += LONGEST_PAUSE - 1
+    repeats.wrote(entry)
+    assert repeats.must_wait(entry)
 
 
 async def test_installations_that_differ_on_who_has_the_room_do_not_write_for_ever(

@@ -159,11 +159,11 @@ class PolicyStore:
     def _active(self) -> dict[PolicyKey, CompiledPolicy]:
         return {key: entry.active for key, entry in self._entries.items() if entry.active is not None}
 
-    def refuse(self, key: PolicyKey, error: Exception, before: StoredPolicy | None) -> None:
-        """Take a policy out of force that compiles and cannot act all the same; what was in force before stays."""
+    def refuse(self, key: PolicyKey, error: Exception, acting: CompiledPolicy | None) -> None:
+        """Take a policy out of force that compiles and cannot act all the same; what acts of it stays."""
         policy = self._entries[key].policy
         self._on_failure(policy, error)
-        self._entries[key] = StoredPolicy(policy, failed(error), before.active if before is not None else None)
+        self._entries[key] = StoredPolicy(policy, failed(error), acting)
 
     def _compiling(self, policy: Policy) -> Pausing[CompilationResult]:
         """Compile a policy; one that cannot be read, or at which the compiler itself fails, is one with an error."""
