@@ -331,6 +331,24 @@ async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
         assert stand.in_force == {"p": 3, "q": 1}
 
 
+@pytest.mark.parametrize(("kept", "in_force"), [(GOOD, 1), (OPEN, 1), (BAD, None)])
+async def test_after_a_restart_a_policy_that_cannot_act_acts_as_its_annotation_keeps(
+    kept: Any, in_force: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joining = PolicySet.joining
+
+    def failing(policies: PolicySet, *given: Any) -> Any:
+        if any(one.policy.spec.filters[0].require == "not node.ready" for one in policies.plugins):
+            raise MemoryError
+        return joining(policies, *given)
+
+    monkeypatch.setattr(PolicySet, "joining", failing)
+    stand = Stand()
+    await stand.reloader.start([policy(generation=2, last_good={"generation": 1, "spec": kept}, **OPEN)])
+    assert stand.in_force.get("p") == in_force
+    assert stand.rejected is (kept is GOOD)
+
+
 async def test_policies_that_fail_together_and_not_alone_are_tried_again_and_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -23,8 +23,8 @@ from policysched.language.checking.estimates import Cost
 from policysched.language.ir.tree import Span
 from policysched.language.messages.diagnostics import diagnose
 from policysched.model.decode import ObjectError
-from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, UnreadablePolicy, decode_last_good
-from policysched.pausing import Pausing
+from policysched.model.policy import LAST_GOOD, LastGood, Policy, PolicyKey, UnreadablePolicy, decode_last_good
+from policysched.pausing import Pausing, finished
 from policysched.rules.compile.compiler import CompilationResult, compiling
 from policysched.rules.compile.policy import CompiledPolicy, finding
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -136,7 +136,7 @@ class PolicyStore:
         if known is not None:
             active, refused = known.active, known.refused
         else:
-            active, refused = yield from _remembered(policy, result.policy)
+            active, refused = yield from self._remembered(policy, result.policy)
         waiting = result if result.policy is not None else None
         self._entries[policy.key] = StoredPolicy(policy, result, active, refused, waiting)
 
@@ -160,20 +160,50 @@ class PolicyStore:
         return {key: entry.active for key, entry in self._entries.items() if entry.active is not None}
 
     def refuse(self, key: PolicyKey, error: Exception, acting: CompiledPolicy | None) -> None:
-        """Take a policy out of force that compiles and cannot act all the same; what acts of it stays."""
-        policy = self._entries[key].policy
-        self._on_failure(policy, error)
-        self._entries[key] = StoredPolicy(policy, failed(error), acting)
+        """Take a policy out of force that compiles and cannot act all the same.
 
-    def _compiling(self, policy: Policy) -> Pausing[CompilationResult]:
-        """Compile a policy; one that cannot be read, or at which the compiler itself fails, is one with an error."""
-        if isinstance(policy, UnreadablePolicy):
+        What acts of it stays; after a restart that is what the annotation keeps.
+        """
+        policy, refused = self._entries[key].policy, ""
+        self._on_failure(policy, error)
+        if acting is None:
+            acting, refused = finished(self._remembered(policy, None))
+        self._entries[key] = StoredPolicy(policy, failed(error), acting, refused)
+
+    def _compiling(self, policy: Policy, kept: LastGood | None = None) -> Pausing[CompilationResult]:
+        """Compile a policy, or what its annotation keeps.
+
+        One that cannot be read, or at which the compiler itself fails, is one with an error.
+        """
+        if isinstance(policy, UnreadablePolicy) and kept is None:
             return CompilationResult(None, (replace(finding("E0001", policy.reason), field=policy.field),), Cost())
         try:
-            return (yield from compiling(policy))
+            return (yield from (compiling(policy, kept.spec, kept.generation) if kept else compiling(policy)))
         except Exception as error:
             self._on_failure(policy, error)
             return failed(error)
+
+    def _remembered(self, policy: Policy, newest: CompiledPolicy | None) -> Pausing[tuple[CompiledPolicy | None, str]]:
+        """Return the last good generation that the annotation keeps; else say why what is told of one is not used.
+
+        Args:
+            policy: The object.
+            newest: Its own spec, where that compiles.
+        """
+        status = policy.status
+        try:
+            kept = decode_last_good(policy)
+        except ObjectError as error:
+            return None, f"the annotation {LAST_GOOD} is not used: {error.reason}"
+        if kept is not None:
+            if newest is not None and kept.spec == newest.spec:
+                return newest, ""
+            compiled = (yield from self._compiling(policy, kept)).policy
+            return compiled, "" if compiled else f"the annotation {LAST_GOOD} is not used: it does not compile"
+        if status.active_spec is None and not status.active_generation:
+            return None, ""
+        told = f"generation {status.active_generation} that the status tells of"
+        return None, f"{told} is not used: it counts only where the annotation {LAST_GOOD} keeps it"
 
     def remove(self, key: PolicyKey) -> frozenset[PolicyKey]:
         """Forget a policy; tell which policies changed in force, those among them for which there is room now."""
@@ -211,26 +241,3 @@ def failed(error: Exception) -> CompilationResult:
 
 def _nobody(_: Policy, error: Exception) -> None:
     raise error
-
-
-def _remembered(policy: Policy, newest: CompiledPolicy | None) -> Pausing[tuple[CompiledPolicy | None, str]]:
-    """Return the last good generation that the annotation keeps; else say why what is told of one is not used.
-
-    Args:
-        policy: The object.
-        newest: Its own spec, where that compiles.
-    """
-    status = policy.status
-    try:
-        kept = decode_last_good(policy)
-    except ObjectError as error:
-        return None, f"the annotation {LAST_GOOD} is not used: {error.reason}"
-    if kept is not None:
-        if newest is not None and kept.spec == newest.spec:
-            return newest, ""
-        result = yield from compiling(policy, kept.spec, kept.generation)
-        return result.policy, "" if result.policy else f"the annotation {LAST_GOOD} is not used: it does not compile"
-    if status.active_spec is None and not status.active_generation:
-        return None, ""
-    told = f"generation {status.active_generation} that the status tells of"
-    return None, f"{told} is not used: it counts only where the annotation {LAST_GOOD} keeps it"

@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from policysched.model.policy import Policy, decode_policy, decode_watched_policy
+from policysched.pausing import finished
+from policysched.rules.compile.compiler import compiling
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.status.policy_status import MAX_DIAGNOSTICS, differs, make_status
 from tests.rules.build import Spec, filtering, policy, scoring
@@ -81,6 +83,20 @@ def test_after_a_restart_a_broken_policy_acts_as_its_annotation_keeps(
     entry = store.get("p")
     assert entry is not None
     assert bool(entry.refused) is (in_force is None and kept is not None)
+
+
+def test_compiler_that_fails_at_an_annotation_leaves_the_policy_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(given: Policy, *kept: Any) -> Any:
+        if kept:
+            raise RecursionError
+        return compiling(given)
+
+    monkeypatch.setattr("policysched.rules.policy_set.store.compiling", failing)
+    failures: list[Exception] = []
+    store = PolicyStore(lambda _, error: failures.append(error))
+    finished(store.starting([policy(generation=5, last_good=REMEMBERED, **BAD), policy("q", **GOOD)]))
+    assert (active(store), active(store, "q")) == (None, 1)
+    assert [type(error) for error in failures] == [RecursionError]
 
 
 def unreadable(generation: int, last_good: Spec | None = None) -> Policy:
