@@ -10,12 +10,12 @@ demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
 test: $(VENV)/.dev check
-	$(BIN)/python -m tests.feeds.program
+	$(BIN)/python -m tests.metric_sources.program
 	$(BIN)/python -m tests.controlplane.build
 	$(BIN)/python -m pytest -n 2
 
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m tests.feeds.program
+	$(BIN)/python -m tests.metric_sources.program
 	POLICYSCHED_LIFE=5000 $(BIN)/python -m pytest -n 2 -m "not kubectl and not oracle and not controlplane"
 
 check: $(VENV)/.dev

@@ -29,8 +29,8 @@ from rich.table import Table
 
 from bench import rules
 from policysched.app.clock import SystemClock
-from policysched.app.demo.sandbox import new_sandbox, start, written_kubeconfig
-from policysched.app.demo.stage import Api
+from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
+from policysched.app.demo.scheduled_sandbox import Api
 from policysched.app.running.run import RunOptions, run_scheduler
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from policysched.app.demo.stage import DemoStage, stage
+from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.dry_run.tables import plain_table
 from policysched.app.files.objects import load
 from policysched.cli.output import print_parts
@@ -112,7 +112,7 @@ def read(data: str | None, count: int) -> tuple[list[Object], list[Object]]:
 async def place(nodes: Sequence[Object], pods: Sequence[Object]) -> Outcome:
     """Create the pods one after another and wait until each is placed or says why not."""
     (policy,) = load([str(POLICY)])
-    async with stage(nodes, kubelet_seconds=None) as on:
+    async with scheduled_sandbox(nodes, kubelet_seconds=None) as on:
         await on.apply(policy.object)
         begin = time.perf_counter()
         for pod in pods:
@@ -122,7 +122,7 @@ async def place(nodes: Sequence[Object], pods: Sequence[Object]) -> Outcome:
         return Outcome(on.sandbox.objects("Node"), decided, seconds)
 
 
-async def _decided(on: DemoStage) -> list[Object] | None:
+async def _decided(on: ScheduledSandbox) -> list[Object] | None:
     pods = on.sandbox.objects("Pod")
     return pods if all(_settled(pod) for pod in pods) else None
 

@@ -28,7 +28,7 @@ from bench.workloads import decide, lowest
 from policysched.app.configuration.profiles import default_profile
 from policysched.language.checking.compile import compile_expression
 from policysched.language.evaluation.columns import Batch
-from policysched.language.functions.rules import Environment
+from policysched.language.functions.signatures import Environment
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.objects import Pod
 from policysched.model.policy import MetricAnswer, MetricKey, Policy, Sample, decode_policy

@@ -154,7 +154,7 @@ def drawing() -> str:
     legend = end + 34
     height = legend + 16 * max(len(stops(title)) for title in WALKS.values()) + 16
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">']
-    parts += ["<title>The rooms of policysched, a pod's way and a policy's way through them</title>"]
+    parts += ["<title>The packages of policysched, a pod's way and a policy's way through them</title>"]
     parts += [f"<style>{_STYLE}\n</style>"]
     for box in placed.values():
         parts += _room(box)

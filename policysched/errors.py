@@ -1,4 +1,4 @@
-"""The exceptions of the project, in one place so that their tree can be read.
+"""The exception classes of the project, in one place so that their tree can be read.
 
     PolicyschedError            anything of ours that reaches the edge
     ├── UsageError              a wrong flag, file or object given by the user: exit code 2

@@ -1,4 +1,4 @@
-"""Work in slices: a generator that yields so that its caller can do something else, and returns the outcome."""
+"""Cooperative work: a generator that yields after each slice, so that others get their turn, and returns a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of others made fit to be shown: what cannot be seen is written out, and what is too long is cut.
+"""Escape untrusted text for output: characters that cannot be seen are written out, and long text is cut.
 
 Names, labels, messages and servers' answers come from anybody. Shown as they are, control characters move a terminal's
 cursor, line breaks forge lines of a log, and bidirectional or zero-width characters make a text read as another. Every

@@ -1,4 +1,4 @@
-"""The real clock: the only place of the project that reads time for decisions and records."""
+"""The real clock, implementing `Clock`: the only place that reads time for decisions and records."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
 def _nodes(names: list[str], kubeconfig: Path | None, context: str | None) -> Cluster:
     from policysched.app.checking.files import read_nodes  # noqa: PLC0415 - as above
-    from policysched.cli.waiting import wait_for  # noqa: PLC0415
+    from policysched.cli.event_loop import wait_for  # noqa: PLC0415
 
     with working("reading the nodes"):
         return wait_for(read_nodes(names, kubeconfig, context))

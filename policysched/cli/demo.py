@@ -34,7 +34,7 @@ class _Terminal:
 def demo() -> int:
     """Show a policy at work: applied, edited, broken and deleted while pods arrive. Needs no cluster and no kubectl."""
     from policysched.app.demo.demo import play  # noqa: PLC0415 - the engine is not needed for --help
-    from policysched.cli.waiting import wait_for  # noqa: PLC0415
+    from policysched.cli.event_loop import wait_for  # noqa: PLC0415
 
     logging.getLogger("policysched").setLevel(logging.ERROR)
     out = console()

@@ -53,8 +53,8 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415
     from policysched.app.dry_run.inputs import gather  # noqa: PLC0415
-    from policysched.app.running.feed import MetricOptions  # noqa: PLC0415 - the engine is not needed for --help
-    from policysched.cli.waiting import uncollected, wait_for  # noqa: PLC0415
+    from policysched.app.running.metrics import MetricOptions  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
 
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     with uncollected(), working("reading the cluster and deciding"):

@@ -1,4 +1,4 @@
-"""`policysched explain`: what a code means, why, and what to write instead."""
+"""`policysched explain`: what an error code means, why, and what to write instead."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
 ) -> int:
     """Run the scheduler until SIGTERM or SIGINT, with a kubeconfig or a pod's own credentials."""
     from policysched.app.configuration.profiles import DEFAULT_NAME  # noqa: PLC0415
-    from policysched.app.running.feed import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.running.metrics import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.running.run import RunOptions, run_scheduler  # noqa: PLC0415
-    from policysched.cli.waiting import serve  # noqa: PLC0415
+    from policysched.cli.event_loop import serve  # noqa: PLC0415
 
     log_to_stderr(verbosity)
     names = tuple(dict.fromkeys(scheduler_name or [DEFAULT_NAME]))

@@ -26,8 +26,8 @@ def sandbox(
 
     There is no authentication and nothing is kept: it is for one user on one machine.
     """
-    from policysched.app.demo.sandbox import SandboxOptions, serve_sandbox  # noqa: PLC0415 - no server is needed for --help
-    from policysched.cli.waiting import serve  # noqa: PLC0415
+    from policysched.app.demo.sandbox_setup import SandboxOptions, serve_sandbox  # noqa: PLC0415 - no server is needed for --help
+    from policysched.cli.event_loop import serve  # noqa: PLC0415
 
     options = SandboxOptions(tuple(load or ()), nodes, port, kubeconfig_out)
     serve(lambda stop: serve_sandbox(options, stop, _announce))

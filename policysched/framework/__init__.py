@@ -1,4 +1,10 @@
-"""What a plugin sees: statuses, the plugin protocols and cluster events. It knows neither plugins nor the network."""
+"""Interfaces between the scheduler, its plugins and the outside. It knows neither plugins nor the network.
+
+`plugin` has the protocols of plugins up to a decision (PreEnqueue to PostFilter), `binding` those from Reserve to
+PostBind, `status` their answers, `profile` the plugins of one scheduler name in order. `client` has the protocols of
+the outside: `Client`, `Clock`, `MetricSource`. `partial_plugins` is for configurations that enable Filter without
+PreFilter. The cluster's changes and the policies' names are passed on from `state`, for plugins to import from here.
+"""
 
 from policysched.framework.binding import (
     AssumedPod,
@@ -45,11 +51,11 @@ from policysched.framework.plugin import (
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
 from policysched.model.kinds import Resource
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
-from policysched.state.changed_row import ChangedRow
 from policysched.state.changes import Action, Change
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import NO_ROWS, RowNumbers, Rows
 from policysched.state.tables.journal import ABOUT_PODS, Aspect
+from policysched.state.what_if import ChangedRow
 
 __all__ = [
     "ABOUT_PODS",

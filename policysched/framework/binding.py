@@ -1,4 +1,4 @@
-"""Plugins between a decision and a bound pod: Reserve, Permit, PreBind, Bind and PostBind.
+"""Interfaces of the plugins from a decision to a bound pod: Reserve, Permit, PreBind, Bind and PostBind.
 
 Reserve and Permit belong to the scheduling cycle and answer at once; the others run in the pod's binding cycle, beside
 other cycles, and may wait. None as an answer is success. What becomes of other answers:

@@ -1,4 +1,4 @@
-"""The seams to the outside: what the scheduler asks of an API server, of time and of sources of metrics.
+"""Protocols of the outside world: `Client` (writes to an API server), `Clock`, and `MetricSource`.
 
 Whoever implements a client translates its library's exceptions into `ApiError`; nothing of that library crosses.
 

@@ -1,4 +1,4 @@
-"""What column plugins are: they prepare once for a pod class and then answer for many rows at once.
+"""Protocols of the plugins up to a decision: they prepare once for a pod class and then answer for many rows at once.
 
 A prepared state belongs to one pod class (pods equal in everything scheduling reads) and outlives many cycles. So
 `filter` and `score` may read nothing of the pod but what `prepare_*` kept, and nothing of the cluster but the aspects
@@ -23,11 +23,11 @@ from policysched.framework.status import Status
 from policysched.model.kinds import Resource
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
-from policysched.state.changed_row import ChangedRow
 from policysched.state.changes import Action, Change
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers, Rows
 from policysched.state.tables.journal import Aspect
+from policysched.state.what_if import ChangedRow
 
 Codes = NDArray[np.int32]
 Scores = NDArray[np.int64]

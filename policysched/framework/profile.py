@@ -1,4 +1,4 @@
-"""Which plugins run for the pods of one scheduler name, in which order and with which weights.
+"""A profile: which plugins run for the pods of one scheduler name, in which order and with which weights.
 
 Policies come after the configured plugins of a point. A profile is immutable; another policy set makes another one.
 """

@@ -1,4 +1,4 @@
-"""What a plugin answers: a code and, where it is no success, the reasons.
+"""`Status`, a plugin's answer: a code and, unless it is success, the reasons.
 
 One paragraph per code says what the queue does next with the pod; that is the contract between plugins and queue.
 

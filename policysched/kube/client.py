@@ -1,4 +1,4 @@
-"""The writes of the engine, as requests: bindings, conditions, policy status, events.
+"""`KubeClient`, the scheduler's writes as requests: bindings, pod conditions, policy status, events.
 
 A binding is sent once, for the queue decides about another attempt; status writes are repeated as the server asks,
 because nobody else would repeat them. Bodies are encoded from structs: a binding is the hot path.

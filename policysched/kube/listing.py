@@ -1,4 +1,4 @@
-"""List one resource, page by page, and say whether a server serves it.
+"""List one resource, page by page; and ask discovery whether a server serves it.
 
 An answer of status 200 is no proof: a gateway may answer in the server's place, or mix up paths. A list has the
 resource's kind, a version and items; all its pages are of one version. Lists are asked for without a version: the API

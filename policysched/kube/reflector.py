@@ -1,4 +1,4 @@
-"""Keep a handler up to date with all objects of one resource: list, then watch, for ever.
+"""Reflector: keeps a handler up to date with all objects of one resource; lists, then watches, for ever.
 
 It knows the newest version of every object, so that a list after a gap becomes the differences: what vanished
 meanwhile is reported as deleted, and an object that was made anew under an old name as a deletion and an addition.
@@ -24,8 +24,8 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
-from policysched.kube.items import PORTION, HasMetadata, Items, OnBroken, identify
 from policysched.kube.listing import is_older, is_served, read_list
+from policysched.kube.object_cache import PORTION, HasMetadata, ObjectCache, OnBroken, identify
 from policysched.kube.transport import SILENT, ApiStatus, Pacing, Retry, Transport
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import ApiKind
@@ -99,7 +99,7 @@ class Reflector(Generic[T]):
         """True while the server does not have the resource, or not for us, and there never was an object."""
         self.watched = watched
         self._transport, self._handler = transport, handler
-        self._items = Items(watched, on_broken or _log_broken)
+        self._cache = ObjectCache(watched, on_broken or _log_broken)
         self._pacing, self._retry = pacing, Retry(pacing)
         self._relisting = Retry(pacing)
         """The pauses before lists that watches ask for; over as soon as a watch lasts."""
@@ -152,7 +152,7 @@ class Reflector(Generic[T]):
 
     async def _replace(self, raws: Iterable[msgspec.Raw], *, restored: bool = False) -> None:
         """Take a whole list, a portion at a time: between two of them the loop gets its turn."""
-        reading = self._items.replacing(raws, anew=restored)
+        reading = self._cache.replacing(raws, anew=restored)
         while True:
             try:
                 next(reading)
@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(0)
             self._handler.replace(some_changed, some_gone)
         if not self.synced.is_set():
-            log.info("listed %s count=%d", self.watched.plural, len(self._items))
+            log.info("listed %s count=%d", self.watched.plural, len(self._cache))
             self.synced.set()
 
     async def _watch(self, version: str) -> None:
@@ -206,11 +206,11 @@ class Reflector(Generic[T]):
             return
         version = identify(event.object)[1]
         if event.type != "BOOKMARK" or not version:
-            self._items.skip(event.object, f"an event of type {event.type!r} that says nothing")
+            self._cache.skip(event.object, f"an event of type {event.type!r} that says nothing")
         self._move(version)
 
     def _change(self, event: _Line) -> None:
-        before, after = self._items.take(event.object, deleted=event.type == "DELETED", reach=self._move)
+        before, after = self._cache.take(event.object, deleted=event.type == "DELETED", reach=self._move)
         if before is not None:
             self._handler.delete(before)
         if after is not None:
@@ -251,7 +251,7 @@ class Reflector(Generic[T]):
         Before the first list one 404 is not enough: the server must say as well that it does not serve the kind.
         """
         if self.synced.is_set():
-            return not len(self._items)
+            return not len(self._cache)
         try:
             return status != HTTPStatus.NOT_FOUND or not await is_served(self._transport, self.watched.path)
         except (ApiError, ConnectionProblemError) as error:

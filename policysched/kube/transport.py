@@ -1,4 +1,4 @@
-"""Requests as bytes: one call for an answer, one for a stream of lines.
+"""HTTP requests to the API server: one call for an answer, one for a stream of lines; `ApiError` for what goes wrong.
 
 Whatever goes wrong becomes an ApiError: the server's own Status, a body that is none (a proxy's page), or a lost
 connection (status 0). Nothing is repeated here but a request whose credentials had expired; who may repeat depends
@@ -17,10 +17,10 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from policysched.connection_errors import LOST, describe
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
-from policysched.outages import LOST, describe
 
 JSON = "application/json"
 HTML = "text/html"

@@ -19,7 +19,7 @@ from policysched.language.checking.compile import (
 )
 from policysched.language.checking.estimates import Cost
 from policysched.language.evaluation.scalar import UNKNOWN, ScalarFrame, interpret, weigh
-from policysched.language.functions.rules import Environment
+from policysched.language.functions.signatures import Environment
 from policysched.language.ir.graph import AGGREGATES, PLACED, POD_AGGREGATES, TIME, Input, Op, Program, Typed
 from policysched.language.ir.tree import Span
 from policysched.language.ir.types import FIELDS, Gap, Kind, Shape, Type, Unit

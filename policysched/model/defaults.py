@@ -17,7 +17,7 @@ from policysched.model.decode import ObjectError, decode, decode_node, decode_po
 from policysched.model.objects import PriorityClass
 from policysched.model.quantity import QuantityError, parse
 from policysched.model.requests import container_amounts
-from policysched.model.selection.names import is_huge_page_resource, is_pod_level_resource
+from policysched.model.selection.name_validation import is_huge_page_resource, is_pod_level_resource
 
 Object = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Read malformed or deeply nested JSON by its brackets and strings alone, without recursion.
+"""Read what is readable of malformed or deeply nested JSON by its brackets and strings alone, without recursion.
 
 For texts that the decoder refuses as a whole although most of them could be used: objects nested deeper than it
 recurses, and lists or events with one object that is no JSON. Ordinary texts never come here.

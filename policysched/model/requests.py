@@ -25,7 +25,7 @@ from policysched.model.objects import (
     ResourceRequirements,
 )
 from policysched.model.quantity import ZERO, Quantity
-from policysched.model.selection.names import is_pod_level_resource, is_scalar_resource_name
+from policysched.model.selection.name_validation import is_pod_level_resource, is_scalar_resource_name
 
 Amounts = dict[str, Quantity]
 """Exact amounts by resource name; rounding happens once, at the end."""

@@ -1,4 +1,4 @@
-"""What the arguments of plugins have in common: how an entry of `pluginConfig` becomes a shape of its plugin.
+"""Plugin arguments: how an entry of `pluginConfig` is decoded into the arguments of its plugin.
 
 Knows no plugin. Arguments are read as strictly as kube-scheduler reads them, nested objects included: a field that
 nobody knows is a mistake, a null is as good as absent. A mistake is the user's and ends in one line that names the

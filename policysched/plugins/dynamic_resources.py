@@ -1,4 +1,4 @@
-"""DynamicResources, for pods that need no devices: it scores them 0 and has nothing to give back.
+"""DynamicResources, only for pods that need no devices: it scores them 0 and has nothing to give back.
 
 Knows claims by their presence and which extended resources have a device class. Pods that do need devices are
 turned away before any node is looked at; a resource that has a device class needs them on every node, since which
@@ -32,7 +32,7 @@ from policysched.framework import (
 )
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_requests
-from policysched.model.selection.names import is_device_resource_name
+from policysched.model.selection.name_validation import is_device_resource_name
 from policysched.plugins.arguments import SECOND, Fault, PluginArguments, nanoseconds
 from policysched.plugins.helper import FinalScores, HintTable, row_count
 from policysched.state.tables.nodes import NodeTable

@@ -1,4 +1,4 @@
-"""The sandbox as a whole: it puts the parts together, starts and stops them; and nodes to try things on.
+"""The sandbox as a whole: its parts put together, started and stopped; and ready-made nodes.
 
 It knows no rules of its own. It listens on loopback only, because there is no authentication: whoever reaches
 it may do everything.

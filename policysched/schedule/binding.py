@@ -1,4 +1,4 @@
-"""From a decision to a bound pod: Reserve, Permit, then the binding cycle, and telling people what came of it.
+"""From a decision to a bound pod: Reserve, Permit, the binding cycle; and how failed attempts are reported.
 
 Each binding cycle runs on its own while the next pods are decided; the pod counts on its node from the moment it was
 assumed. Whatever fails frees that at once. Plugins' exceptions are failures of theirs and stop nothing else.
@@ -38,7 +38,7 @@ from policysched.model.objects import Pod
 from policysched.schedule.conditions import ConditionWrites
 from policysched.schedule.observer import Attempt, Observers, Result, tell
 from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.queued import NO_PLUGINS, QueuedPod
+from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 from policysched.state.cluster import Cluster
 from policysched.visible import visible
 

@@ -1,4 +1,4 @@
-"""Conditions on their way to the API server, at most one a pod.
+"""Writes of pod conditions to the API server: at most one at a time for each pod, before its binding.
 
 It knows neither queue nor cluster. kube-scheduler writes a condition before it goes on; here decisions do not wait for
 the network, so the order is kept pod by pod: a binding that overtook a condition would leave a running pod that is

@@ -1,4 +1,4 @@
-"""What others may hear of the scheduler's work: decisions, ends of attempts, moves between queues, waits at Permit.
+"""Hooks into the scheduler's work: decisions, ends of attempts, moves between queues, waits at Permit.
 
 Where nobody listens nothing is made for it, not even a time is read. A listener that fails is logged and stops nothing.
 It reads what it is given before it returns: the cluster changes afterwards.
@@ -15,7 +15,7 @@ from enum import Enum
 
 from policysched.framework import Status, WaitingPod
 from policysched.schedule.cycle.decision import Decision
-from policysched.schedule.queue.queued import QueuedPod
+from policysched.schedule.queue.queued_pod import QueuedPod
 
 log = logging.getLogger(__name__)
 

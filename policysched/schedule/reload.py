@@ -1,4 +1,4 @@
-"""Policies while the scheduler runs: compiled between cycles, swapped in whole, reported in their status.
+"""Reload of policies while the scheduler runs: compile between cycles, swap the whole set, write each status.
 
 A compilation gives the loop its turn after every field. The policies that were listed at the start take force together,
 before the first pod is tried.

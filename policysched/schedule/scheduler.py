@@ -28,7 +28,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.observer import LOG_LINES, Observers, Result, tell
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue, Waiter
-from policysched.schedule.queue.queued import QueuedPod, Stage
+from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 

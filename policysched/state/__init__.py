@@ -1,7 +1,7 @@
-"""The cluster as columns. It knows neither plugins nor the network.
+"""The cluster as columns (kube-scheduler's cache). It knows neither plugins nor the network.
 
 Comes in: objects, one at a time, and assumed pods. Goes out: columns with one row a node, and for each change a
 `Change` (for the queue) and a note in the journal (for caches). `cluster` holds it all together; `tables` are what is
 known of nodes, `placed` of the pods on them, `volumes` of volumes and claims; `sums` adds pods up by domain, and
-`changed_row` shows a row as it would be with other pods.
+`what_if` shows a row as it would be with other pods.
 """

@@ -1,4 +1,4 @@
-"""What happened to the cluster, as small values that drive the queue and the caches.
+"""Cluster changes as small values (kube-scheduler's cluster events): they drive the queue and its hints.
 
 The actions are kube-scheduler's event types, because plugins say in its terms which of them can help a pod they
 rejected.

@@ -1,4 +1,4 @@
-"""Objects that need no columns: kept by name, and the selectors of Services and controllers by namespace.
+"""Objects that need no columns, by name; and the selectors of Services and controllers, by namespace.
 
 Source: client-go/tools/cache/store.go.
 """

@@ -9,7 +9,7 @@ import pytest
 from policysched import check
 from policysched.app.checking.check import check_documents
 from policysched.app.checking.findings import Finding
-from policysched.app.checking.shape import MOST
+from policysched.app.checking.schema import MOST
 from policysched.app.files.objects import read
 from policysched.app.files.positions import SourcePosition
 from policysched.errors import UsageError

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policysched.app.dry_run.dry_run import SavedPods
-from policysched.app.files.clusters import Saved, load_cluster
 from policysched.app.files.objects import load
+from policysched.app.files.saved_clusters import Saved, load_cluster
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.app.files.yaml_values import NotPlainError, read_events
 from policysched.errors import UsageError

@@ -7,7 +7,7 @@ import pytest
 from rich.console import RenderableType
 
 from policysched.app.demo.demo import decision_parts, demo_nodes, demo_pod, demo_policy, play
-from policysched.app.demo.stage import stage
+from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
 from policysched.errors import PolicyschedError
 from tests.app.showing import lines
 
@@ -59,7 +59,7 @@ async def test_stage_says_what_did_not_happen_in_time() -> None:
     async def never() -> None:
         return None
 
-    async with stage(demo_nodes()) as on:
+    async with scheduled_sandbox(demo_nodes()) as on:
         with pytest.raises(PolicyschedError, match=r"^a miracle: not so after 0\.05 s$"):
             await on.until(never, "a miracle", 0.05)
 
@@ -68,14 +68,14 @@ async def test_stage_notices_that_the_scheduler_ended() -> None:
     async def never() -> None:
         return None
 
-    async with stage(demo_nodes()) as on:
+    async with scheduled_sandbox(demo_nodes()) as on:
         on.scheduler.cancel()
         with pytest.raises(asyncio.CancelledError):
             await on.until(never, "a miracle", 5)
 
 
 async def test_applied_policy_has_only_the_fields_of_the_new_version() -> None:
-    async with stage(demo_nodes()) as on:
+    async with scheduled_sandbox(demo_nodes()) as on:
         await on.apply(demo_policy())
         plain = demo_policy()
         del plain["spec"]["filters"]

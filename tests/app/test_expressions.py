@@ -7,7 +7,7 @@ import pytest
 
 from policysched import check
 from policysched.app.checking.findings import expressions, is_policy, with_expressions
-from policysched.app.checking.shape import policy_schema
+from policysched.app.checking.schema import policy_schema
 
 POLICY: dict[str, Any] = {
     "apiVersion": "policysched.io/v1alpha1",

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.run import ObjectHandler
-from policysched.kube.items import LeftOut
+from policysched.kube.object_cache import LeftOut
 from policysched.model.objects import (
     Affinity,
     LabelSelector,

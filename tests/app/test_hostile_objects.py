@@ -23,10 +23,10 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running import run
 from policysched.app.running.run import ObjectHandler, Process, RunOptions
-from policysched.feeds.file import NoSource
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
-from policysched.kube.items import LeftOut
+from policysched.kube.object_cache import LeftOut
+from policysched.metric_sources.file import NoSource
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import KINDS, POLICIES
 from policysched.model.lenient_json import identity, shallow

@@ -10,10 +10,10 @@ import pytest
 
 from policysched import dry_run
 from policysched.app.dry_run.dry_run import NOT_GIVEN, measuring
-from policysched.app.running.feed import MetricOptions
+from policysched.app.running.metrics import MetricOptions
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, Sample
-from tests.feeds.fake_prometheus import fake_prometheus, nodes
+from tests.metric_sources.fake_prometheus import fake_prometheus, nodes
 
 NODES: list[dict[str, Any]] = [
     {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}}}

@@ -13,12 +13,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
-from policysched.app.demo.sandbox import new_sandbox
-from policysched.app.dry_run import dry_run, inputs, live
+from policysched.app.demo.sandbox_setup import new_sandbox
+from policysched.app.dry_run import dry_run, inputs, live_cluster
 from policysched.app.running.run import Process, RunOptions
-from policysched.feeds.file import NoSource
 from policysched.framework import Action, Change, Cluster, Resource
 from policysched.kube.connection import Connection
+from policysched.metric_sources.file import NoSource
 from policysched.model.decode import ObjectError, decode
 from policysched.model.kinds import KINDS, ApiKind
 from policysched.model.objects import Metadata, Struct
@@ -131,7 +131,7 @@ async def test_new_kind_is_read_from_a_live_cluster(declared: ApiKind[Gizmo], mo
             return opened
 
         monkeypatch.setattr(Connection, "open", found)
-        kinds = [(one["apiVersion"], one["kind"]) for one in await live.read_cluster()]
+        kinds = [(one["apiVersion"], one["kind"]) for one in await live_cluster.read_cluster()]
     assert ("example.io/v1", "Gizmo") in kinds
 
 

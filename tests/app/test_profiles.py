@@ -10,7 +10,7 @@ import pytest
 from policysched.app.configuration.profiles import configured_profiles, default_profile
 from policysched.errors import UsageError
 from policysched.framework import Plugin
-from policysched.framework.partial import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
+from policysched.framework.partial_plugins import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
 from policysched.framework.profile import Profile
 from tests.app.test_configuration import HEAD
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from policysched.app.running.feed import read_interval
+from policysched.app.running.metrics import read_interval
 from policysched.cli.run import run
-from policysched.feeds.prometheus import INTERVAL
+from policysched.metric_sources.prometheus import INTERVAL
 from tests.cli.conftest import Command, Write
 from tests.cli.test_usage import DRY_RUN, NODE, POD
 from tests.controlplane.programs import free_port

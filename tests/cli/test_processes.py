@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from policysched.app.demo.sandbox import SandboxOptions, serve_sandbox
+from policysched.app.demo.sandbox_setup import SandboxOptions, serve_sandbox
 from policysched.errors import PolicyschedError
 from tests.cli.processes import COMMAND, SECONDS, environment, on_a_terminal, started
 

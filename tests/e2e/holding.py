@@ -16,11 +16,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
-from policysched.app.running.feed import make_source
+from policysched.app.running.metrics import make_source
 from policysched.app.running.run import Process, RunOptions
-from policysched.feeds.problems import FeedCounters
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
+from policysched.metric_sources.problems import SourceCounters
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.kinds import PODS
 from policysched.state.tables.amounts import CPU, MEMORY
@@ -87,7 +87,7 @@ async def watched(kubeconfig: Path, *, wait: bool = True) -> AsyncIterator[Watch
     log.setLevel(logging.DEBUG)
     connection = await Connection.open(SystemClock(), kubeconfig=str(kubeconfig))
     options, registry = RunOptions(kubeconfig=kubeconfig, scheduler_names=(NAME,)), CollectorRegistry()
-    source = make_source(options.metrics, SystemClock(), FeedCounters(registry))
+    source = make_source(options.metrics, SystemClock(), SourceCounters(registry))
     process = Process(options, connection, source, registry)
     made = Watched(process)
     log.addHandler(made)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from policysched.app.running.feed import NO_METRICS, MetricOptions
+from policysched.app.running.metrics import NO_METRICS, MetricOptions
 from policysched.app.running.run import RunOptions, run_scheduler
 from tests.e2e.objects import NAME
 from tests.e2e.waiting import DEADLINE, until_true

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from policysched.app.running.feed import MetricOptions
+from policysched.app.running.metrics import MetricOptions
 from policysched.sandbox import Sandbox
 from tests.e2e.conftest import Running, Spawning
 from tests.e2e.objects import Json, node, pod, policy, unfit
 from tests.e2e.server import Server
 from tests.e2e.waiting import until
-from tests.feeds.fake_prometheus import FakePrometheus, after, fake_prometheus, given, nodes, series, vector
-from tests.feeds.real_prometheus import exporter, real_prometheus
+from tests.metric_sources.fake_prometheus import FakePrometheus, after, fake_prometheus, given, nodes, series, vector
+from tests.metric_sources.real_prometheus import exporter, real_prometheus
 
 HOT = "policy cool/not-too-hot: too hot"
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from policysched.app.dry_run.controlled import pod_of
+from policysched.app.dry_run.workload_pods import pod_of
 from policysched.app.files.objects import load
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from policysched.app.demo.stage import DemoStage, stage
+from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.files.objects import load
-from policysched.app.running.feed import NO_METRICS, MetricOptions
+from policysched.app.running.metrics import NO_METRICS, MetricOptions
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 Object = dict[str, Any]
@@ -20,15 +20,17 @@ def objects(example: str, *names: str) -> list[Object]:
 
 
 @asynccontextmanager
-async def playing(example: str, scheduler_name: str, metrics: MetricOptions = NO_METRICS) -> AsyncIterator[DemoStage]:
+async def playing(
+    example: str, scheduler_name: str, metrics: MetricOptions = NO_METRICS
+) -> AsyncIterator[ScheduledSandbox]:
     names = (scheduler_name,)
-    async with stage(
+    async with scheduled_sandbox(
         objects(example, "cluster.yaml"), scheduler_names=names, kubelet_seconds=0.01, metrics=metrics
     ) as on:
         yield on
 
 
-async def running(on: DemoStage, count: int) -> dict[str, str]:
+async def running(on: ScheduledSandbox, count: int) -> dict[str, str]:
     """Wait until that many pods run; give their nodes by name."""
 
     async def all_run() -> dict[str, str] | None:
@@ -41,7 +43,7 @@ async def running(on: DemoStage, count: int) -> dict[str, str]:
     return await on.until(all_run, f"{count} running pods")
 
 
-async def failure(on: DemoStage, pod: str) -> str:
+async def failure(on: ScheduledSandbox, pod: str) -> str:
     """Wait for a pod's FailedScheduling event; give its message."""
 
     async def reported() -> str | None:

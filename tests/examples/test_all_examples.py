@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policysched import check
-from policysched.app.demo.sandbox import written_kubeconfig
+from policysched.app.demo.sandbox_setup import written_kubeconfig
 from policysched.app.files.objects import load
 from tests.controlplane.build import binary
 from tests.examples.playing import EXAMPLES, playing

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from policysched.kube.items import BURST, LeftOut
+from policysched.kube.object_cache import BURST, LeftOut
 from policysched.model.decode import ObjectError
 from tests.build import node
 

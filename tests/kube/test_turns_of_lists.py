@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from policysched.kube import reflector
-from policysched.kube.items import PORTION
+from policysched.kube.object_cache import PORTION
 from tests.kube.fake_server import Kube, answer, eventually, stream
 from tests.kube.reflecting import HANG, NODE_PATH, gone, node, page, watching
 

@@ -10,7 +10,7 @@ from policysched.language.evaluation.columns import KERNELS, run_program
 from policysched.language.evaluation.kernels import Run, bounded
 from policysched.language.evaluation.scalar import STRICT
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.rules import Function
+from policysched.language.functions.signatures import Function
 from policysched.language.functions.values import VALUES
 from policysched.language.ir.graph import Typed
 from tests.language.frames import TableFrame

@@ -16,7 +16,7 @@ import pytest
 
 from docs.draw_architecture import DRAWING, drawing, stops
 from policysched.app.demo.demo import demo_nodes, demo_pod, demo_policy
-from policysched.app.demo.stage import DemoStage, stage
+from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from tests.meta.markdown import ROOT, codes, prose
 
 PAGE = ROOT / "docs" / "architecture.md"
@@ -89,7 +89,7 @@ def functions(walk: str) -> dict[CodeType, str]:
 
 
 async def test_a_pod_goes_its_way() -> None:
-    async with stage(demo_nodes()) as on:
+    async with scheduled_sandbox(demo_nodes()) as on:
         await placed(on, "first")  # now it is known that pods are watched
         await quiet(on)
         with calls(functions(WALKS[0])) as seen:
@@ -97,7 +97,7 @@ async def test_a_pod_goes_its_way() -> None:
     assert seen == stops(WALKS[0])
 
 
-async def quiet(on: DemoStage) -> None:
+async def quiet(on: ScheduledSandbox) -> None:
     """Wait until nothing has been written for a while."""
     before = -1
     while before != on.sandbox.revision:
@@ -105,7 +105,7 @@ async def quiet(on: DemoStage) -> None:
         await asyncio.sleep(0.5)
 
 
-async def placed(on: DemoStage, name: str) -> None:
+async def placed(on: ScheduledSandbox, name: str) -> None:
     """Make a pod and wait until it has a node."""
 
     async def bound() -> str | None:
@@ -118,7 +118,7 @@ async def placed(on: DemoStage, name: str) -> None:
 
 
 async def test_a_policy_goes_its_way() -> None:
-    async with stage(demo_nodes()) as on:
+    async with scheduled_sandbox(demo_nodes()) as on:
         await on.apply(demo_policy())  # now it is known that policies are watched
         await quiet(on)
         with calls(functions(WALKS[1])) as seen:

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from policysched.app.checking.explain import LONGEST, as_policy, explain, explain_all
-from policysched.app.checking.shape import CODE as SHAPE_CODE
-from policysched.app.checking.shape import faults
+from policysched.app.checking.schema import CODE as SHAPE_CODE
+from policysched.app.checking.schema import faults
 from policysched.language import code_table, message_table
 from tests.meta.errors_document import DOCUMENT, VARIABLE, WIDTH, document
 from tests.meta.markdown import LANGUAGE, anchors, links

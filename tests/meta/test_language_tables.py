@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from policysched.app.checking.shape import CODE as SHAPE_CODE
-from policysched.app.checking.shape import policy_schema
+from policysched.app.checking.schema import CODE as SHAPE_CODE
+from policysched.app.checking.schema import policy_schema
 from policysched.language import FIELDS, Gap, code_table
 from policysched.language.checking.estimates import MAX_NODE_OPERATIONS, MAX_POD_OPERATIONS
 from policysched.language.functions import FUNCTIONS

@@ -226,7 +226,7 @@ def test_watched_kind_is_a_struct_and_a_row_of_the_table(copy: Copy) -> None:
 from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.running.run import Process, RunOptions
-from policysched.feeds.file import NoSource
+from policysched.metric_sources.file import NoSource
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.model.kinds import KINDS
@@ -267,7 +267,7 @@ def test_extension_point_is_a_protocol_a_tuple_of_the_profile_and_who_asks(copy:
 import asyncio
 from dataclasses import replace
 from policysched.app.demo.demo import demo_nodes, demo_pod
-from policysched.app.demo.stage import stage
+from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
 from policysched.app.running import run
 class Told:
     name = "Told"
@@ -276,7 +276,7 @@ class Told:
 made = run.default_profile
 run.default_profile = lambda name: replace(made(name), tells=(Told(),))
 async def main():
-    async with stage(demo_nodes()) as on:
+    async with scheduled_sandbox(demo_nodes()) as on:
         await on.api.create(demo_pod("web", {"disk": "hdd"}))
         async def bound():
             return (await on.api.get("Pod", "web"))["spec"].get("nodeName")

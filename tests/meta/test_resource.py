@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from policysched.app.checking.shape import policy_definition, policy_schema
+from policysched.app.checking.schema import policy_definition, policy_schema
 from policysched.language.syntax.parser import MAX_CHARACTERS
 from policysched.model.objects.meta import LabelSelector
 from policysched.model.policy import (

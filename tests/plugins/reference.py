@@ -14,7 +14,7 @@ from fractions import Fraction
 from policysched.model.objects import Node, Pod
 from policysched.model.pod_requirements import container_count, pod_images
 from policysched.model.requests import allocatable, incoming_amounts, incoming_requests, placed_nonzero, placed_requests
-from policysched.model.selection.names import is_scalar_resource_name
+from policysched.model.selection.name_validation import is_scalar_resource_name
 from policysched.plugins.node_resources.fit import by_name
 from tests.build import MIB
 

@@ -1,6 +1,7 @@
 """What the rules worked out is freed as soon as nobody holds it: no part of it holds itself.
 
-A process that leaves what it knows out of its looks for garbage depends on that (`policysched.app.running.garbage`).
+A process that leaves what it knows out of its garbage collections depends on that
+(`policysched.app.running.garbage_collection`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import aiohttp
 
-from policysched.app.demo.sandbox import new_sandbox
+from policysched.app.demo.sandbox_setup import new_sandbox
 from policysched.sandbox import Sandbox
 from tests.sandbox.conftest import Api, Clock
 

@@ -10,8 +10,8 @@ from policysched.framework import Action, Change, Cluster, Hint, Resource, Statu
 from policysched.model.objects import Metadata, Node, Pod, PodSpec, SchedulingGate
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.queued import QueuedPod
-from policysched.schedule.queue.queues import Backoff
+from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.queue.subqueues import Backoff
 
 NODE_ADDED = Change(Resource.NODE, Action.ADD, None, Node(metadata=Metadata(name="n")))
 POD_REMOVED = Change(Resource.ASSIGNED_POD, Action.DELETE)

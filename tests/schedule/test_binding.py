@@ -12,7 +12,7 @@ from policysched.model.objects import Metadata, Pod, PodCondition, PodSpec, PodS
 from policysched.schedule.binding import NOTE_LIMIT, Binder, Failure
 from policysched.schedule.observer import Attempt, Observer, Result
 from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.queued import QueuedPod
+from policysched.schedule.queue.queued_pod import QueuedPod
 from tests.build import cluster, node
 from tests.schedule.parts import FakeClient, profile, refused
 from tests.schedule.queue_parts import StandingClock, queue

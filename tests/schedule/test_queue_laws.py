@@ -5,7 +5,7 @@ import random
 import pytest
 
 from policysched.framework import Action, Change, Resource
-from policysched.schedule.queue.queued import QueuedPod, Stage
+from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from tests.schedule.queue_parts import FIT, NODE_ADDED, POD_REMOVED, SPREAD, Gates, StandingClock, interests, pod, queue
 
 REJECTORS = [FIT, SPREAD, FIT | SPREAD, frozenset()]

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from policysched.schedule.queue.queue import SWEEP
-from policysched.schedule.queue.queued import QueuedPod, Stage
-from policysched.schedule.queue.queues import Backoff, PodHeap
+from policysched.schedule.queue.queued_pod import QueuedPod, Stage
+from policysched.schedule.queue.subqueues import Backoff, PodHeap
 from tests.schedule.queue_parts import FIT, NODE_ADDED, StandingClock, drain, pod, popped, queue
 
 

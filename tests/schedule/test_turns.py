@@ -18,7 +18,7 @@ from policysched.framework import Action, Change, Resource
 from policysched.language import load_grammar
 from policysched.pausing import finished
 from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.queues import Counts
+from policysched.schedule.queue.subqueues import Counts
 from policysched.schedule.queue.unschedulable import MOST_MOVES, PORTION
 from policysched.schedule.reload import TURN, Reloader
 from policysched.schedule.scheduler import Scheduler

@@ -22,7 +22,7 @@ from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.queued import QueuedPod
+from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.state.placed.pods import pod_id
 from tests.plugins.stored import claim, csi_node, storage_class, volume
 from tests.rules.build import policy

@@ -1,4 +1,4 @@
-"""What is wrong with policies, before they reach a cluster: shape, names, expressions.
+"""Check policies before they reach a cluster: schema, names, expressions.
 
 It knows nodes only where it is given some: without them nothing is said of labels that no node has. One error never
 hides those of other fields: a misshapen policy is mended as far as that goes. Characters that nobody sees in a text are
@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from policysched.app.checking import shape
+from policysched.app.checking import schema
 from policysched.app.checking.findings import Finding, explained, policy_key
 from policysched.app.files.objects import Document
 from policysched.errors import UsageError
@@ -53,7 +53,7 @@ def check_documents(documents: Iterable[Document], cluster: Cluster | None = Non
     return [
         found
         for document in documents
-        if shape.is_meant(document.object)
+        if schema.is_meant(document.object)
         for found in findings(document.object, document, cluster)
     ]
 
@@ -68,7 +68,7 @@ def twins(documents: Iterable[Document], apart: Callable[[Document], Hashable] =
     first: dict[Hashable, Document] = {}
     for one in documents:
         name = policy_key(one.object)
-        if not name or not shape.is_meant(one.object):
+        if not name or not schema.is_meant(one.object):
             continue
         before = first.setdefault((apart(one), name), one)
         if before is not one:
@@ -86,24 +86,24 @@ def findings(policy: Object, document: Document | None = None, cluster: Cluster 
     Raises:
         UsageError: the object is no SchedulingPolicy.
     """
-    if not isinstance(policy, Mapping) or not shape.is_meant(policy):
+    if not isinstance(policy, Mapping) or not schema.is_meant(policy):
         raise UsageError(f"expected an object of kind {KIND}")
     name = policy_key(policy)
     said = list(_diagnostics(policy, cluster))
     wrong = {one.field for one in said if one.severity == "error"}
     said += [one for one in hidden_characters(policy) if one.field not in wrong]
-    found = [Finding(name, explained(one, document), document, one.message.startswith(shape.UNKNOWN)) for one in said]
+    found = [Finding(name, explained(one, document), document, one.message.startswith(schema.UNKNOWN)) for one in said]
     yield from sorted(found, key=lambda one: one.place() or (0, 0))
 
 
 def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic]:
-    misshapen = list(shape.faults(policy))
+    misshapen = list(schema.faults(policy))
     yield from misshapen
     try:
-        decoded = decode_policy(shape.mended(policy, misshapen))
+        decoded = decode_policy(schema.mended(policy, misshapen))
     except ObjectError as error:
         if not misshapen:
-            yield Diagnostic("error", shape.CODE, error.reason, 1, 1, 1, None, error.field)
+            yield Diagnostic("error", schema.CODE, error.reason, 1, 1, 1, None, error.field)
         return
     result = compile_policy(decoded)
     idle = WHOLE_POLICY if misshapen else frozenset[str]()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from policysched.app.checking.check import check_documents, twins
 from policysched.app.checking.findings import Finding
-from policysched.app.checking.shape import is_meant
+from policysched.app.checking.schema import is_meant
 from policysched.app.files.objects import Document, as_text, expand, read, read_bytes, shown
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node
@@ -91,7 +91,7 @@ async def read_nodes(names: Sequence[str], kubeconfig: Path | None = None, conte
     Raises:
         PolicyschedError: one of them cannot be used, or there is no node in them.
     """
-    from policysched.app.files.clusters import load_cluster  # noqa: PLC0415 - most checks are made without nodes
+    from policysched.app.files.saved_clusters import load_cluster  # noqa: PLC0415 - most checks are made without nodes
 
     documents = [one for one in load_cluster(one for one in names if one != LIVE) if one.object["kind"] == "Node"]
     cluster = nodes_of(await _live(kubeconfig, context) if LIVE in names else ())
@@ -128,7 +128,7 @@ def _set_node(cluster: Cluster, node: Mapping[str, Any]) -> None:
 
 
 async def _live(kubeconfig: Path | None, context: str | None) -> list[Object]:
-    from policysched.app.dry_run.live import read_cluster  # noqa: PLC0415 - files need no client of Kubernetes
+    from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - files need no client of Kubernetes
     from policysched.model.kinds import NODES  # noqa: PLC0415 - as above
 
     return await read_cluster(kubeconfig, context, kinds=(NODES,))

@@ -1,4 +1,4 @@
-"""The expressions of a policy by their paths, and what is wrong with policies as values: text, JSON, Python.
+"""Findings: diagnostics with their policy and place in a file; and the list of a policy's expressions by field path.
 
 It knows the object's fields, diagnostics and files, and no language. An object that is not of the expected shape has
 fewer expressions, never an error: whoever formats a file leaves it to `check` to find fault with the rest of it. A

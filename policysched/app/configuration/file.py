@@ -1,4 +1,4 @@
-"""The KubeSchedulerConfiguration as far as decisions depend on it: its profiles, and which plugins act where in them.
+"""Parse a KubeSchedulerConfiguration: its profiles, and which plugins act at which extension point.
 
 Knows the file's shape, names, points and weights, nothing of plugins and their arguments. Every field of it that would
 have no effect is refused by name, so that nobody believes it works. What a profile enables and disables is applied to

@@ -1,4 +1,4 @@
-"""The profiles of a process: kube-scheduler's plugins, as a configuration enables, disables and weighs them."""
+"""Build profiles: the default plugins as a configuration enables, disables and weighs them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from policysched.app.configuration.file import (
     read_profiles,
 )
 from policysched.errors import UsageError
-from policysched.framework.partial import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
+from policysched.framework.partial_plugins import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
 from policysched.framework.profile import Profile
 from policysched.plugins import check_arguments, plugin_named
 from policysched.plugins.registry import ACTS_AT

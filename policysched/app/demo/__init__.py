@@ -1,4 +1,5 @@
-"""A sandbox with our scheduler at work on it, in one process: for the demo, the benchmarks and tests.
+"""The demo, and what it shares with benchmarks and tests: a sandbox with our scheduler running against it.
 
-Comes in: objects. Goes out: what became of them. `sandbox` serves the API to kubectl as `policysched sandbox` does.
+Comes in: objects. Goes out: what became of them. `sandbox_setup` fills a sandbox and serves it, as
+`policysched sandbox` does; `scheduled_sandbox` runs the scheduler beside it; `demo` is what `policysched demo` plays.
 """

@@ -1,4 +1,4 @@
-"""The demo: a policy is applied, edited, broken and deleted while pods arrive, and every landing is explained.
+"""The demo: a policy is applied, edited, broken and deleted while pods arrive, and every placement is explained.
 
 It plays on a sandbox with the real scheduler. Each decision is explained by a dry-run over the sandbox's objects just
 before its pod is made, so the table shows what the scheduler saw.
@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from rich.console import RenderableType
 from rich.text import Text
 
-from policysched.app.demo.stage import DemoStage, stage
+from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.dry_run.tables import plain_table
 from policysched.framework import PREFIX
 from policysched.model.policy import API_VERSION, KIND
@@ -86,14 +86,14 @@ async def play(narrator: Narrator) -> None:
         PolicyschedError: something did not happen in time.
     """
     narrator.working("starting an API server in memory and a scheduler")
-    async with stage(demo_nodes()) as on:
+    async with scheduled_sandbox(demo_nodes()) as on:
         narrator.say("An API server in memory has 4 nodes: a tainted control plane, two with an SSD and one without.")
         await _Demo(on, narrator).play()
 
 
 class _Demo:
-    def __init__(self, on: DemoStage, narrator: Narrator) -> None:
-        self._stage = on
+    def __init__(self, on: ScheduledSandbox, narrator: Narrator) -> None:
+        self._sandbox = on
         self._narrator = narrator
         self._count = 0
 
@@ -114,7 +114,7 @@ class _Demo:
         spec = policy["spec"]
         self._narrator.say(f"   require {spec['filters'][0]['require']}")
         self._narrator.say(f"   score   {', '.join(spec['scores'][0]['cases'])}")
-        status = (await self._stage.apply(policy))["status"]
+        status = (await self._sandbox.apply(policy))["status"]
         for one in status.get("diagnostics", ()):
             self._narrator.say(f"   status: {one['severity']}[{one['code']}] {one['field']}: {one['message']}")
         active = next(one for one in status["conditions"] if one["type"] == "Active")
@@ -125,7 +125,7 @@ class _Demo:
         for _ in range(count):
             self._count += 1
             pod = demo_pod(f"web-{self._count}")
-            record = self._stage.explain(pod)
+            record = self._sandbox.explain(pod)
             decisions.append((pod["metadata"]["name"], await self._bound(pod), record))
         self._narrator.say("")
         for part in decision_parts(decisions, self._narrator.width):
@@ -134,21 +134,21 @@ class _Demo:
     async def _bound(self, pod: Object) -> str:
         name = pod["metadata"]["name"]
         self._narrator.working(f"waiting for pod {name}")
-        await self._stage.api.create(pod)
-        return await self._stage.until(lambda: self._node_of(name), f"a node for pod {name}")
+        await self._sandbox.api.create(pod)
+        return await self._sandbox.until(lambda: self._node_of(name), f"a node for pod {name}")
 
     async def _node_of(self, name: str) -> str | None:
-        pod = await self._stage.api.get("Pod", name)
+        pod = await self._sandbox.api.get("Pod", name)
         return pod["spec"].get("nodeName") if pod["status"].get("phase") == "Running" else None
 
     async def _hold_back(self) -> None:
         self._narrator.say("\n4. A web pod asks for a node with disk=hdd: the policy holds it back, an event says so.")
-        await self._stage.api.create(demo_pod(_HELD, {"disk": "hdd"}))
-        note = await self._stage.until(self._failure, f"an event about pod {_HELD}")
+        await self._sandbox.api.create(demo_pod(_HELD, {"disk": "hdd"}))
+        note = await self._sandbox.until(self._failure, f"an event about pod {_HELD}")
         self._narrator.say(f"   {_HELD}: FailedScheduling: {note}")
 
     async def _failure(self) -> str | None:
-        for event in await self._stage.api.list("Event"):
+        for event in await self._sandbox.api.list("Event"):
             about = event.get("involvedObject") or {}
             if event.get("reason") == "FailedScheduling" and about.get("name") == _HELD:
                 return str(event.get("message", ""))
@@ -156,8 +156,8 @@ class _Demo:
 
     async def _delete(self) -> None:
         self._narrator.say("\n5. The policy is deleted: the pod that it held back is free.")
-        await self._stage.api.delete(KIND, POLICY)
-        node = await self._stage.until(lambda: self._node_of(_HELD), f"a node for pod {_HELD}")
+        await self._sandbox.api.delete(KIND, POLICY)
+        node = await self._sandbox.until(lambda: self._node_of(_HELD), f"a node for pod {_HELD}")
         self._narrator.say(f"   {_HELD} runs on {node}")
 
 

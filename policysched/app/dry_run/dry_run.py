@@ -1,4 +1,4 @@
-"""What would happen to a pod: one scheduling cycle over given objects, explained; nothing is changed.
+"""Simulate the scheduling of one pod: one cycle over given objects, explained; nothing is changed.
 
 It runs the engine of the running scheduler on a cluster built from plain dicts. Finished pods hold nothing, and an
 object of the dry-run pod's own name is taken out first. A policy of the cluster that does not compile decides as its
@@ -22,16 +22,16 @@ from msgspec.structs import replace
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
-from policysched.app.dry_run.controlled import as_new
-from policysched.app.files.clusters import Saved
-from policysched.app.running.feed import MetricOptions, make_server, metrics_read, wanted_by
+from policysched.app.dry_run.workload_pods import as_new
+from policysched.app.files.saved_clusters import Saved
+from policysched.app.running.metrics import MetricOptions, make_prometheus_client, metrics_read, wanted_by
 from policysched.errors import UsageError
-from policysched.feeds.file import answers, as_table, load_table
-from policysched.feeds.problems import FeedCounters
-from policysched.feeds.prometheus import PrometheusSource
 from policysched.framework import MetricAnswer, MetricKey, Wanted
 from policysched.framework.profile import Profile
 from policysched.language.messages.diagnostics import Diagnostic
+from policysched.metric_sources.file import answers, as_table, load_table
+from policysched.metric_sources.problems import SourceCounters
+from policysched.metric_sources.prometheus import PrometheusSource
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import PriorityClasses, fill_pod, priority_classes
 from policysched.model.kinds import PODS, POLICIES, fill, kind_of
@@ -350,7 +350,7 @@ def measuring(options: MetricOptions) -> Measure | None:
         table, name = load_table(options.file), str(options.file)
         return lambda wanted, at: answers(table, wanted, at, name)
     if options.url is not None:
-        source = PrometheusSource(make_server(options, options.url), SystemClock(), FeedCounters())
+        source = PrometheusSource(make_prometheus_client(options, options.url), SystemClock(), SourceCounters())
         return lambda wanted, _: asyncio.run(source.ask(wanted))
     return None
 

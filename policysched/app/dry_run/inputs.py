@@ -1,4 +1,4 @@
-"""What a dry-run from the command line starts from: files, or the live cluster, with every error at its place."""
+"""Gather the inputs of a dry-run from the command line: pod, cluster, policies, metrics; errors name file and line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final
 from policysched.app.checking.check import findings, twins
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.configuration.file import ConfigurationError
-from policysched.app.dry_run.controlled import Wanted, controlled, pod_of
 from policysched.app.dry_run.dry_run import Measure, Report, compiles, dry_run, in_force, not_compiled
-from policysched.app.dry_run.live import read_cluster
-from policysched.app.files.clusters import load_cluster
+from policysched.app.dry_run.live_cluster import read_cluster
+from policysched.app.dry_run.workload_pods import Wanted, controlled, pod_of
 from policysched.app.files.objects import Document, Object, load
+from policysched.app.files.saved_clusters import load_cluster
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND

@@ -1,4 +1,4 @@
-"""Decisions as tables for people: at most twenty nodes a part, counts for the rest.
+"""Decision records as tables for people: at most twenty nodes a part, counts for the rest.
 
 It reads decision records and knows nothing of the engine. Texts of users are never read as markup, because a node or a
 message may hold brackets.

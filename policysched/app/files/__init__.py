@@ -1,6 +1,6 @@
-"""Objects from YAML and JSON files, each with its place in the text.
+"""Objects from YAML and JSON files, each with its source position.
 
 Comes in: paths or texts. Goes out: objects with the positions of their fields, or refusals with file, line and
-column. `objects` is the exact reader; `clusters` reads large saved clusters, by quicker readers of JSON and YAML that
+column. `objects` is the exact reader; `saved_clusters` reads large ones, by quicker readers of JSON and YAML that
 leave to it what they cannot tell.
 """

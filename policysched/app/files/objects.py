@@ -1,4 +1,4 @@
-"""Objects from files: YAML or JSON, many documents, lists and folders, each object with its place.
+"""Load objects from YAML or JSON files: many documents, lists and folders, each object with its source position.
 
 It knows nothing of what the objects mean. Everything wrong with a file is a UsageError that names file, line and
 column. Places are looked up only where something has to be said about a field, because a saved cluster may hold a

@@ -1,4 +1,4 @@
-"""Where a field of an object stands in its file, and where a character of a field's text stands there.
+"""Source positions: the line and column of an object's field in its file, and of a character in a field's text.
 
 It knows YAML nodes and nothing of policies. A text is laid beside its source character by character, leaving out
 white space, so that one rule serves plain, quoted, literal and folded scalars alike.

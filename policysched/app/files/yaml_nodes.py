@@ -1,4 +1,4 @@
-"""YAML as Kubernetes reads it, and JSON: composed into nodes, so that every value's place in the text stays known.
+"""YAML as Kubernetes reads it, and JSON, as a tree of nodes that keeps every value's source position.
 
 It knows YAML and nothing of objects. PyYAML's rules for plain scalars are replaced, because its dates and base-60
 numbers (`22:00`) are texts to Kubernetes. A text that is wrong in any way becomes a UsageError with line and column.

@@ -1,4 +1,4 @@
-"""YAML as plain values, without places: a line at a time where kubectl wrote it, else by the parser's events.
+"""Fast YAML as plain values, without source positions: line by line as kubectl wrote it, else by parser events.
 
 Nearly all lines of a saved cluster are a key with a short value in block style, nested by indentation alone. These are
 read here (`read_blocks`), several times as fast as by libyaml's events. An entry that is more (a value over several

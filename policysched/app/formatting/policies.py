@@ -1,4 +1,4 @@
-"""Write the expressions of policies in files in canonical form, and everything else byte for byte as it was.
+"""`fmt`: write the expressions of policies in canonical form, and everything else byte for byte as it was.
 
 The new text is read again and compared with the old one before it is given out: an error here must end in a refusal,
 never in a policy that says something else. A file keeps its byte order mark, its line ends and its mode; it is replaced

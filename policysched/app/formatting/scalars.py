@@ -1,4 +1,4 @@
-"""Another text in the place of a YAML or JSON scalar, written and broken into lines the way that the old one was.
+"""Replace the text of a YAML or JSON scalar, keeping its quoting style and line breaks.
 
 Whether a text may stand without quotes is asked of the YAML reader itself, not of rules of our own, because the reader
 is what the file meets next. A scalar that aliases share is left alone. Lines are broken before `and` and `or` only,

@@ -22,18 +22,18 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, default_profile
-from policysched.app.running.feed import NO_METRICS, MetricFeed, MetricOptions, make_source
-from policysched.app.running.garbage import Looks, MemoryPerObject, short_looks
+from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
+from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.errors import ConnectionProblemError
-from policysched.feeds.problems import FeedCounters
 from policysched.framework import Clock, Event, MetricSource
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events.writer import EventWriter
-from policysched.kube.items import HasMetadata, LeftOut
+from policysched.kube.object_cache import HasMetadata, LeftOut
 from policysched.kube.reflector import Reflector
 from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
+from policysched.metric_sources.problems import SourceCounters
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS, PODS, POLICIES
 from policysched.model.lenient_json import shallow
@@ -100,14 +100,14 @@ class Process:
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""
         self.events.start()
-        with short_looks(MemoryPerObject(self.scheduler)) as looks:
-            await self._work(looks)
+        with short_collections(MemoryPerObject(self.scheduler)) as collection:
+            await self._work(collection)
 
-    async def _work(self, looks: Looks) -> None:
+    async def _work(self, collection: GarbageCollection) -> None:
         try:
             await self._find_server()
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(looks.run())
+                tasks.create_task(collection.run())
                 for reflector in self.reflectors:
                     tasks.create_task(reflector.run())
                 for reflector in self.reflectors:
@@ -144,7 +144,7 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         UsageError: the source of metrics cannot be used.
     """
     registry = CollectorRegistry()
-    source = make_source(options.metrics, SystemClock(), FeedCounters(registry))
+    source = make_source(options.metrics, SystemClock(), SourceCounters(registry))
     kubeconfig = str(options.kubeconfig) if options.kubeconfig else None
     connection = await Connection.open(SystemClock(), kubeconfig=kubeconfig, context=options.context)
     log.info("policysched for schedulerName %s on %s", ", ".join(options.scheduler_names), connection.url)

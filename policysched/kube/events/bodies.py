@@ -1,4 +1,4 @@
-"""An event as events.k8s.io/v1 wants it, as bytes; and which events repeat an earlier one.
+"""The body of an events.k8s.io/v1 event as bytes, and which events continue a series.
 
 A repeated event is the series of the first one, and is worth a request only now and then.
 

@@ -15,7 +15,7 @@ from typing import Final, cast
 from policysched.language.checking.names import check_call, check_path
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.rules import MAX_DIAGNOSTICS, Checker, all_of
+from policysched.language.functions.signatures import MAX_DIAGNOSTICS, Checker, all_of
 from policysched.language.functions.times import DAYS
 from policysched.language.ir.graph import Constant, Op, Typed, constant, make
 from policysched.language.ir.tree import (
@@ -33,8 +33,8 @@ from policysched.language.ir.tree import (
     Span,
 )
 from policysched.language.ir.types import BOOL, FACTORS, SECONDS, STRING, Gap, Kind, Type, Unit, list_of, quantity
-from policysched.language.messages import foreign_syntax, hints
-from policysched.language.messages.hints import shown
+from policysched.language.messages import foreign_syntax, suggestions
+from policysched.language.messages.suggestions import shown
 
 EXACT: Final = 2**53
 _ALL: Final = frozenset(Unit)
@@ -186,7 +186,9 @@ class ExpressionChecker(Checker):
             if node.type.kind is Kind.BOOL:
                 return self.report("E0305", item.span, hint="leave conditions out of lists")
             if not node.type.like(first):
-                return self.report("E0306", item.span, left=first, right=node.type, hint=hints.items(first, node.type))
+                return self.report(
+                    "E0306", item.span, left=first, right=node.type, hint=suggestions.items(first, node.type)
+                )
         values = cast("Constant", tuple(node.data for node in nodes))
         return constant(values, list_of(first))
 
@@ -205,7 +207,7 @@ class ExpressionChecker(Checker):
     def _logic(self, logic: Logic, _: Unit | None) -> Typed | None:
         nodes = all_of(
             [
-                self.condition(operand, meant=hints.member_of(logic.operator, before, operand, self.source))
+                self.condition(operand, meant=suggestions.member_of(logic.operator, before, operand, self.source))
                 for before, operand in zip((None, *logic.operands), logic.operands, strict=False)
             ]
         )
@@ -227,17 +229,17 @@ class ExpressionChecker(Checker):
 
     def _default(self, _: str, left: Typed, right: Typed, span: Span) -> Typed | None:
         if not left.type.like(right.type):
-            hint = hints.default(left, right)
+            hint = suggestions.default(left, right)
             return self.report("E0301", span, "default", left=left.type, right=right.type, hint=hint)
         return make(Op.DEFAULT, (left, right), left.type.over(right.type).filled(right.type.gap))
 
     def _sum(self, operator: str, left: Typed, right: Typed, span: Span) -> Typed | None:
         if not left.type.like(right.type):
             variant = "add" if operator == "+" else "subtract"
-            hint = hints.difference(left, right, self.text[span.start : span.end])
+            hint = suggestions.difference(left, right, self.text[span.start : span.end])
             return self.report("E0301", span, variant, left=left.type, right=right.type, hint=hint)
         if left.type.kind is not Kind.QUANTITY:
-            return self.report("E0303", span, type=left.type, hint=hints.addition(operator, left))
+            return self.report("E0303", span, type=left.type, hint=suggestions.addition(operator, left))
         return make(operator, (left, right), left.type.over(right.type))
 
     def _product(self, chain: Chain) -> Typed | None:
@@ -303,9 +305,9 @@ def _comparable(checker: Checker, comparison: Comparison, left: Typed, right: Ty
     kinds, span = {left.type.kind, right.type.kind}, comparison.span
     if kinds == {Kind.BOOL}:
         texts = checker.source(comparison.left), checker.source(comparison.right)
-        checker.report("E0305", span, hint=hints.instead_of_comparing(comparison.operator, *texts))
+        checker.report("E0305", span, hint=suggestions.instead_of_comparing(comparison.operator, *texts))
     elif not left.type.like(right.type) or Kind.LIST in kinds:
-        hint = hints.difference(left, right, checker.source(comparison))
+        hint = suggestions.difference(left, right, checker.source(comparison))
         checker.report("E0301", span, left=left.type, right=right.type, hint=hint)
     elif ordering and kinds == {Kind.STRING}:
         checker.report("E0304", span)
@@ -327,7 +329,7 @@ def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
     if left is None or right is None:
         return None
     if left.type.kind not in {Kind.STRING, Kind.QUANTITY} or left.type.unit is not right.type.unit:
-        hint = hints.member(left, right)
+        hint = suggestions.member(left, right)
         return checker.report("E0301", comparison.span, "in", left=left.type, right=right.type.item, hint=hint)
     return make(comparison.operator, (left, right), BOOL.over(left.type, right.type).filled())
 

@@ -26,11 +26,11 @@ from policysched.language.checking.estimates import (
 )
 from policysched.language.evaluation.scalar import constant_value
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.rules import Checker, Environment
+from policysched.language.functions.signatures import Checker, Environment
 from policysched.language.ir.graph import Constant, Input, Op, Program, Typed, constant, make
 from policysched.language.ir.tree import Call, Case, Chain, Expr, Keyword, Literal, LiteralKind, Span
 from policysched.language.ir.types import NUMBER, ROOTS, Gap, Kind, Shape, Unit
-from policysched.language.messages import hints
+from policysched.language.messages import suggestions
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.syntax.formatting import format_tree
 from policysched.language.syntax.grammar import KEYWORDS
@@ -81,7 +81,7 @@ def compile_expression(text: str, environment: Environment, want: Want = Want.AN
     node = checker.check(expr, Unit.NUMBER if want is Want.NUMBER else None)
     program = None
     if node is not None and want is Want.CONDITION and node.type.kind is not Kind.BOOL:
-        checker.report("E0302", expr.span, type=node.type, hint=hints.to_condition(node, checker.source(expr)))
+        checker.report("E0302", expr.span, type=node.type, hint=suggestions.to_condition(node, checker.source(expr)))
     elif node is not None and (want is not Want.NUMBER or _accept_score(checker, expr, node)):
         program = Program(node, format_tree(expr), constant_value(node))
         _warn(checker, expr, program, want)
@@ -100,7 +100,7 @@ def _accept_score(checker: Checker, expr: Expr, node: Typed) -> bool:
         checker.report("E0505", expr.span, "condition")
         return False
     if not node.type.is_number:
-        checker.report("E0501", expr.span, type=node.type, hint=hints.score(node))
+        checker.report("E0501", expr.span, type=node.type, hint=suggestions.score(node))
         return False
     return checker.environment.normalized or _in_range(checker, expr.span, constant_value(node))
 
@@ -132,12 +132,12 @@ def _warn_constant(checker: Checker, expr: Expr, program: Program) -> bool:
     if program.inputs or not program.is_local:
         low, high = ranges(program.root)
         if low == high:
-            hint = hints.constant(checker.environment.phase, "true" if low else "false", expr)
+            hint = suggestions.constant(checker.environment.phase, "true" if low else "false", expr)
             checker.report("W0703", expr.span, "" if low else "never", value="true", hint=hint)
         return low == high
     value = "unknown" if program.constant is None else str(program.constant).lower()
     if not any(item.code == "W0703" for item in checker.diagnostics):
-        hint = hints.constant(checker.environment.phase, value, expr)
+        hint = suggestions.constant(checker.environment.phase, value, expr)
         checker.report("W0703", expr.span, value=value, hint=hint)
     return True
 

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.rules import Checker, number_of_arguments
+from policysched.language.functions.signatures import Checker, number_of_arguments
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, Input, Op, Typed, make
 from policysched.language.ir.tree import Call, Expr, Path, Span
 from policysched.language.ir.types import (
@@ -28,7 +28,7 @@ from policysched.language.ir.types import (
     Unit,
 )
 from policysched.language.messages import foreign_syntax
-from policysched.language.messages.hints import did_you_mean, shown
+from policysched.language.messages.suggestions import did_you_mean, shown
 
 _REST: Final = re.compile(r"[/-][a-z_][a-z0-9_./-]*")
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")

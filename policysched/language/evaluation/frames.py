@@ -1,4 +1,4 @@
-"""Frames (the columns and scalars that programs are evaluated on, as protocols) and lookup tables over string codes.
+"""`Frame`, the protocol of what programs are evaluated on (columns, scalars), and lookup tables over string codes.
 
 Nothing here knows where columns come from. Strings travel as codes of an interner, so that comparing a label with a
 constant is one comparison of integers; a table holds a function's result for every code that a column has shown so far,

@@ -12,11 +12,11 @@ import re
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from policysched.language.functions.rules import Checker, Function, constant_text, strings
+from policysched.language.functions.signatures import Checker, Function, constant_text, strings
 from policysched.language.ir.graph import MAX_PARTS, MAX_TEXT, Op, Typed, constant, make
 from policysched.language.ir.tree import Call
 from policysched.language.ir.types import BOOL, NUMBER, STRING, VERSION, Gap, Kind, Shape, Unit, list_of
-from policysched.language.messages.hints import shown
+from policysched.language.messages.suggestions import shown
 
 _VERSION: Final = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?")
 _Part: TypeAlias = tuple[int, int, str]

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from policysched.language.functions.rules import Checker, Function, constant_text, strings
+from policysched.language.functions.signatures import Checker, Function, constant_text, strings
 from policysched.language.ir.graph import Op, Typed, make
 from policysched.language.ir.tree import Call
 from policysched.language.ir.types import BOOL, NUMBER, STRING, Unit
-from policysched.language.messages.hints import did_you_mean, shown
+from policysched.language.messages.suggestions import did_you_mean, shown
 
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 UTC: Final = "UTC"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from policysched.language.functions.rules import Checker, Function, all_of, one_type, quantities
+from policysched.language.functions.signatures import Checker, Function, all_of, one_type, quantities
 from policysched.language.ir.graph import Op, Typed, constant, make
 from policysched.language.ir.tree import Call, Expr, Path
 from policysched.language.ir.types import BOOL, NUMBER, Gap, Kind, Shape, Type, Unit
-from policysched.language.messages import hints
+from policysched.language.messages import suggestions
 
 
 def _has(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
@@ -42,7 +42,7 @@ def _only(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 def _no_list(checker: Checker, expr: Expr, node: Typed) -> Typed | None:
     """Return a graph if it is a value of its own and no list."""
     if node.type.kind is Kind.LIST:
-        return checker.report("E0303", expr.span, type=node.type, hint=hints.to_number(node))
+        return checker.report("E0303", expr.span, type=node.type, hint=suggestions.to_number(node))
     return node
 
 

@@ -1,4 +1,4 @@
-"""Types of expressions (kind, unit, shape, whether a value may be missing), and the typed fields that they can read.
+"""Types of expressions (kind, unit, shape, whether a value may be missing), and the table of typed fields.
 
 A type says what a value is, in which unit it counts, whether it differs between nodes and whether it may be missing.
 Why a value may be missing is kept too: what only a division by zero or a score without `else` can leave open is no

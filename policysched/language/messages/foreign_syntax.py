@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from policysched.language.ir.types import FIELDS, GROUPS, Names
-from policysched.language.messages.hints import did_you_mean, table
+from policysched.language.messages.suggestions import did_you_mean, table
 
 NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`"
 LISTS: Final = 'lists are written ["a", "b"]'

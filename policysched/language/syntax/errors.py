@@ -20,7 +20,7 @@ from policysched.language.ir.types import FACTORS, FIELDS, GROUPS, POD_FUNCTIONS
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.foreign_syntax import LISTS, snake
-from policysched.language.messages.hints import shown, table
+from policysched.language.messages.suggestions import shown, table
 from policysched.language.syntax.grammar import (
     CLOSING,
     COMPARISONS,

@@ -1,4 +1,4 @@
-"""A bounded cache of what was worked out of one part of pods, which siblings and later questions share.
+"""A bounded cache of values computed from one part of a pod's spec, shared by all pods in which that part is equal.
 
 Knows pods, not what is worked out of them. An answer is found by the encoded part, and its memory is estimated by how
 long that is: all answers of a kind together take no more than `KEPT_BYTES`, however much single pods state.

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, assert_never
 
 from policysched.model.objects import LabelSelector, Requirement
-from policysched.model.selection.names import invalid, is_label_value, is_qualified_name, requirement_fault
+from policysched.model.selection.name_validation import invalid, is_label_value, is_qualified_name, requirement_fault
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 

@@ -1,4 +1,4 @@
-"""What InterPodAffinity prepares for a pod class, and how it keeps that up to date.
+"""The prepared state of InterPodAffinity for a pod class, at PreFilter and PreScore, and how it is kept up to date.
 
 Knows compiled terms, counters and domains. A state lists the existing terms of placed pods about its class itself, so
 that new ones concern only the classes they mean; what a class states of its own is fixed when it is prepared.

@@ -1,4 +1,4 @@
-"""What the terms of a pod mean, and what placed pods weigh by many terms together.
+"""Which placed pods an affinity term matches, and the summed weight of many terms for one placed pod.
 
 Knows selectors, namespaces and placed pods, neither nodes nor plugins. A few terms are counted each by itself, so that
 all classes that state one share its counter; of many with one topology key, selectors that are equal are asked once for

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from policysched.framework import MAX_NODE_SCORE, Cluster, Rows, Scores
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amounts
-from policysched.model.selection.names import is_scalar_resource_name
+from policysched.model.selection.name_validation import is_scalar_resource_name
 from policysched.plugins.arguments import Given, Int64
 from policysched.plugins.helper import ONE, constant
 from policysched.plugins.node_resources.answer_cache import CachedAnswers, SharedAnswers

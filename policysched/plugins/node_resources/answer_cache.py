@@ -1,4 +1,4 @@
-"""The score cache: answers about amounts, worked out once for all pod classes that ask for the same.
+"""The score cache: fit and score by row, shared by all pod classes that request the same amounts.
 
 Pods of many workloads ask for the same few amounts. What these score on a row, and whether they fit there, changes with
 the row alone: a placement is followed once for each of them, not once for each class. A single row is worked out with

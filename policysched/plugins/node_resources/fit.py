@@ -32,7 +32,7 @@ from policysched.framework import (
 )
 from policysched.model.objects import Node, Pod
 from policysched.model.requests import Allocatable, Requests, allocatable, incoming_requests, placed_requests
-from policysched.model.selection.names import is_extended_resource_name, is_qualified_name
+from policysched.model.selection.name_validation import is_extended_resource_name, is_qualified_name
 from policysched.plugins.arguments import Fault, Given, Int32, PluginArguments
 from policysched.plugins.helper import (
     FinalScores,

@@ -1,4 +1,4 @@
-"""Where a pod that requests resources would find too little of them, and how that is written as a reason code.
+"""Which rows have too little of which requested resources, and how that is written as a reason code.
 
 Knows amounts by row. A pod with few kinds of resources has a bit for each in its codes; of a pod with many, each set of
 resources that are short together somewhere has a number. Resources that no node has are short everywhere, so they cost

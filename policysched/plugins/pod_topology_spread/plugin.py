@@ -29,7 +29,7 @@ from policysched.framework import (
     Status,
 )
 from policysched.model.objects import Pod, TopologySpreadConstraint
-from policysched.model.selection.names import is_qualified_name
+from policysched.model.selection.name_validation import is_qualified_name
 from policysched.plugins.arguments import Fault, PluginArguments
 from policysched.plugins.helper import row_count
 from policysched.plugins.pod_topology_spread.constraints import (

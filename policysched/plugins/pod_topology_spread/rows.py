@@ -1,4 +1,4 @@
-"""Which rows count for a spread constraint, and in which domain each of them does.
+"""Which nodes count for a spread constraint (its node inclusion policies), and in which domain.
 
 Knows labels and taints of nodes, and what a pod asks of them; no pods are counted here. That rarely changes while pods
 come and go, and it is the same for most pods, so it is kept and shared by all whose constraints ask the same, and only

@@ -1,4 +1,4 @@
-"""A pod's claims: found in the state, sorted as VolumeBinding does, and named when one is not there.
+"""A pod's claims: looked up, sorted into bound, delayed and immediate ones, and named when one is missing.
 
 Claims are bound, waiting for the pod, or such as the pod cannot wait for. It knows the state's storage, no plugin. The
 texts are those of kube-scheduler's listers.

@@ -1,4 +1,4 @@
-"""Which existing volume a claim would take on each row: the smallest that fits, or the one that is meant for it.
+"""Match claims with existing volumes on each row: the smallest that fits, or the one that names the claim.
 
 Knows the claims of one pod and the volumes of their classes. These are tried from the smallest, until every row has
 one.
@@ -19,7 +19,7 @@ from policysched.model.objects import PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import class_of
 from policysched.model.quantity import ZERO, Quantity, parse
 from policysched.model.selection.selectors import EVERYTHING, LabelMatcher, SelectorError, compile_selector
-from policysched.plugins.volumes.reach import Reach
+from policysched.plugins.volumes.volume_topology import VolumeTopology
 from policysched.state.volumes.storage import capacity
 
 Choice = NDArray[np.int32]
@@ -150,7 +150,7 @@ class Matcher:
 
     __slots__ = ("_candidates", "_cluster", "_reach", "_several", "_taken", "_used_up")
 
-    def __init__(self, cluster: Cluster, reach: Reach, *, several: bool) -> None:
+    def __init__(self, cluster: Cluster, reach: VolumeTopology, *, several: bool) -> None:
         self._cluster, self._reach, self._several = cluster, reach, several
         self._candidates: dict[str, Candidates] = {}
         self._taken: dict[str, Mask] = {}

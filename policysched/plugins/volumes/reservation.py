@@ -1,4 +1,4 @@
-"""What a pod on its way to a node has taken of volumes and claims, and how the API server is told.
+"""Volumes and claims of a pod that is being bound: assumed at Reserve, written to the API server at PreBind.
 
 Taking is assuming in the state. Telling is naming the claim in a volume, or the node in a claim; then the volume
 controllers bind or make the volume, and the pod's binding waits for them. Whatever fails, everything is given back and
@@ -18,7 +18,7 @@ from policysched.framework import ApiError, Cluster, Code, Handle, Status
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, ObjectReference, is_fully_bound
 from policysched.plugins.volumes.matching import is_meant_for
-from policysched.plugins.volumes.reach import Reach
+from policysched.plugins.volumes.volume_topology import VolumeTopology
 from policysched.state.placed.pods import pod_id
 from policysched.state.volumes.storage import OutOfStepError
 
@@ -135,13 +135,13 @@ class VolumeReservation:
         if row < 0 or not self._cluster.nodes.present.data[row]:
             return f'binding volumes: failed to get node "{self._node}": node "{self._node}" not found'
         self._cluster.attachments.refresh()
-        reach = Reach(self._cluster, row)
+        reach = VolumeTopology(self._cluster, row)
         problems = [self._binding_problem(volume, claim, reach) for volume, claim in self._bindings]
         problems += [self._provision_problem(claim, reach) for claim in self._provisions]
         found = next((problem for problem in problems if problem), "")
         return found and f"binding volumes: {found}"
 
-    def _binding_problem(self, volume: PersistentVolume, claim: PersistentVolumeClaim, reach: Reach) -> str:
+    def _binding_problem(self, volume: PersistentVolume, claim: PersistentVolumeClaim, reach: VolumeTopology) -> str:
         name = volume.metadata.name
         stored = self._storage.volumes.stored(name)
         if stored is None:
@@ -154,7 +154,7 @@ class VolumeReservation:
             return f'ClaimRef got reset for pv "{name}"'
         return self._reach_problem(stored, reach)
 
-    def _provision_problem(self, claim: PersistentVolumeClaim, reach: Reach) -> str:
+    def _provision_problem(self, claim: PersistentVolumeClaim, reach: VolumeTopology) -> str:
         stored = self._storage.claims.stored(claim.key)
         if stored is None:
             return f'failed to check provisioning pvc: persistentvolumeclaims "{claim.key}" not found'
@@ -165,7 +165,7 @@ class VolumeReservation:
         volume = self._storage.volumes.stored(stored.spec.volume_name) if stored.spec.volume_name else None
         return "" if volume is None else self._reach_problem(volume, reach)
 
-    def _reach_problem(self, volume: PersistentVolume, reach: Reach) -> str:
+    def _reach_problem(self, volume: PersistentVolume, reach: VolumeTopology) -> str:
         reached, unclear, why = reach.of(volume)
         if unclear is not None and unclear[0]:
             return f"failed to translate pv to csi: {why}"

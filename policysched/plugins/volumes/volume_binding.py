@@ -48,8 +48,8 @@ from policysched.plugins.arguments import Fault, Int64, PluginArguments
 from policysched.plugins.helper import FinalScores, HintTable, OwnRowOnly, codes_where
 from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim
 from policysched.plugins.volumes.matching import Match, Matcher, smallest_first
-from policysched.plugins.volumes.reach import Reach
 from policysched.plugins.volumes.reservation import VolumeReservation
+from policysched.plugins.volumes.volume_topology import VolumeTopology
 from policysched.state.volumes.storage import has_volumes
 
 BIND_TIMEOUT: Final = 600.0
@@ -74,7 +74,7 @@ class VolumeRows:
     Shapes: N rows in use.
     """
 
-    def __init__(self, claims: Claims, cluster: Cluster, reach: Reach) -> None:
+    def __init__(self, claims: Claims, cluster: Cluster, reach: VolumeTopology) -> None:
         self._cluster = cluster
         self._storage = cluster.storage
         self._reach = reach
@@ -263,7 +263,7 @@ class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
 
     def __init__(self, bind_timeout: float = BIND_TIMEOUT) -> None:
         self._bind_timeout = bind_timeout
-        self._reach: Reach | None = None
+        self._reach: VolumeTopology | None = None
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Sort the pod's claims and look at every row."""
@@ -333,7 +333,7 @@ class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
     def _rows(self, claims: Claims, cluster: Cluster) -> VolumeRows:
         """Look at every row, with what is known already of the nodes that reach volumes."""
         if self._reach is None or not self._reach.is_in(cluster):
-            self._reach = Reach(cluster)
+            self._reach = VolumeTopology(cluster)
         self._reach.refresh()
         return VolumeRows(claims, cluster, self._reach)
 

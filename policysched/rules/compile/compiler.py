@@ -23,13 +23,13 @@ from policysched.language.checking.compile import (
     policy_cost,
 )
 from policysched.language.checking.estimates import Cost
-from policysched.language.functions.rules import Environment
+from policysched.language.functions.signatures import Environment
 from policysched.language.ir.graph import Program
 from policysched.language.ir.tree import Span
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.model.objects import LabelSelector
 from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
-from policysched.model.selection.names import is_label_name
+from policysched.model.selection.name_validation import is_label_name
 from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
 from policysched.pausing import Pausing, finished
 from policysched.rules.compile.policy import (

@@ -1,4 +1,4 @@
-"""What the graphs of compiled expressions read, and which of their parts are the same for many nodes.
+"""Analysis of compiled expressions: what they read, and which parts have one value for many nodes.
 
 A node of a graph may be an argument of many. A part is row-independent where it is made of aggregates and of values
 for all rows alone; plain where the pod alone decides it. What rules make of the time and of a pod's age is a time key:

@@ -1,4 +1,4 @@
-"""A policy whose texts were compiled: what its rules read, need and decide, without any cluster.
+"""`CompiledPolicy`: what a policy's rules read, need and decide, without any cluster.
 
 Immutable: an edit of the object makes another one, swapped in between two cycles. Two policies may both read
 `metrics.load` and mean different queries, while equal expressions of all policies are evaluated once. So each declared
@@ -13,11 +13,11 @@ from typing import Final
 
 from policysched.language.checking.compile import Want, check_name, compile_expression
 from policysched.language.checking.estimates import total_of
-from policysched.language.functions.rules import Environment
+from policysched.language.functions.signatures import Environment
 from policysched.language.ir.graph import Input, Op, Program, Typed, make, steps
 from policysched.language.ir.types import BOOL, DURATION, Unit
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.language.messages.hints import did_you_mean
+from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.policy import MetricKey, MetricQuery, PolicyKey, PolicySpec
 from policysched.model.selection.selectors import LabelMatcher
 

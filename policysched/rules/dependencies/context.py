@@ -1,4 +1,4 @@
-"""Where graphs are evaluated: frames of rows, and what the rules of all policies share on one cluster.
+"""Evaluation context: frames of rows that programs run on, and what all policies share on one cluster.
 
 One frame serves all programs for the same rows and pod class; its memo makes equal sub-expressions run once. The
 context lasts as long as policies do; what belongs to a pod class goes with the last state that holds it. What is made

@@ -1,4 +1,4 @@
-"""Dependencies shared by many nodes: what is made of aggregates, and values that are one for all nodes.
+"""Derived columns and scalars, made of aggregates and cluster-wide values, and the rows that a change of one affects.
 
 A rule's result on a row changes with the row, which the journal tells, and with these. A dependency is brought up to
 date once a version of the cluster and then names the rows that see another value than at an earlier stamp.

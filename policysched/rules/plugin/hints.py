@@ -1,4 +1,4 @@
-"""When a change can help a pod that a policy rejected.
+"""Queueing hints of a policy: when a change can help a pod that it rejected.
 
 A policy remembers of the pods it rejected where its rules held then. A change helps such a pod if they hold on a
 row where they did not: a row that changed itself, or one that sees another aggregate or another value for all. Pods

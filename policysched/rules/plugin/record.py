@@ -1,4 +1,4 @@
-"""What is told of a policy and a pod: its part of the decision record, or in words why it has no say."""
+"""A policy's part of the decision record, or in words why it does not apply to a pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policies as the API server has them, each with the generation that is in force.
+"""Every policy as the API server has it, and which generation of it is in force.
 
 A policy whose spec does not compile keeps its last good generation: the one in memory, or after a restart the one its
 annotation keeps; what its status says counts for nothing, because others may write that. So it is with one that

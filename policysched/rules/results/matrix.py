@@ -1,4 +1,4 @@
-"""What all policies of a profile say of a pod class: one matrix of rules × rows, of which each policy reads its slice.
+"""The policy matrix: results of all policies of a profile for a pod class, rules × rows; each policy reads its slice.
 
 Rules that read the pod are evaluated in one go, those that do not are pod-independent results; then the first failing
 rule of every policy is one minimum over all rules, and every policy's score one weighted sum, however many policies
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from policysched.framework import ChangedRow, Codes, Mask, Rows, Scores
 from policysched.language.evaluation.columns import Batch
 from policysched.rules.dependencies.aggregates import hold
-from policysched.rules.dependencies.changed_rows import ChangedFrame
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.dependencies.derived import AffectedRows, Dependency, dependencies_of
+from policysched.rules.dependencies.what_if import ChangedFrame
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.rule_results import FINE, FilterRow, PodIndependentResults, ScoreRow, done
 from policysched.state.tables.columns import part_of

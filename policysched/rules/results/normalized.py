@@ -1,4 +1,4 @@
-"""The scores of a policy for one pod class where a rule normalises: values by row, combined over the feasible nodes.
+"""Scores of a policy with a normalising rule: values by row, combined over the feasible nodes of one pod class.
 
 Order of steps: a rule's value, its normalising over the feasible rows that have one, the `missing` arm or 0 where there
 is none, clipping to 0..100, the mean weighted in rule order in float64, rounding half up.

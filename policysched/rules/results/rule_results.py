@@ -1,4 +1,4 @@
-"""What rules say of rows: codes of filters and their texts, values of scores; pod-independent ones are kept.
+"""Results of single rules by row: codes of filters, values of scores; pod-independent ones are kept for all classes.
 
 A filter answers each row with a detail: 0 where its condition holds, 1 where it is false, 2 where it is unknown without
 a missing input (a division by zero), from 3 on where an input was missing (numbered as they are found): the condition

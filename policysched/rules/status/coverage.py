@@ -1,4 +1,4 @@
-"""On how many nodes a policy's inputs are present, and warnings about what is on none.
+"""Input coverage: on how many nodes a policy's inputs are present, and warnings about what is on none.
 
 A label that no node has is most often a misspelt one, so the warning names the nearest that some node has. It never
 keeps a policy from compiling: the nodes may come later. Counts change with every node; they are told anew only where
@@ -36,7 +36,7 @@ from policysched.language.ir.tree import (
     children,
 )
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
-from policysched.language.messages.hints import did_you_mean, shown
+from policysched.language.messages.suggestions import did_you_mean, shown
 from policysched.language.syntax.parser import parse
 from policysched.model.objects import Node
 from policysched.model.policy import PolicyKey, PolicySpec

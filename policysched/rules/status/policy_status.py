@@ -1,4 +1,4 @@
-"""What a policy's status says: which generation is in force, and what is wrong with the newest one.
+"""Make the `status` of a policy's object: which generation is in force, and what is wrong with the newest one.
 
 Each installation writes only its own entry under `instances`; all else follows from the object, so that several
 installations of one version write the same. Times move only where a condition's status does.

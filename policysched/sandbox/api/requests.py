@@ -1,4 +1,4 @@
-"""A request taken apart: who may send it, what its path points at, its body and options; what it changes.
+"""Decode a request (origin, path, body, options) and carry out what it changes: post, put, patch, delete.
 
 Every body becomes the same dictionary, whether it came as JSON, YAML or protobuf, so that nothing behind this module
 knows of formats. POST, PUT, PATCH and DELETE take a target, a decoded body and the query and give a status code and the

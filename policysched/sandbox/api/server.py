@@ -1,4 +1,4 @@
-"""The HTTP side: one handler that takes requests apart, asks the right part and sends the answer; faults for tests.
+"""The HTTP server of the sandbox: one handler for all requests, and faults that tests inject.
 
 It knows HTTP and no kinds. A low-level server without a routing table is used, because the paths are not known
 beforehand: definitions add theirs. Faults make chosen requests fail the way real API servers and networks do; they are

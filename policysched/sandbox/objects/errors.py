@@ -1,4 +1,4 @@
-"""Failures as the API server words them: a Status object with a reason, a code and details.
+"""API errors as `metav1.Status` objects with a reason, a code and details.
 
 It knows nothing of HTTP beyond the status code. Failures are exceptions here, and not values, because every
 one of them ends the request it happens in: the server turns them into the response at one place.

@@ -1,4 +1,4 @@
-"""What a schema says of a value: unknown fields, defaults, validation, how its lists merge.
+"""OpenAPI schemas applied to a value: unknown fields, defaults, validation, how its lists merge.
 
 Schemas are structural OpenAPI schemas, a custom resource's own or the one made of the field table. Pruning and
 defaulting change the freshly decoded object in place and come first, as in the API server, so that validation sees

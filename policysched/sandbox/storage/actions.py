@@ -1,4 +1,4 @@
-"""Deleting objects, and the subresources binding, scale and eviction.
+"""Deletion, and the subresources binding, scale and eviction.
 
 A deletion marks or removes; who follows afterwards (the kubelet, the garbage collector) hears of it from the store. A
 pod that is bound to no node has nobody to stop it, so it goes at once, as in the API server. A binding is one write

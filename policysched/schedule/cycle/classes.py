@@ -1,4 +1,4 @@
-"""Pod classes: pods that scheduling cannot tell apart share one evaluation.
+"""Pod classes (equivalence classes): pods that scheduling cannot tell apart share one evaluation.
 
 The key of a class holds every field of a pod, as bytes of its encoded parts, but those that `LEFT_OUT` names: in these
 siblings differ for no reason that matters. Of owners only the workload counts by which a pod is spread. What policies

@@ -1,4 +1,4 @@
-"""What a scheduling cycle found out, and the texts kube-scheduler has for it.
+"""`Decision`, the outcome of a scheduling cycle, with kube-scheduler's texts (FitError).
 
 A decision refers to its class's evaluation instead of copying it: read it before the cluster changes.
 

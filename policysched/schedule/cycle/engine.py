@@ -21,7 +21,7 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.classes import class_key
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
-from policysched.schedule.cycle.own_answers import with_own_answers
+from policysched.schedule.cycle.per_pod_results import with_own_answers
 from policysched.state.cluster import Cluster
 
 CACHE_BYTES = 512 * 1024 * 1024
@@ -80,7 +80,7 @@ class Engine:
     def find(self, pod: Pod, key: Hashable = None) -> Evaluation:
         """Return which nodes every filter lets pass.
 
-        Before one is chosen, others may lay answers of theirs over it: see `laid_over` in `own_answers`.
+        Before one is chosen, others may lay answers of theirs over it: see `laid_over` in `per_pod_results`.
         """
         evaluation = self.evaluate(pod, key)
         return with_own_answers(evaluation, self.profile, pod) if self.profile.has_own_answers(pod) else evaluation

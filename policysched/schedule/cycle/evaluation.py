@@ -1,4 +1,4 @@
-"""One pod class's verdicts and scores on every row, kept up to date instead of recomputed.
+"""`Evaluation`: one pod class's filter and score results on every row, kept up to date instead of recomputed.
 
 Pods of a class are equal in everything scheduling reads, so what was found out for one holds for the next: plugins are
 asked again only about rows that changed since in aspects that they read. A decision then costs a few array operations
@@ -34,7 +34,7 @@ from policysched.framework import (
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.plugin_results import PRESENCE, Changes, FilterResults, NarrowedNodes, ScoreResults
-from policysched.schedule.cycle.trial import Trial
+from policysched.schedule.cycle.what_if import Trial
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
 

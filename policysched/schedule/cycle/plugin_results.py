@@ -1,4 +1,4 @@
-"""One plugin's results for one pod class: reason codes or scores by row, asked for again where rows changed.
+"""One plugin's results for one pod class: reason codes or scores by row, recomputed on changed rows.
 
 An array has the columns' capacity and is made when the first result that is not 0 comes: most filters reject no row of
 a class, and an evaluation is as large as its arrays. `flat` and `rejects_any` only ever move one way between two full

@@ -1,4 +1,4 @@
-"""Whether a change is worth another attempt for a pod that was turned away: queueing hints.
+"""Queueing hints: whether a change is worth another attempt for a pod that was rejected.
 
 A pod is only tried again when a plugin that rejected it says that the change can help; whoever cannot say (an
 exception, no rejector known) counts as yes, because a pod tried in vain costs little and a forgotten one all.
@@ -28,7 +28,7 @@ from policysched.framework import (
     Resource,
 )
 from policysched.model.objects import Pod
-from policysched.schedule.queue.queued import QueuedPod
+from policysched.schedule.queue.queued_pod import QueuedPod
 
 log = logging.getLogger(__name__)
 SHARE: Final = 0.1

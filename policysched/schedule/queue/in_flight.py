@@ -1,4 +1,4 @@
-"""The pods whose attempt is under way, and what happened meanwhile.
+"""Pods in flight (their attempt is under way), and the changes that arrived meanwhile.
 
 A change that arrives while a pod is being tried may help it, but the attempt may not have seen it. So changes are
 kept, in order, as long as any attempt that started before them is under way, and are replayed when the pod comes
@@ -16,7 +16,7 @@ from itertools import islice
 
 from policysched.framework import Change
 from policysched.model.objects import Pod
-from policysched.schedule.queue.queued import NO_PLUGINS, QueuedPod
+from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from policysched.model.objects import Pod
 from policysched.pausing import Pausing
 from policysched.schedule.queue.hints import NO_INTERESTS, HintBudget, Interests, Verdict, index_of, judge, label
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
-from policysched.schedule.queue.queued import NO_PLUGINS, QueuedPod, Stage
-from policysched.schedule.queue.queues import WINDOW, Backoff, Counts, OnQueued, PodQueues
+from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod, Stage
+from policysched.schedule.queue.subqueues import WINDOW, Backoff, Counts, OnQueued, PodQueues
 from policysched.schedule.queue.timers import Timers
 from policysched.schedule.queue.unschedulable import PORTION, Moves
 from policysched.state.changes import pod_difference

@@ -1,4 +1,4 @@
-"""When time alone may help a waiting pod: a rule turned it away that reads a clock, an age or a measurement.
+"""Timers for rejected pods that time alone may help: by a rule that reads a clock, an age or a metric.
 
 Each such pod has a time of its own; when it has come that pod is judged, as after any other change. It is looked at
 after a minute at the latest, because wall clocks are set and machines sleep.
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from itertools import count
 
 from policysched.framework import Clock, Cluster, RejectionListener
-from policysched.schedule.queue.queued import QueuedPod, Stage
+from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 
 log = logging.getLogger(__name__)
 MARGIN = 0.05

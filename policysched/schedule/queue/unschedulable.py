@@ -1,4 +1,4 @@
-"""The pods that wait for a change, found by the plugin that has to say that it helps, and by what would help.
+"""The unschedulable and gated pods, indexed by the plugin whose hint has to let them go and by what would help.
 
 A change costs only the pods that it may concern: a gated pod stands under its gate alone, because nothing else can let
 it in; the others under every plugin that rejected them, and there under the keys of the plugin's index if it has one.
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policysched.framework import Change, HintIndex
-from policysched.schedule.queue.queued import QueuedPod, Stage
+from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 
 log = logging.getLogger(__name__)
 MOST_KEYS: Final = 1 << 12

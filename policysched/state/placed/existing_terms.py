@@ -1,4 +1,4 @@
-"""What placed pods state about other pods, each distinct existing term once, findable by the pods that it is about.
+"""Affinity terms of placed pods, each distinct one once, indexed by the pods that they match.
 
 Knows signatures of placed pods and their affinity terms, no nodes. Thousands of pods often state the same few terms,
 and thousands of terms are often about a few pods each; so an existing term is kept once, with the signatures that state

@@ -1,4 +1,4 @@
-"""Index keys: what a pod must have one of to be meant by a selector, for looking up who means a pod.
+"""Selector index: files selectors under a label value that they demand, so that a pod finds those that may match it.
 
 Knows selectors and labels, nothing of who asks. Of many selectors few are about one pod; each is filed under a
 namespace and a label's value that it demands, so that a pod finds those that may mean it by its own namespace and

@@ -1,4 +1,4 @@
-"""Nodes as columns: labels, taints, amounts of resources, images, ports, ages and metrics, one element a row.
+"""Nodes as columns: labels, taints, resources, images, ports, ages and metrics, one element a row.
 
 Comes in: nodes and what placed pods take. Goes out: arrays. Texts are interned codes (`interner`); the
 values of a topology label are dense numbers (`domains`).

@@ -1,4 +1,4 @@
-"""The ages of nodes as a column, in whole steps, so that an age changes a row six times a minute and not every cycle.
+"""Ages of nodes as a column, in whole steps of ten seconds; and the time that decisions see.
 
 Each row's steps are counted from its own creation: a node is five minutes old when five minutes have passed. A node
 without a time of creation, or with one in the future, has the age 0.

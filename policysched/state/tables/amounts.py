@@ -1,4 +1,4 @@
-"""Amounts of resources by node: what there is, what is requested, and what counts for scores.
+"""Resources and host ports by node: allocatable, requested, and requested as scores count it.
 
 A resource has a place, the same in all three tables, from when somebody asks about it until no node has any of it; cpu,
 memory and ephemeral storage always have theirs, cpu and memory side by side, so that what most pods ask for is a slice.

@@ -1,4 +1,4 @@
-"""Texts as small integers, so that columns compare codes instead of strings.
+"""Interner: texts as small integers, so that columns compare codes instead of strings.
 
 Codes follow what is there: when most of them stand for values that no column shows any more, those are given up and
 used again, and `generation` moves. A code in a column that the interner knows of stays what it is; whoever keeps

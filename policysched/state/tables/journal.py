@@ -1,4 +1,4 @@
-"""Which rows changed, and in what: the only thing that a cache asks the state about.
+"""Journal of changed rows and of what changed in them: every cache catches up from it.
 
 A cache remembers a position; `since` gives the rows that changed after it. Positions that fell out of the ring
 answer None, which means: recompute everything. That keeps the journal's memory fixed however long a cache sleeps.

@@ -1,4 +1,4 @@
-"""Values of nodes from outside, as columns: NaN where a node has none, or one that is older than a policy allows.
+"""Metrics of nodes as columns: NaN where a node has none, or one that is older than a policy allows.
 
 Answers name nodes, known or not: a node that comes later finds its value here. A column is made for each metric and
 greatest age that somebody reads and lives as long as it is held; only values that differ move anything.

@@ -1,4 +1,4 @@
-"""Volumes, claims, storage classes and CSI objects: as stored, and as bindings under way will leave them.
+"""Volumes, claims, storage classes and CSI objects: as stored, and as assumed for pods that are being bound.
 
 Comes in: objects of the API and assumed bindings. Goes out: lookups, the volumes that a claim can still take, and how
 many volumes of each driver are attached to each node.

@@ -1,4 +1,4 @@
-"""Volumes, claims, classes and what CSI drivers say: as stored, and as bindings under way will leave them.
+"""Volumes, claims, storage classes and CSI objects: as stored, and as assumed for pods that are being bound.
 
 A pod that is about to be bound to a node may take volumes with it long before the API server says so. Such volumes and
 claims are *assumed*: what is assumed stands before what is stored until the server tells of a newer version. Which

@@ -8,7 +8,7 @@ import pytest
 
 from policysched.language import FIELDS, Environment, Unit, compile_expression
 from policysched.language.ir.types import ROOTS
-from policysched.language.messages.hints import table
+from policysched.language.messages.suggestions import table
 
 SIGNS, WORDS = table("signs"), table("words")
 

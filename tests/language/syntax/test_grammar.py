@@ -10,7 +10,7 @@ from lark.exceptions import UnexpectedInput
 
 from policysched.language import Diagnostic, compile_expression, parse, reserved_names
 from policysched.language.functions import FUNCTIONS
-from policysched.language.functions.rules import Environment
+from policysched.language.functions.signatures import Environment
 from policysched.language.ir.tree import Case, Keyword, Literal, Path
 from policysched.language.syntax.errors import OPERATORS, TERMINALS, VALUES
 from policysched.language.syntax.grammar import STARTS, grammar_text, make_parser, make_tables

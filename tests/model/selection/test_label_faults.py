@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policysched.model.objects import LabelSelector, Requirement
-from policysched.model.selection.names import (
+from policysched.model.selection.name_validation import (
     invalid,
     is_label_value,
     is_qualified_name,

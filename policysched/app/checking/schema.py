@@ -1,0 +1,291 @@
+"""Validation against the SchedulingPolicy schema: what `kubectl apply` would refuse, and YAML's own traps.
+
+It asks the resource's own schema, as it is shipped with the package, and knows no expressions. All of it is one code,
+because the API server has none.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import resources
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from policysched.app.files.yaml_nodes import read_yaml
+from policysched.errors import PolicyschedError
+from policysched.language import Diagnostic
+from policysched.model.policy import API_VERSION, KIND
+from policysched.model.selection.name_validation import is_label_name
+from policysched.sandbox.objects.errors import Cause
+from policysched.sandbox.objects.schema import prune, validate
+
+_DEFINITION: Final = "schedulingpolicies.yaml"
+
+
+@cache
+def policy_definition() -> dict[str, Any]:
+    """Return the CustomResourceDefinition; it must not be changed.
+
+    Raises:
+        PolicyschedError: the installation lacks it.
+    """
+    package = resources.files("policysched")
+    # A wheel carries the file as data; an editable installation has it beside the package.
+    for place in (package / "data" / _DEFINITION, Path(str(package)).parent / "crds" / _DEFINITION):
+        if place.is_file():
+            found: dict[str, Any] = read_yaml(place.read_text(encoding="utf-8"), str(place))[0][0]
+            return found
+    raise PolicyschedError(f"this installation lacks {_DEFINITION}: install policysched again")
+
+
+@cache
+def policy_schema() -> dict[str, Any]:
+    """Return the schema of the objects; it must not be changed."""
+    schema: dict[str, Any] = policy_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+CODE: Final = "E0001"
+"""The object does not fit its schema."""
+QUOTE: Final = "quote it"
+UNKNOWN: Final = "unknown field"
+"""How the message about a field begins that the schema does not have."""
+_NAME: Final = "a name has lower-case letters, digits and -, at most 63"
+_LISTED: Final = re.compile(r"(\w+)\[(\d+)\]")
+_TYPE: Final = re.compile(r'must be of type (?P<wanted>\S+): "(?P<found>\w+)"')
+_BOOLEANS: Final = frozenset({"true", "false"})
+_CASE: Final = "a case is a line `guard → number`"
+_ARMS: Final = ("value", "score", "then", "points", "weight")
+_GUARDS: Final = ("when", "if", "guard", "condition", "expression", "require")
+MOST: Final = 100
+"""Of how many fields of an object something is said."""
+_LONGEST: Final = 60
+"""How long a text of the user may be that a help repeats. Units: characters."""
+Object = Mapping[str, Any]
+
+
+_EXPRESSIONS: Final = frozenset({"appliesTo", "require", "when", "value"})
+_RULES: Final = "write `filters` for what keeps pods off nodes, `scores` for what prefers nodes"
+
+
+@cache
+def _words() -> Mapping[str, Mapping[str, str]]:
+    """Return the tables of `schema.toml`: what is meant, by what somebody wrote."""
+    import tomllib  # noqa: PLC0415 policies without errors do not wait for it
+
+    tables = tomllib.loads(resources.files(__package__).joinpath("schema.toml").read_text("utf-8"))
+    return {
+        name: {word: meant for meant, words in table.items() for word in words.split()}
+        for name, table in tables.items()
+    }
+
+
+def is_meant(policy: Object) -> bool:
+    """Whether an object was to be a SchedulingPolicy, whatever its kind says."""
+    kind, version = policy.get("kind"), policy.get("apiVersion")
+    if kind == KIND:
+        return True
+    if isinstance(version, str) and version.partition("/")[0] == API_VERSION.partition("/")[0]:
+        return True
+    return isinstance(kind, str) and bool(difflib.get_close_matches(kind[:_LONGEST], [KIND], 1, 0.75))
+
+
+def faults(policy: Object) -> Iterator[Diagnostic]:
+    """Find what is wrong with a policy's shape, its fields' texts aside."""
+    if policy.get("kind") != KIND:
+        yield _fault("kind", f"expected {KIND}", policy.get("kind"), f"did you mean `{KIND}`?")
+    if policy.get("apiVersion") != API_VERSION:
+        yield _fault("apiVersion", f"expected {API_VERSION}", policy.get("apiVersion"))
+    yield from _name_faults(policy.get("metadata"))
+    pruned = copy.deepcopy(dict(policy))
+    unknown = prune(pruned, policy_schema())
+    causes = list(islice(validate(pruned, policy_schema()), MOST + 1))
+    yield from _faults_of_fields(policy, unknown[:MOST], causes[:MOST])
+    if len(unknown) > MOST or len(causes) > MOST:
+        yield _fault("", f"more than {MOST} fields are wrong; the others are not shown", None)
+
+
+def _faults_of_fields(policy: Object, unknown: list[str], causes: list[Cause]) -> Iterator[Diagnostic]:
+    wrong = tuple(f"{cause.field}." for cause in causes)
+    texts = [field for field in unknown if isinstance(_value(policy, field), str)]
+    meant = {f"{field.rpartition('.')[0]}.{_meant(field)}" for field in texts}
+    for field in unknown:
+        if not field.startswith(wrong):
+            yield _fault(field, f'{UNKNOWN} "{_last(field)}"', _last(field), _suggest(field))
+    for cause in causes:
+        if cause.reason == "FieldValueRequired" and cause.field in meant:
+            continue
+        # The compiler finds names that are there twice, and says where.
+        if cause.reason != "FieldValueDuplicate" or not cause.field.startswith("spec."):
+            yield _explain(cause.field, cause.reason, cause.text, _value(policy, cause.field))
+
+
+def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
+    """Return a policy without its faults as far as that goes, so that the rest of it can be checked too.
+
+    Numbers and truth values become the texts they were meant as, fields that may be left out are left out, and for
+    others something stands in: what is said of them or inside of them is no finding.
+    """
+    made: dict[str, Any] = copy.deepcopy(dict(policy))
+    for number, one in enumerate(found):
+        parent, name = _value(made, one.field.rpartition(".")[0]), _last(one.field)
+        listed, item = _LISTED.fullmatch(name), _stand_in(one.field, number)
+        if not isinstance(parent, dict):
+            continue
+        if listed:
+            parent[listed[1]][int(listed[2])] = item
+            continue
+        value = parent.pop(name, None)
+        meant = _meant(one.field) if one.message.startswith(UNKNOWN) else ""
+        if meant and isinstance(value, str):
+            parent.setdefault(meant, value)
+        elif isinstance(value, bool | int | float) and one.help == QUOTE:
+            parent[name] = str(value).lower()
+        elif item is not None or (name == "value" and not parent.get("cases")):
+            parent[name] = item or "0"
+    return made
+
+
+def _stand_in(field: str, number: int) -> Any:
+    """Return what a field or an item that has to be there is taken for, None where it may be left out."""
+    name, place = f"x{number}", re.sub(r"\[\d+\]", "[]", field).removeprefix("spec.")
+    items: dict[str, Any] = {
+        "filters[]": {"name": name, "require": "true"},
+        "scores[]": {"name": name, "value": "0"},
+        "let[]": {"name": name, "value": "0"},
+        "metrics[]": {"name": name, "query": "x"},
+        "scores[].cases[]": "false → 0",
+    }
+    if place in items:
+        return items[place]
+    whole, _, last = place.rpartition(".")
+    return items[whole].get(last) if whole in items and (whole, last) != ("scores[]", "value") else None
+
+
+def _explain(field: str, reason: str, text: str, value: Any) -> Diagnostic:
+    match = _TYPE.search(text)
+    if match is not None:
+        message = f"expected {_words()['wanted type'][match['wanted']]}, got {_words()['found type'][match['found']]}"
+        return _fault(field, message, value, _how_to_write(field, match["wanted"], match["found"], value))
+    if reason == "FieldValueRequired":
+        return _fault(field, f"`{_last(field)}` is missing", None)
+    short = text.replace(f"{field} in body ", "")
+    help_text = _NAME if "should match" in short else _near_value(field, value)
+    return _fault(field, short[:1].lower() + short[1:], value, help_text)
+
+
+def _near_value(field: str, value: Any) -> str | None:
+    """Return which of the values that a field may have was meant, where one is near."""
+    allowed = _schema_of(field).get("enum", ())
+    meant = _words().get(f"value of {_last(field)}", {}).get(str(value).lower().replace("-", "")) or _nearest(
+        str(value), allowed
+    )
+    return f"write `{meant}`" if meant in allowed else None
+
+
+def _name_faults(metadata: Any) -> Iterator[Diagnostic]:
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if not name:
+        yield _fault("metadata.name", "`name` is missing", None)
+    elif not isinstance(name, str):
+        yield _fault("metadata.name", "expected text", name, QUOTE)
+    elif not is_label_name(name):
+        text = f'"{name}" is no DNS label'
+        yield _fault("metadata.name", text, name, _NAME)
+
+
+def _fault(field: str, message: str, value: object, help_text: str | None = None) -> Diagnostic:
+    return Diagnostic("error", CODE, message, 1, 1, 1 + _width(value), help_text, field)
+
+
+def _width(value: object) -> int:
+    return len(str(value).split("\n")[0]) if isinstance(value, str | int | float) else 0
+
+
+def _how_to_write(field: str, wanted: str, found: str, value: Any) -> str | None:
+    if "string" in wanted:
+        return _as_text(field, found, value)
+    text = value.strip() if isinstance(value, str) else ""
+    if wanted == "array":
+        return "write `- ` before each item"
+    if wanted == "object" and field.endswith("Selector") and 0 < len(text) < _LONGEST and text.count("=") == 1:
+        return f"write `{{matchLabels: {{{text.replace('=', ': ')}}}}}`"
+    if wanted in {"integer", "number"} and text.removeprefix("-").isdecimal():
+        return f"write `{text[:_LONGEST]}` without quotes"
+    return f"write `{text.lower()}` without quotes" if wanted == "boolean" and text.lower() in _BOOLEANS else None
+
+
+def _as_text(field: str, found: str, value: Any) -> str | None:
+    allowed = _schema_of(field).get("enum")
+    if allowed:
+        *most, last = (f"`{one}`" for one in allowed)
+        return (value is not None and _near_value(field, value)) or f"write {', '.join(most)} or {last}"
+    if found == "null":
+        return "write an expression; what is empty in YAML is null" if _last(field) in _EXPRESSIONS else None
+    if field.endswith("]") and ".cases[" in field and isinstance(value, Mapping) and set(value) & set(_GUARDS):
+        guard, arm = (next((value[name] for name in names if name in value), "") for names in (_GUARDS, _ARMS))
+        line = f"{guard} → {arm}"
+        return f"write `{line}`: {_CASE}" if arm != "" and len(line) <= _LONGEST else _CASE
+    if isinstance(value, Mapping) and all(isinstance(one, int | float) for one in value.values()):
+        return 'write `→` in place of ":"; YAML reads a key before it'
+    if found == "object":
+        return f'{QUOTE}: YAML reads a key before ": " and its value behind it'
+    return QUOTE if found in ("boolean", "integer", "number") else None
+
+
+def _last(field: str) -> str:
+    return field.rpartition(".")[2]
+
+
+def _value(value: Any, field: str) -> Any:
+    for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", field):
+        try:
+            value = value[int(index)] if index else value[name]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _meant(field: str) -> str:
+    """Return the field that an unknown one was meant as, empty where that is not sure."""
+    return _words().get(_where(field), {}).get(_last(field), "") or _close(field)
+
+
+def _where(field: str) -> str:
+    """Return where under `spec` a field stands, without the numbers of items."""
+    return re.sub(r"\[\d+\]", "[]", field).removeprefix("spec.").rpartition(".")[0]
+
+
+def _close(field: str) -> str:
+    """Return the field that one looks like, empty where there is none."""
+    return _nearest(_last(field), _schema_of(field.rpartition(".")[0]).get("properties", {}))
+
+
+def _schema_of(field: str) -> dict[str, Any]:
+    """Return the schema of a field, empty where there is none."""
+    schema: dict[str, Any] = policy_schema()
+    for name in re.sub(r"\[\d+\]", "[]", field).replace("[]", ".[]").split("."):
+        schema = schema.get("items", {}) if name == "[]" else schema.get("properties", {}).get(name, {})
+    return schema
+
+
+def _nearest(text: str, names: Iterable[str]) -> str:
+    """Return the name that a text looks like, whatever letters are capitals; empty where there is none."""
+    folded = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(text[:_LONGEST].lower(), folded, 1)
+    return folded[close[0]] if close else ""
+
+
+def _suggest(field: str) -> str | None:
+    if re.fullmatch(r"spec\.(pod|namespace)Selector\..*", field):
+        return "labels stand under `matchLabels`"
+    if field == "spec.rules":
+        return _RULES
+    if _last(field) in _words().get(_where(field), {}):
+        return f"write `{_meant(field)}`"
+    return f'did you mean "{_close(field)}"?' if _close(field) else None

@@ -1,0 +1,157 @@
+"""A sandbox with our scheduler running against it, in one process: for the demo, the benchmarks and tests.
+
+The scheduler is the one of `policysched run`, over HTTP, so that what is seen here holds for a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from policysched.app.clock import SystemClock
+from policysched.app.configuration.profiles import DEFAULT_NAME
+from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
+from policysched.app.dry_run.dry_run import dry_run
+from policysched.app.running.metrics import NO_METRICS, MetricOptions
+from policysched.app.running.run import RunOptions, run_scheduler
+from policysched.errors import PolicyschedError
+from policysched.kube.connection import Connection
+from policysched.kube.transport import JSON, MERGE_PATCH, Transport
+from policysched.model.kinds import KINDS
+from policysched.model.policy import API_VERSION, KIND, PLURAL
+from policysched.sandbox import Sandbox
+
+Object = dict[str, Any]
+T = TypeVar("T")
+POLL: Final = 0.02
+"""Units: seconds."""
+
+_PATHS: Final = {
+    "Node": "/api/v1/nodes",
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "Event": "/api/v1/namespaces/{}/events",
+    "Namespace": "/api/v1/namespaces",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    KIND: f"/apis/{API_VERSION}/{PLURAL}",
+}
+
+
+class Api:
+    """Requests about objects of a few kinds, as kubectl makes them; the engine has a client of its own."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def create(self, obj: Object) -> Object:
+        """Create an object."""
+        namespace = obj["metadata"].get("namespace", "default")
+        return await self._ask("POST", _PATHS[obj["kind"]].format(namespace), obj)
+
+    async def get(self, kind: str, name: str, namespace: str = "default") -> Object:
+        """Read an object."""
+        return await self._ask("GET", f"{_PATHS[kind].format(namespace)}/{name}")
+
+    async def list(self, kind: str, namespace: str = "default") -> list[Object]:
+        """List the objects of a kind."""
+        items: list[Object] = (await self._ask("GET", _PATHS[kind].format(namespace)))["items"]
+        return items
+
+    async def patch(self, kind: str, name: str, patch: Object, namespace: str = "default") -> Object:
+        """Change some fields of an object."""
+        return await self._ask("PATCH", f"{_PATHS[kind].format(namespace)}/{name}", patch, MERGE_PATCH)
+
+    async def delete(self, kind: str, name: str, namespace: str = "default") -> None:
+        """Delete an object."""
+        await self._ask("DELETE", f"{_PATHS[kind].format(namespace)}/{name}")
+
+    async def _ask(self, method: str, path: str, body: Object | None = None, content_type: str = JSON) -> Object:
+        data = msgspec.json.encode(body) if body is not None else None
+        answer = await self._transport.request(method, path, data, content_type=content_type)
+        made: Object = msgspec.json.decode(answer)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledSandbox:
+    """A sandbox and the scheduler that serves it."""
+
+    sandbox: Sandbox
+    api: Api
+    scheduler: asyncio.Task[None]
+
+    async def until(self, ask: Callable[[], Awaitable[T | None]], what: str, seconds: float = 30.0) -> T:
+        """Ask again and again until there is an answer.
+
+        Args:
+            ask: Gives None while it is not so yet.
+            what: What is awaited, for the error.
+            seconds: How long to ask.
+
+        Raises:
+            PolicyschedError: it never came, or the scheduler ended.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while (answer := await ask()) is None:
+            if self.scheduler.done():
+                self.scheduler.result()
+                raise PolicyschedError("the scheduler ended by itself")
+            if loop.time() > end:
+                raise PolicyschedError(f"{what}: not so after {seconds:g} s")
+            await asyncio.sleep(POLL)
+        return answer
+
+    async def apply(self, policy: Object) -> Object:
+        """Create or replace a policy and wait for its status."""
+        name = policy["metadata"]["name"]
+        if any(one["metadata"]["name"] == name for one in self.sandbox.objects(KIND)):
+            cleared = {**dict.fromkeys(self._policy(name)["spec"]), **policy["spec"]}
+            made = await self.api.patch(KIND, name, {"spec": cleared})
+        else:
+            made = await self.api.create(policy)
+        generation = made["metadata"]["generation"]
+
+        async def observed() -> Object | None:
+            found = self._policy(name)
+            return found if (found.get("status") or {}).get("observedGeneration", 0) >= generation else None
+
+        return await self.until(observed, f"the status of policy {name}")
+
+    def explain(self, pod: Object) -> Object:
+        """Say what the scheduler will decide for a pod that is not there yet."""
+        objects = [one for kind in KINDS for one in self.sandbox.objects(kind)]
+        return dry_run(objects, pod).to_dict()
+
+    def _policy(self, name: str) -> Object:
+        return next(one for one in self.sandbox.objects(KIND) if one["metadata"]["name"] == name)
+
+
+@asynccontextmanager
+async def scheduled_sandbox(
+    objects: Sequence[Object] = (),
+    *,
+    scheduler_names: Sequence[str] = (DEFAULT_NAME,),
+    kubelet_seconds: float | None = 0.05,
+    metrics: MetricOptions = NO_METRICS,
+) -> AsyncIterator[ScheduledSandbox]:
+    """Start a sandbox with these objects and a scheduler beside it; end both afterwards."""
+    sandbox = new_sandbox(kubelet_seconds=kubelet_seconds)
+    sandbox.load(objects)
+    await start(sandbox)
+    connection = Connection(sandbox.url, SystemClock())
+    stop = asyncio.Event()
+    with written_kubeconfig(sandbox.kubeconfig()) as path:
+        options = RunOptions(kubeconfig=path, scheduler_names=tuple(scheduler_names), metrics=metrics)
+        scheduler = asyncio.ensure_future(run_scheduler(options, stop))
+        try:
+            yield ScheduledSandbox(sandbox, Api(Transport(connection)), scheduler)
+        finally:
+            stop.set()
+            await asyncio.gather(scheduler, return_exceptions=True)
+            await connection.close()
+            await sandbox.stop()

@@ -1,0 +1,319 @@
+"""The pod that a file asks about: a Pod itself, or the one that a workload's controller would make of its template.
+
+A template alone is not what the scheduler gets: default spreading reads the selector of a pod's controller, constraints
+read the labels that controllers add, and a StatefulSet's pods have claims. Names that controllers draw at random are
+left open or made of the template. A pod that is on a node already, as kubectl prints it, is taken for a new one of the
+same kind. Nothing here knows the cluster's API.
+
+Source: pkg/controller/controller_utils.go (GetPodFromTemplate), deployment/sync.go, statefulset/stateful_set_utils.go,
+daemon/util/daemonset_util.go, job/indexed_job_utils.go, v1.36.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from policysched.app.files.objects import Document
+from policysched.errors import UsageError
+
+Object = dict[str, Any]
+_VERSIONS: Final = {
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "ReplicationController": "v1",
+    "Job": "batch/v1",
+}
+"""The API version of what may own a pod."""
+HASH: Final = "pod-template-hash"
+REVISION: Final = "controller-revision-hash"
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+_TOLERATED: Final = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+"""What pods of a DaemonSet tolerate whatever their template says."""
+_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+
+
+@dataclass(frozen=True, slots=True)
+class Controlled:
+    """A pod as its controllers make it."""
+
+    pod: Object
+    beside: tuple[Object, ...] = ()
+    """What they make with it: its ReplicaSet, its claims."""
+
+
+def controlled(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Controlled:
+    """Return a pod what the controllers of its workload would give it.
+
+    Args:
+        workload: The workload, of any kind.
+        pod: A pod of the workload's template, with a name and a namespace.
+        objects: The cluster: a Deployment's ReplicaSet of this template is looked for there, and the pods that a
+            StatefulSet has already.
+    """
+    make = _MAKERS.get(workload["kind"])
+    return Controlled(pod) if make is None else make(workload, pod, objects)
+
+
+def template_hash(template: object) -> str:
+    """Return the label that tells pods of one template from those of another."""
+    digest = hashlib.sha256(json.dumps(template, sort_keys=True, default=str).encode()).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:10])
+
+
+def _deployment(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Controlled:
+    replica_set = _current(workload, pod, objects) or _new_replica_set(workload, pod)
+    labels = _mapping(replica_set["metadata"].get("labels"))
+    made = _owned(pod, replica_set, {HASH: labels[HASH]} if HASH in labels else {})
+    return Controlled(made, (replica_set,))
+
+
+def _current(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Object | None:
+    """Find the ReplicaSet that the Deployment has for this template already."""
+    for one in objects:
+        if one["kind"] != "ReplicaSet" or not _controls(workload, one, pod["metadata"]["namespace"]):
+            continue
+        template = _mapping(_mapping(one.get("spec")).get("template"))
+        if _is_part(_spec(workload).get("template"), template):
+            return dict(one)
+    return None
+
+
+def _controls(workload: Object, replica_set: Mapping[str, Any], namespace: str) -> bool:
+    metadata = _mapping(replica_set.get("metadata"))
+    owners = map(_mapping, metadata.get("ownerReferences") or ())
+    wanted = ("Deployment", workload["metadata"].get("name"))
+    return (metadata.get("namespace") or "default") == namespace and any(
+        (one.get("kind"), one.get("name")) == wanted and one.get("controller") for one in owners
+    )
+
+
+def _is_part(some: Any, whole: Any) -> bool:
+    """Return whether everything that is written stands in what the API server completed."""
+    if isinstance(some, Mapping):
+        return isinstance(whole, Mapping) and all(
+            value in (None, {}, []) or (key in whole and _is_part(value, whole[key])) for key, value in some.items()
+        )
+    if isinstance(some, list):
+        return isinstance(whole, list) and len(some) == len(whole) and all(map(_is_part, some, whole))
+    return str(some) == str(whole)
+
+
+def _new_replica_set(workload: Object, pod: Object) -> Object:
+    spec = _spec(workload)
+    template = _mapping(spec.get("template"))
+    digest = template_hash(template)
+    selector = _mapping(spec.get("selector"))
+    chosen = {**selector, "matchLabels": {**_mapping(selector.get("matchLabels")), HASH: digest}}
+    labels = {**_mapping(_mapping(template.get("metadata")).get("labels")), HASH: digest}
+    name = f"{_name(workload, pod)}-{digest}"
+    metadata = {"name": name, "namespace": pod["metadata"]["namespace"], "labels": labels}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {"selector": chosen}}
+
+
+def _replicated(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
+    return Controlled(_owned(pod, workload), (_placed(workload, pod),))
+
+
+def _stateful_set(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Controlled:
+    """Make the first pod that the set does not have yet, with its claims."""
+    spec, name, namespace = _spec(workload), _name(workload, pod), pod["metadata"]["namespace"]
+    there = {_mapping(one.get("metadata")).get("name") for one in objects if _is_pod_in(one, namespace)}
+    start = _mapping(spec.get("ordinals")).get("start")
+    ordinal = start if isinstance(start, int) else 0
+    while f"{name}-{ordinal}" in there:
+        ordinal += 1
+    own = f"{name}-{ordinal}"
+    labels = {
+        "statefulset.kubernetes.io/pod-name": own,
+        "apps.kubernetes.io/pod-index": str(ordinal),
+        REVISION: f"{name}-{template_hash(spec.get('template'))}",
+    }
+    made = _owned(pod, workload, labels)
+    made["metadata"] |= {"name": own}
+    templates = [_mapping(one) for one in spec.get("volumeClaimTemplates") or ()]
+    claims = [_claim(one, own, namespace) for one in templates]
+    volumes = {str(_mapping(one.get("metadata")).get("name")): own for one in templates}
+    made["spec"] = _mounted(made.get("spec"), volumes)
+    return Controlled(made, (_placed(workload, pod), *claims))
+
+
+def _claim(template: Object, pod: str, namespace: str) -> Object:
+    metadata = _mapping(template.get("metadata"))
+    made = {**metadata, "name": f"{metadata.get('name')}-{pod}", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": made, "spec": template.get("spec")}
+
+
+def _mounted(spec: Any, volumes: Mapping[str, str]) -> Any:
+    """Put the claims of a pod in the place of volumes of their names."""
+    if not volumes:
+        return spec
+    others = [one for one in _mapping(spec).get("volumes") or () if _mapping(one).get("name") not in volumes]
+    own = [{"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{pod}"}} for name, pod in volumes.items()]
+    return {**_mapping(spec), "volumes": [*others, *own]}
+
+
+def _daemon_set(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
+    made = _owned(pod, workload, {REVISION: template_hash(_spec(workload).get("template"))})
+    spec = _mapping(made.get("spec"))
+    tolerated = (*_TOLERATED, _NETWORK) if spec.get("hostNetwork") else _TOLERATED
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in tolerated]
+    made["spec"] = {**spec, "tolerations": [*(spec.get("tolerations") or ()), *added]}
+    return Controlled(made)
+
+
+def _job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
+    return Controlled(_owned(pod, workload, _job_labels(_name(workload, pod))))
+
+
+def _cron_job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
+    """Make a pod of the job that the next date makes; its name ends with a number that is left open."""
+    name = _name(workload, pod)
+    job = {"kind": "Job", "metadata": {"name": name}}
+    return Controlled(_owned(pod, job, _job_labels(name)))
+
+
+def _job_labels(name: str) -> dict[str, str]:
+    return {"batch.kubernetes.io/job-name": name, "job-name": name}
+
+
+def _owned(pod: Object, owner: Object, labels: Mapping[str, str] | None = None) -> Object:
+    metadata, name = pod["metadata"], _name(owner, pod)
+    reference = {"apiVersion": _VERSIONS[owner["kind"]], "kind": owner["kind"], "name": name, "controller": True}
+    made = {**metadata, "generateName": f"{name}-", "ownerReferences": [reference]}
+    return {**pod, "metadata": made | {"labels": {**_mapping(metadata.get("labels")), **(labels or {})}}}
+
+
+def _placed(workload: Object, pod: Object) -> Object:
+    """Return a workload under the name and the namespace that its pod was given."""
+    metadata = {"name": _name(workload, pod), "namespace": pod["metadata"]["namespace"]}
+    version = _VERSIONS[workload["kind"]]
+    return {**workload, "apiVersion": version, "metadata": {**workload["metadata"], **metadata}}
+
+
+def _name(owner: Object, pod: Object) -> str:
+    return str(owner["metadata"].get("name") or pod["metadata"]["name"])
+
+
+def _is_pod_in(one: Mapping[str, Any], namespace: str) -> bool:
+    return one["kind"] == "Pod" and (_mapping(one.get("metadata")).get("namespace") or "default") == namespace
+
+
+def _spec(workload: Object) -> Object:
+    return _mapping(workload.get("spec"))
+
+
+def _mapping(value: Any) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
+_MAKERS: Final[Mapping[str, Callable[[Object, Object, Iterable[Mapping[str, Any]]], Controlled]]] = {
+    "Deployment": _deployment,
+    "ReplicaSet": _replicated,
+    "ReplicationController": _replicated,
+    "StatefulSet": _stateful_set,
+    "DaemonSet": _daemon_set,
+    "Job": _job,
+    "CronJob": _cron_job,
+}
+
+
+_TEMPLATES: Final = {
+    "Deployment": "spec.template",
+    "ReplicaSet": "spec.template",
+    "StatefulSet": "spec.template",
+    "DaemonSet": "spec.template",
+    "ReplicationController": "spec.template",
+    "Job": "spec.template",
+    "CronJob": "spec.jobTemplate.spec.template",
+    "PodTemplate": "template",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A pod to decide about."""
+
+    object: Object
+    document: Document
+    template: str = ""
+    """Where the pod's template is in its document; empty for a Pod."""
+
+    @property
+    def note(self) -> str:
+        """Say that the pod is made of a template, where it is."""
+        if not self.template:
+            return ""
+        kind = self.document.object["kind"]
+        return f"the pod is made of the template of {kind} {self.object['metadata']['name']}"
+
+
+def pod_of(documents: Sequence[Document], file: str) -> Wanted:
+    """Find the one pod, or the one workload, that a file is about; other objects in it are left alone.
+
+    Raises:
+        UsageError: there is none, there are several, or it has no name.
+    """
+    found = [one for one in documents if one.object["kind"] == "Pod" or one.object["kind"] in _TEMPLATES]
+    if not found:
+        kinds = ", ".join(sorted({one.object["kind"] for one in documents}))
+        raise UsageError(f"{file}: holds no pod and no workload with a pod template, only {kinds}")
+    if len(found) > 1:
+        places = ", ".join(one.where for one in found[:5])
+        raise UsageError(f"{file}: holds {len(found)} pods or workloads ({places}): give the one to decide about")
+    return _made(found[0])
+
+
+def _made(document: Document) -> Wanted:
+    kind = document.object["kind"]
+    metadata = _mapping(document.object.get("metadata"))
+    name = metadata.get("name") or str(metadata.get("generateName") or "").rstrip("-")
+    if not name:
+        raise UsageError(f"{document.where}: the {kind.lower()} has no name")
+    if kind == "Pod":
+        return Wanted({**document.object, "metadata": _identity(metadata, metadata, name)}, document)
+    path = _TEMPLATES[kind]
+    template = document.object
+    for step in path.split("."):
+        template = _mapping(template.get(step))
+    if not template:
+        raise UsageError(f"{document.where}: the {kind.lower()} has no {path}")
+    identity = _identity(_mapping(template.get("metadata")), metadata, name)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": identity, "spec": template.get("spec")}
+    return Wanted(pod, document, path)
+
+
+def _identity(own: Object, owner: Object, name: str) -> Object:
+    return {**own, "name": name, "namespace": owner.get("namespace") or "default"}
+
+
+_OF_ITS_LIFE: Final = frozenset(("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"))
+"""What an object's metadata say of its life, not of what it is."""
+
+
+def as_new(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Return a pod without its node and its life where it has both a node and a status, and a note that says so.
+
+    A pod without a status that names a node is one that somebody wants there: it stays as it is.
+    """
+    metadata, spec, status = pod.get("metadata"), pod.get("spec"), pod.get("status")
+    if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping) or not isinstance(status, Mapping):
+        return pod, ()
+    node = spec.get("nodeName")
+    if not node or not status.get("phase"):
+        return pod, ()
+    identity = {key: value for key, value in metadata.items() if key not in _OF_ITS_LIFE}
+    wanted = {key: value for key, value in spec.items() if key != "nodeName"}
+    new = {key: value for key, value in pod.items() if key != "status"} | {"metadata": identity, "spec": wanted}
+    return new, (f"the pod is on node {node} already; this is about a new pod like it",)

@@ -1,0 +1,221 @@
+"""Fast loading of a saved cluster (`kubectl get -o json` or YAML): source positions are found only when needed.
+
+Lists in JSON, as `kubectl get -o json` prints them, are taken apart without building them: of nodes and pods only the
+fields that scheduling reads become objects, and a place in the file is looked up where something has to be said. All
+else is read as any other file, and so is whatever the fast way cannot read, or has a key twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from yaml.nodes import Node as YamlNode
+
+from policysched.app.files.objects import (
+    Document,
+    Object,
+    Source,
+    as_text,
+    expand,
+    objects_of,
+    read,
+    read_bytes,
+    shown,
+    without_repeats,
+)
+from policysched.app.files.yaml_nodes import compose_json, read_yaml
+from policysched.app.files.yaml_values import NotPlainError, read_blocks, read_events
+from policysched.model.objects import Node, Pod
+
+_TYPES: Final[dict[str, type[Any]]] = {"Node": Node, "Pod": Pod}
+_SHAPES: Final = {kind: msgspec.json.Decoder[Any](shape) for kind, shape in _TYPES.items()}
+_ENCODER: Final = msgspec.json.Encoder()
+_BETWEEN: Final = re.compile(rb"[\s,]*")
+"""What stands between the items of a list."""
+
+
+class _List(msgspec.Struct, rename="camel", frozen=True):
+    """A list whose items are left as they are written."""
+
+    kind: str = ""
+    api_version: str = "v1"
+    items: tuple[msgspec.Raw, ...] = ()
+
+
+class _Head(msgspec.Struct, rename="camel", frozen=True):
+    """What tells how an item is read."""
+
+    kind: str = ""
+    api_version: str = ""
+
+
+_LISTS: Final = msgspec.json.Decoder(_List)
+_HEADS: Final = msgspec.json.Decoder(_Head)
+
+
+def load_cluster(names: Iterable[str]) -> list[Document]:
+    """Read the objects of files, folders and `-`, the standard input.
+
+    Raises:
+        UsageError: one cannot be read or is not made of Kubernetes objects.
+    """
+    return [document for name in names for file in expand(name) for document in _read(read_bytes(file), shown(file))]
+
+
+def _read(data: bytes, file: str) -> list[Document]:
+    found = _listed(data, file)
+    if found is not None:
+        return found
+    text = as_text(data, file).replace("\r\n", "\n")
+    if not text.lstrip().startswith(("{", "[")):
+        for values in (read_blocks, read_events):
+            with contextlib.suppress(NotPlainError):
+                return _without_places(values(text, _shrunk), text, file)
+    return read(text, file)
+
+
+def _without_places(values: Iterator[Any], text: str, file: str) -> list[Document]:
+    """Make documents of values in YAML; places are looked up by the reader that keeps them, once they are asked for."""
+    found: list[Document] = []
+    for index, value in enumerate(values):
+        source = Source(file, lambda: text, partial(_root, text, file, index))
+        found += objects_of(value, source)
+    return found or read(text, file)
+
+
+def _root(text: str, file: str, index: int) -> YamlNode:
+    return read_yaml(text, file)[index][1]
+
+
+def _shrunk(item: dict[str, Any]) -> Object:
+    """Keep of a node or a pod what is read of it, as JSON; anything else stays as it is."""
+    shape = _TYPES.get(item.get("kind", "")) if isinstance(item.get("kind"), str) else None
+    head = {key: item[key] for key in ("apiVersion", "kind") if isinstance(item.get(key), str)}
+    if shape is None:
+        return item
+    try:
+        written = _ENCODER.encode(msgspec.convert(item, shape))
+    except (msgspec.ValidationError, OverflowError):
+        return item
+    # An infinite number is null in JSON.
+    return item if b"null" in written else Saved(head, msgspec.Raw(written), _SHAPES[head["kind"]])
+
+
+def _listed(data: bytes, file: str) -> list[Document] | None:
+    """Take a list in JSON apart; None where it is none, or has anything that is not plain."""
+    if not data.startswith(b"{") or b"\r" in data[:4096]:
+        return None
+    try:
+        whole = _LISTS.decode(data)
+        if not whole.kind.endswith("List") or not whole.items:
+            return None
+        kind = whole.kind.removesuffix("List")
+        implied = _Head(kind=kind, api_version=whole.api_version) if kind else _Head()
+        return list(_documents(whole.items, implied, data, file))
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+
+
+def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, data: bytes, file: str) -> Iterator[Document]:
+    begin = end = data.index(items[0])
+    for item in items:
+        start = _BETWEEN.match(data, end).end()  # type: ignore[union-attr]  # it matches nothing, too
+        end = start + len(memoryview(item))
+        if data[start:end] != bytes(item):
+            # The text of the first stands before it as well.
+            raise ValueError
+        yield Document(_object(item, implied), _source(data, file, start, end))
+    json.loads(data[:begin] + data[end:], object_pairs_hook=without_repeats)
+
+
+class Saved(Mapping[str, Any]):
+    """A node or a pod as it was saved: its fields are read anew whenever they are asked for, and not kept.
+
+    The cluster's columns hold what is needed of it, and the fields of fifty thousand pods take more than their text.
+    """
+
+    __slots__ = ("_head", "_item", "_shape")
+
+    def __init__(self, head: Object, item: msgspec.Raw, shape: msgspec.json.Decoder[Any]) -> None:
+        self._head, self._item, self._shape = head, item, shape
+
+    def __getitem__(self, key: str) -> Any:
+        return self._head[key] if key in self._head else self.whole()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.whole())
+
+    def __len__(self) -> int:
+        return len(self.whole())
+
+    def items(self) -> ItemsView[str, Any]:
+        """Return the fields, read once for all of them."""
+        return self.whole().items()
+
+    def struct(self) -> Node | Pod | None:
+        """Read what scheduling reads of it; None where it does not fit, with a null in it, say."""
+        with contextlib.suppress(msgspec.ValidationError):
+            found: Node | Pod = self._shape.decode(self._item)
+            return found
+        return None
+
+    def whole(self) -> dict[str, Any]:
+        """Read the fields."""
+        found = self.struct()
+        # One that does not fit is read whole: what is wrong is said where it is used.
+        return {**self._head, **(msgspec.json.decode(self._item) if found is None else msgspec.to_builtins(found))}
+
+
+def _object(item: msgspec.Raw, implied: _Head) -> Object:
+    """Read an item.
+
+    Raises:
+        ValueError: it is a list itself, has no kind or a key twice: how these are read or refused, `files` knows.
+    """
+    head = _HEADS.decode(item)
+    kind, version = head.kind or implied.kind, head.api_version or implied.api_version
+    if not kind or kind.endswith("List"):
+        raise ValueError
+    said = {"apiVersion": version, "kind": kind} if version else {"kind": kind}
+    if kind in _SHAPES:
+        _refuse_repeats(item)
+        return Saved(said, item, _SHAPES[kind])
+    read_whole: dict[str, Any] = json.loads(bytes(item), object_pairs_hook=without_repeats)
+    return said | read_whole
+
+
+def _refuse_repeats(item: msgspec.Raw) -> None:
+    """Make sure that no key is in one object twice; what is written as we would write it has none.
+
+    Raises:
+        ValueError: one is.
+    """
+    if msgspec.json.format(bytes(item), indent=-1) != _ENCODER.encode(msgspec.json.decode(item)):
+        json.loads(bytes(item), object_pairs_hook=without_repeats)
+
+
+def _source(data: bytes, file: str, start: int, end: int) -> Source:
+    text = partial(_item_text, data, start, end)
+    return Source(file, text, lambda: compose_json(text(), _before(data, start), len(text())))
+
+
+def _item_text(data: bytes, start: int, end: int) -> str:
+    """Return an item's text at its place of the file, with nothing in the lines before it."""
+    lines, column = _position(data, start)
+    return "\n" * lines + " " * column + data[start:end].decode()
+
+
+def _before(data: bytes, start: int) -> int:
+    return sum(_position(data, start))
+
+
+def _position(data: bytes, start: int) -> tuple[int, int]:
+    """Count the line feeds before an offset, and the characters before it in its line."""
+    begin = data.rfind(b"\n", 0, start) + 1
+    return data.count(b"\n", 0, start), len(data[begin:start].decode())

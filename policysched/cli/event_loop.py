@@ -1,0 +1,54 @@
+"""Run a coroutine in an event loop to its end, or until SIGTERM or Ctrl-C.
+
+Commands import it where they begin to work: asyncio takes longer to import than `--help` needs otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a loop of its own and give its result.
+
+    The result is kept out of the main task: where a loop ends, `signal.getsignal` writes an exception's text with the
+    task in it, and a task shows its result, which may be a whole cluster.
+    """
+    made: list[T] = []
+
+    async def run() -> None:
+        made.append(await work)
+
+    asyncio.run(run())
+    return made[0]
+
+
+def serve(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine to its end; the event it gets is set on SIGTERM or SIGINT."""
+
+    async def run() -> None:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        for one in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(one, stop.set)
+        await work(stop)
+
+    wait_for(run())
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Look for no garbage meanwhile: a cluster of many objects has none, and each look goes through all of them."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()

@@ -1,0 +1,74 @@
+"""The HTTP library's exceptions as one line each: what happened, where, and why.
+
+It translates the HTTP library's exceptions for those who talk to servers; nothing above them ever sees one. A leaf:
+it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import ssl
+from urllib.parse import urlsplit
+
+import aiohttp
+
+UNREACHABLE = "Unreachable"
+TIMEOUT = "Timeout"
+TLS = "TLS"
+LOST = (aiohttp.ClientError, ssl.SSLError, OSError, TimeoutError)
+"""What the HTTP library raises where there is no answer, or half of one."""
+_OUTAGES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
+    (
+        (aiohttp.ClientConnectorCertificateError,),
+        TLS,
+        "{url} has a certificate that is not trusted: {cause}",
+    ),
+    ((aiohttp.ClientSSLError, ssl.SSLError), TLS, "no TLS connection to {url}: {cause}"),
+    ((aiohttp.ClientConnectorDNSError,), UNREACHABLE, "{url} cannot be reached: its name does not resolve"),
+    (
+        (aiohttp.ClientConnectorError, ConnectionRefusedError),
+        UNREACHABLE,
+        "{url} cannot be reached: {cause}",
+    ),
+    ((TimeoutError,), TIMEOUT, "{url} did not answer in time"),
+    ((aiohttp.ServerDisconnectedError,), UNREACHABLE, "{url} closed the connection without an answer"),
+)
+"""The first that matches speaks; the order is from the special to the general."""
+_WORDS = {
+    errno.ECONNREFUSED: "connection refused by {place}",
+    errno.ECONNRESET: "{place} reset the connection",
+    errno.EPIPE: "{place} closed the connection",
+    errno.EHOSTUNREACH: "there is no route to {place}",
+    errno.ENETUNREACH: "there is no network that leads to {place}",
+    errno.ETIMEDOUT: "no answer from {place}",
+}
+_NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"))
+"""Reasons of the TLS library that mean that the other side speaks something else."""
+
+
+def describe(error: BaseException, url: str) -> tuple[str, str]:
+    """Return a reason (a constant of this module) and a line of text for an exception of the HTTP library."""
+    for kinds, reason, text in _OUTAGES:
+        if isinstance(error, kinds):
+            return reason, text.format(url=url, cause=_cause(error, url))
+    return UNREACHABLE, f"the connection to {url} broke: {_cause(error, url)}"
+
+
+def _cause(error: BaseException, url: str) -> str:
+    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
+    if isinstance(inner, ssl.SSLCertVerificationError):
+        return inner.verify_message
+    if isinstance(inner, ssl.SSLError) and inner.reason:
+        return "it does not speak TLS" if inner.reason in _NO_TLS else inner.reason.lower().replace("_", " ")
+    if isinstance(inner, OSError) and inner.errno in _WORDS:
+        return _WORDS[inner.errno].format(place=_place(error, url))
+    text = getattr(inner, "strerror", None) or getattr(inner, "reason", None) or str(inner)
+    return " ".join(str(text).split()) or type(inner).__name__
+
+
+def _place(error: BaseException, url: str) -> str:
+    """Return host and port of the other side: the server, or the proxy on the way to it."""
+    parts = urlsplit(url)
+    host = getattr(error, "host", None) or parts.hostname or url
+    port = getattr(error, "port", None) or parts.port or {"https": 443}.get(parts.scheme, 80)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

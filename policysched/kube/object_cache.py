@@ -1,0 +1,250 @@
+"""The newest known version of each object of a resource, and what a list or a watch event changes in it.
+
+It knows no requests. An object that cannot be used is reported once for each of its versions and counts as one that is
+not there, because deciding on what no longer holds would be worse; policies are the exception, whose last good version
+stays. Nothing that an object holds is an exception here: what of it can be read says which one it is. What is left out
+is said in the log and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterable, Mapping
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+from prometheus_client import CollectorRegistry, Counter
+
+from policysched.model.decode import ObjectError
+from policysched.model.kinds import ApiKind
+from policysched.model.lenient_json import identity
+from policysched.model.objects.meta import Metadata
+
+log = logging.getLogger(__name__)
+PORTION = 100
+"""How many objects are taken in before the loop gets its turn."""
+BURST = 100
+"""How many lines about objects that are left out may follow each other."""
+PER_SECOND = 1.0
+"""How many of these lines a second may follow then."""
+
+
+class HasMetadata(Protocol):
+    """An object of the API."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """Its identity."""
+
+
+T = TypeVar("T", bound=HasMetadata)
+Key = tuple[str, str]
+"""Namespace and name."""
+OnBroken = Callable[[ObjectError, bytes], None]
+"""Hears of an object that cannot be used, with its JSON."""
+_NOBODY: Key = ("", "")
+_NO_NAMES = frozenset(("", ".", ".."))
+
+
+class _Identity(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Peek(msgspec.Struct):
+    metadata: _Identity = msgspec.field(default_factory=_Identity)
+
+
+_PEEK = msgspec.json.Decoder(_Peek)
+
+
+class ObjectCache(Generic[T]):
+    """Known objects by namespace and name."""
+
+    def __init__(self, watched: ApiKind[T], on_broken: OnBroken) -> None:
+        self._watched = watched
+        self._on_broken = on_broken
+        self._known: dict[Key, T] = {}
+        self._uids: set[str] = set()
+        """The UIDs of the known objects, of kinds that the state tells apart by them."""
+        self._broken: dict[Key, str] = {}
+
+    def replacing(
+        self, raws: Iterable[msgspec.Raw], *, anew: bool = False
+    ) -> Generator[None, None, tuple[list[T], list[T]]]:
+        """Take a whole list, pausing now and then; returns what is new or changed in it, and what is gone.
+
+        Args:
+            raws: The objects.
+            anew: Whether versions say nothing about what was known, so that everything counts as changed.
+        """
+        gone, self._known, self._uids = self._known, {}, set()
+        reported, self._broken = self._broken, {}
+        changed: list[T] = []
+        for number, raw in enumerate(raws, 1):
+            if number % PORTION == 0:
+                yield
+            obj = self._decode(raw, gone, reported)
+            if obj is None:
+                continue
+            key = (obj.metadata.namespace, obj.metadata.name)
+            if key in self._known:
+                self.skip(raw, "the list has another one of this name")
+                continue
+            old = gone.get(key)
+            self._keep(key, obj)
+            if old is not None and old.metadata.uid == obj.metadata.uid:
+                del gone[key]
+            if old is None or anew or old.metadata.resource_version != obj.metadata.resource_version:
+                changed.append(obj)
+        self._keep_nameless(gone)
+        return changed, list(gone.values())
+
+    def _keep_nameless(self, gone: dict[Key, T]) -> None:
+        """Keep what the list does not have where something in it does not say its name: it may be that."""
+        if _NOBODY in self._broken and not self._watched.malformed_is_gone:
+            for key in gone.keys() - self._known.keys():
+                self._keep(key, gone.pop(key))
+
+    def take(self, raw: msgspec.Raw, *, deleted: bool, reach: Callable[[str], None]) -> tuple[T | None, T | None]:
+        """Take an object from a watch; give the one that is gone, and the one that came or changed.
+
+        Args:
+            raw: The object.
+            deleted: Whether it is gone.
+            reach: Hears the version, empty where the object does not say it readably, before anything is taken: where
+                it raises nothing is, and whoever lists then is told of what is missing.
+        """
+        obj = None if deleted else self._decode(raw, self._known, self._broken)
+        if obj is None:
+            key, version = identify(raw)
+            reach(version)
+            if deleted:
+                self._broken.pop(key, None)
+            return self._forget(key), None
+        key = (obj.metadata.namespace, obj.metadata.name)
+        old = self._known.get(key)
+        reach(identify(raw)[1] if obj is old else obj.metadata.resource_version)
+        if obj is old:
+            return None, None
+        anew = old is not None and old.metadata.uid != obj.metadata.uid
+        gone = self._forget(key) if anew else None
+        self._keep(key, obj)
+        return gone, obj
+
+    def skip(self, raw: msgspec.Raw, reason: str) -> None:
+        """Report what came in place of an object."""
+        self._on_broken(ObjectError(self._watched.kind, _text(identify(raw)[0]), reason), bytes(raw))
+
+    def _decode(self, raw: msgspec.Raw, known: Mapping[Key, T], reported: Mapping[Key, str]) -> T | None:
+        """Decode an object that matters; in place of one that cannot be used give what holds then."""
+        try:
+            obj = self._watched.decode(bytes(raw))
+            self._check(obj.metadata)
+        except Exception as error:
+            key, version = identify(raw)
+            if not version or reported.get(key) != version:
+                self._on_broken(_as_object_error(error, self._watched.kind, key), bytes(raw))
+            self._broken[key] = version
+            return None if self._watched.malformed_is_gone else known.get(key)
+        return obj if self._watched.keep(obj) else None
+
+    def _check(self, metadata: Metadata) -> None:
+        """Refuse an object that cannot be told from others, or not be asked for."""
+        name, namespace = metadata.name, metadata.namespace
+        if name in _NO_NAMES or "/" in name or "%" in name or "/" in namespace or "%" in namespace:
+            raise ObjectError(self._watched.kind, name, "it has no name that an object may have", "metadata.name")
+        if metadata.uid in self._uids:
+            old = self._known.get((namespace, name))
+            if old is None or old.metadata.uid != metadata.uid:
+                raise ObjectError(
+                    self._watched.kind, _text((namespace, name)), "another one has its UID", "metadata.uid"
+                )
+
+    def _keep(self, key: Key, obj: T) -> None:
+        self._known[key] = obj
+        if self._watched.known_by_uid and obj.metadata.uid:
+            self._uids.add(obj.metadata.uid)
+
+    def _forget(self, key: Key) -> T | None:
+        gone = self._known.pop(key, None)
+        if gone is not None:
+            self._uids.discard(gone.metadata.uid)
+        return gone
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def identify(raw: msgspec.Raw) -> tuple[Key, str]:
+    """Read an object's key and its version; empty are those that it does not say readably."""
+    try:
+        metadata = _PEEK.decode(raw).metadata
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        found = identity(bytes(raw))
+        return (found.namespace, found.name), found.version
+    return (metadata.namespace, metadata.name), metadata.resource_version
+
+
+def _as_object_error(error: Exception, kind: str, key: Key) -> ObjectError:
+    if isinstance(error, ObjectError):
+        return error
+    return ObjectError(kind, _text(key), f"reading it failed: {error!r}")
+
+
+def _text(key: Key) -> str:
+    return "/".join(filter(None, key))
+
+
+class Reason(StrEnum):
+    """Why an object is left out, as the counter names it."""
+
+    MALFORMED = "malformed"
+    FAILED = "failed"
+    """It can be read, and taking it in failed."""
+
+
+class LeftOut:
+    """Says and counts objects that are left out.
+
+    Args:
+        monotonic: gives seconds that never go back.
+        registry: where the counter is registered.
+    """
+
+    def __init__(self, monotonic: Callable[[], float], registry: CollectorRegistry | None = None) -> None:
+        self._counter = Counter(
+            "policysched_objects_left_out",
+            "Versions of objects that were left out because they cannot be used, by kind and reason.",
+            ["kind", "reason"],
+            registry=registry,
+        )
+        self._monotonic = monotonic
+        self._lines, self._filled_at, self._unsaid = float(BURST), monotonic(), 0
+
+    def malformed(self, error: ObjectError, _: bytes = b"") -> None:
+        """Record an object that cannot be read."""
+        self._counter.labels(error.kind, Reason.MALFORMED.value).inc()
+        self._say(f"left out, because it cannot be used: {error}")
+
+    def failed(self, kind: str, obj: HasMetadata, error: Exception) -> None:
+        """Record an object that could not be taken in, or out."""
+        self._counter.labels(kind, Reason.FAILED.value).inc()
+        namespace, name = obj.metadata.namespace, obj.metadata.name
+        key = f"{namespace}/{name}" if namespace else name
+        self._say(str(ObjectError(kind, key, f"left out, because taking it in failed: {error!r}")), error)
+
+    def _say(self, text: str, error: Exception | None = None) -> None:
+        now = self._monotonic()
+        self._lines = min(BURST, self._lines + (now - self._filled_at) * PER_SECOND)
+        self._filled_at = now
+        if self._lines < 1:
+            self._unsaid += 1
+            return
+        self._lines -= 1
+        if self._unsaid:
+            log.error("more objects were left out, without a line each: count=%d", self._unsaid)
+            self._unsaid = 0
+        log.error("%s", text, exc_info=error)

@@ -1,0 +1,208 @@
+"""Function signatures, the type checker as functions see it, and checks that several functions share.
+
+A rule gets the checker and a call and returns the call's typed graph, or reports what is wrong and returns None: the
+caller has no graph to build either. The checker itself is in `checking`, which imports the functions and not the other
+way round.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from policysched.language.ir.graph import Op, Typed
+from policysched.language.ir.tree import Call, Expr, Span
+from policysched.language.ir.types import Kind, Shape, Unit
+from policysched.language.messages import suggestions
+from policysched.language.messages.diagnostics import Diagnostic, diagnose
+
+MAX_DIAGNOSTICS: Final = 50
+"""How many errors of a text are reported: status shows so many, and a text with more is not looked at further."""
+LONGEST_QUOTE: Final = 60
+"""How long a part of the text may be that a help repeats. Units: characters."""
+Phase: TypeAlias = Literal["pod", "filter", "score", "let"]
+"""Where a text stands: it decides which fields can be read, not what an expression means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What stands around a text.
+
+    Attributes:
+        phase: `pod` for `appliesTo` and `when`, else the kind of text.
+        lets: The names that are defined, in order; None where the definition has an error of its own.
+        later: Names that are defined further down.
+        metrics: The declared metrics and their units.
+        normalized: Whether the score is normalised after its value, so that constants may have any size.
+    """
+
+    phase: Phase = "filter"
+    lets: Mapping[str, Typed | None] = field(default_factory=dict)
+    later: frozenset[str] = frozenset()
+    metrics: Mapping[str, Unit] = field(default_factory=dict)
+    normalized: bool = False
+    used: set[str] = field(default_factory=set, compare=False)
+    """The `let` names that texts used, shared by all environments that are made of this one."""
+
+
+class Checker(abc.ABC):
+    """The check of one text, as the rules of functions see it.
+
+    Attributes:
+        peers: Whether the part being checked is evaluated for placed pods.
+        reducing: Whether it is evaluated on other rows than those that are asked about.
+    """
+
+    def __init__(self, text: str, environment: Environment) -> None:
+        self.text = text
+        self.environment = environment
+        self.diagnostics: list[Diagnostic] = []
+        self._parts: list[Span] = []
+        self.peers = False
+        self.reducing = False
+
+    @abc.abstractmethod
+    def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
+        """Return the graph of an expression; `unit` is what its literals should be if they can."""
+
+    @abc.abstractmethod
+    def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
+        """Return the graphs of operands that should have one unit: the literals take that of the others."""
+
+    def report(self, code: str, span: Span, variant: str = "", **values: object) -> Typed | None:
+        """Record an error; the result is None, which stands for the graph of a wrong part."""
+        explained = any(part.start < span.start < part.end for part in self._parts)
+        if len(self.diagnostics) < MAX_DIAGNOSTICS and not explained:
+            self.diagnostics.append(diagnose(code, self.text, span, variant, **values))
+        return None
+
+    def explain(self, span: Span) -> None:
+        """Mark a part of the text as explained by the last error: nothing that starts inside is reported after it."""
+        self._parts.append(span)
+
+    def source(self, expr: Expr) -> str:
+        """Return an expression as its writer spelled it, nothing where that is too long for a sentence."""
+        text = " ".join(self.text[expr.span.start : expr.span.end].split())
+        return text if len(text) <= LONGEST_QUOTE else ""
+
+    @contextlib.contextmanager
+    def over(self, *, pods: bool = False) -> Iterator[None]:
+        """Check parts that are evaluated on all nodes, or on placed pods."""
+        before = self.peers, self.reducing
+        self.peers, self.reducing = self.peers or pods, True
+        yield
+        self.peers, self.reducing = before
+
+    def condition(self, expr: Expr, *, inverted: bool = False, meant: str = "") -> Typed | None:
+        """Return the graph of an expression that has to be a condition.
+
+        Args:
+            expr: The expression.
+            inverted: Whether `not` stands before it.
+            meant: What its writer meant if it is none, where that is known.
+        """
+        node = self.check(expr)
+        if node is not None and node.type.kind is not Kind.BOOL:
+            hint = meant or suggestions.to_condition(node, self.source(expr), inverted=inverted)
+            return self.report("E0302", expr.span, type=node.type, hint=hint)
+        return node
+
+    def string(self, expr: Expr) -> Typed | None:
+        """Return the graph of an expression that has to be a string."""
+        node = self.check(expr)
+        if node is not None and node.type.kind is not Kind.STRING:
+            return self.report("E0307", expr.span, type=node.type)
+        return node
+
+    def quantity(self, expr: Expr, node: Typed | None) -> Typed | None:
+        """Return a graph if it is a quantity."""
+        if node is not None and node.type.kind is not Kind.QUANTITY:
+            return self.report("E0303", expr.span, type=node.type, hint=suggestions.to_number(node))
+        return node
+
+
+Rule: TypeAlias = Callable[[Checker, Call, Unit | None], Typed | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the language.
+
+    Attributes:
+        rule: What checks a call and makes its graph.
+        least: The smallest number of arguments.
+        most: The largest number, None where there is none.
+        form: The arguments as the reference writes them.
+        help: The value in a sentence.
+        unit: Which arguments give the value their unit, if any do.
+    """
+
+    rule: Rule
+    least: int
+    most: int | None
+    form: str
+    help: str
+    unit: slice | None = None
+
+    @property
+    def expected(self) -> str:
+        """The number of arguments in words."""
+        if self.most == self.least:
+            return number_of_arguments(self.least)
+        if self.most is None:
+            return f"at least {number_of_arguments(self.least)}"
+        if self.least == 0:
+            return f"at most {number_of_arguments(self.most)}"
+        return f"{self.least} or {number_of_arguments(self.most)}"
+
+
+def number_of_arguments(number: int) -> str:
+    """Return a number of arguments in words."""
+    return "one argument" if number == 1 else f"{number} arguments"
+
+
+def all_of(nodes: Sequence[Typed | None]) -> list[Typed] | None:
+    """Return graphs if there are all of them."""
+    found = [node for node in nodes if node is not None]
+    return found if len(found) == len(nodes) else None
+
+
+def strings(checker: Checker, call: Call) -> list[Typed] | None:
+    """Check arguments that have to be strings."""
+    return all_of([checker.string(argument) for argument in call.arguments])
+
+
+def quantities(checker: Checker, call: Call, unit: Unit | None) -> list[Typed] | None:
+    """Check arguments that have to be quantities of one unit."""
+    checked = checker.alike(call.arguments, unit)
+    nodes = all_of([checker.quantity(a, node) for a, node in zip(call.arguments, checked, strict=True)])
+    return nodes if nodes is not None and one_type(checker, call, nodes) else None
+
+
+def one_type(checker: Checker, call: Call, nodes: Sequence[Typed]) -> bool:
+    """Whether graphs are of one type."""
+    first = nodes[0]
+    for node in nodes[1:]:
+        if not node.type.like(first.type):
+            hint = suggestions.difference(first, node)
+            name = call.function.dotted
+            checker.report("E0301", call.span, "mix", name=name, left=first.type, right=node.type, hint=hint)
+            return False
+    return True
+
+
+def constant_text(checker: Checker, call: Call, index: int, node: Typed, *, must: bool = True) -> bool:
+    """Whether a string is the same for every node and, as a constant, is not empty."""
+    span, name = call.arguments[index].span, call.function.dotted
+    if node.type.shape is not Shape.SCALAR:
+        checker.report("E0308", span)
+    elif must and node.op != Op.CONSTANT:
+        checker.report("E0307", span, "constant", name=name)
+    elif node.data == "":
+        checker.report("E0312", span, "empty", name=name)
+    else:
+        return True
+    return False

@@ -1,0 +1,207 @@
+"""Suggestions in diagnostics: the nearest name for a misspelt one, and the conversion that a type error needs.
+
+Reads names, types and inputs only. One sentence each; where nothing sure can be said it is empty. Long texts are
+nobody's misspelling of a short name and are not compared, and of many names only those are that share most with the
+wrong one, which keeps any text cheap.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import heapq
+import importlib.resources
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from policysched.language.ir.graph import Op, Typed
+from policysched.language.ir.tree import Comparison, Expr, Literal, LiteralKind, walk
+from policysched.language.ir.types import FIELDS, Gap, Kind, Type, Unit
+
+_LONGEST = 40
+_COMPARED = 16
+"""How many names are compared letter by letter; that takes a hundred times as long as a look at their pairs."""
+
+
+def table(name: str) -> Mapping[str, str]:
+    """Return a table of `suggestions.toml`: what to say or to write, by what somebody wrote."""
+    return _tables()[name]
+
+
+@functools.cache
+def _tables() -> Mapping[str, Mapping[str, str]]:
+    import tomllib  # noqa: PLC0415 texts without errors do not wait for it
+
+    text = importlib.resources.files(__package__).joinpath("suggestions.toml").read_text("utf-8")
+    return {name: dict(_entries(entries)) for name, entries in tomllib.loads(text).items()}
+
+
+def _entries(entries: Mapping[str, str | list[str]]) -> Iterator[tuple[str, str]]:
+    for key, value in entries.items():
+        if isinstance(value, str):
+            yield key, value
+        else:
+            yield from ((one, key) for one in value)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a sentence with the nearest known name, or nothing."""
+    if len(name) > _LONGEST:
+        return ""
+    close = difflib.get_close_matches(name, sorted(_nearest(name, known)), n=1, cutoff=0.65)
+    return f"did you mean `{close[0]}`?" if close else ""
+
+
+def _nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Keep the names that have most pairs of letters in common with one, for their length."""
+    names = list(known)
+    if len(names) <= _COMPARED:
+        return names
+    pairs = _pairs(name)
+    return heapq.nlargest(_COMPARED, names, key=lambda one: 2 * len(pairs & _pairs(one)) - abs(len(one) - len(name)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _pairs(name: str) -> frozenset[str]:
+    """Return the pairs of letters that stand together in the first letters of a name, and how it begins and ends."""
+    name = name[:_LONGEST]
+    return frozenset((name[:1], name[-1:], *map("".join, itertools.pairwise(name))))
+
+
+def shown(text: str) -> str:
+    """Return a text as messages quote it."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+_MILLI = re.compile(r"(?<![0-9])([0-9]++)m\b")
+_LABELS = frozenset({"labels", "annotations", "namespace_labels"})
+
+
+def difference(left: Typed, right: Typed, text: str = "") -> str:
+    """Return how two values come to have one type; `text` is how they are written."""
+    kinds = {left.type.kind, right.type.kind}
+    if Kind.VERSION in kinds:
+        return next((said for kind, said in table("version").items() if Kind(kind) in kinds), "")
+    for one, other in ((left, right), (right, left)):
+        if one.type.kind is Kind.STRING and other.type.kind in {Kind.QUANTITY, Kind.BOOL}:
+            return _string(one, other)
+        if other.type.unit is Unit.DURATION and (minutes := _MILLI.search(text)):
+            return f"`m` is thousandths of a core; minutes are `{minutes[1]}min`"
+        if one.type.is_number and other.type.kind is Kind.QUANTITY and other.type.unit is not None:
+            return table("unit")[other.type.unit.value]
+        if one.type.kind is Kind.LIST:
+            return "look for a value in a list with in"
+    return ""
+
+
+def _string(node: Typed, other: Typed) -> str:
+    """Return how a string comes to be compared with a number or a condition."""
+    if other.type.kind is Kind.BOOL:
+        return f'{_plural(node)} are strings: write `"{str(other.data).lower()}"`' if other.op == Op.CONSTANT else ""
+    return "numbers are written without quotes" if node.op == Op.CONSTANT else to_number(node)
+
+
+def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
+    """Return how a value becomes a condition.
+
+    Args:
+        node: The value.
+        text: How it is written, nothing where that is long.
+        inverted: Whether `not` stands before it.
+    """
+    if node.op == Op.CONSTANT and _is_field(str(node.data)):
+        return f"write `{node.data}` without quotes"
+    may_miss = node.type.gap is Gap.INPUT and node.type.kind is not Kind.LIST
+    shown = text or "..."
+    if inverted and may_miss:
+        return f"write `not has({shown})`, or compare: `{shown} {table('other_than')[node.type.kind.value]}`"
+    said = table("condition").get(node.type.kind.value, "").replace("...", shown, 1)
+    return f"{said}, or `has({shown})`" if may_miss else said
+
+
+def member_of(operator: str, before: Expr | None, expr: Expr, source: Callable[[Expr], str]) -> str:
+    """Return what `x == "a" or "b"` was meant as."""
+    if operator != "or" or not isinstance(before, Comparison) or before.operator != "==":
+        return ""
+    items = (before.right, expr)
+    if not all(isinstance(one, Literal) and one.kind is LiteralKind.STRING for one in items) or _quoted_name(expr):
+        return ""
+    left, first, second = map(source, (before.left, *items))
+    return f"write `{left} in [{first}, {second}]`" if left and first and second else ""
+
+
+def instead_of_comparing(operator: str, left: str, right: str) -> str:
+    """Return what to write in place of a comparison of two conditions, given as they are written."""
+    for one, other in ((left, right), (right, left)):
+        if other in {"true", "false"} and one and operator in {"==", "!="}:
+            return f"write `{one}`" if (other == "true") is (operator == "==") else f"write `not {one}`"
+    return "write `a and b`, `a or b` or `not a`"
+
+
+def items(left: Type, right: Type) -> str:
+    """Return how the items of a list come to have one type."""
+    if Kind.STRING in {left.kind, right.kind}:
+        return "quote all items or none"
+    return "write all items in one unit"
+
+
+def constant(phase: str, value: str, expr: Expr) -> str:
+    """Return what comes of a condition that is the same for every node and pod, and why it may be."""
+    quoted = next((text for text in map(_quoted_name, walk(expr)) if text), "")
+    if quoted:
+        return f"write `{quoted}` without quotes"
+    if phase == "pod":
+        return table("constant")[value]
+    return "it turns no node away" if value == "true" else "it turns every node away"
+
+
+def _quoted_name(expr: Expr) -> str:
+    if not isinstance(expr, Literal) or expr.kind is not LiteralKind.STRING:
+        return ""
+    return expr.text if _is_field(expr.text) else ""
+
+
+def _is_field(text: str) -> bool:
+    return tuple(text.split(".")) in FIELDS
+
+
+def _plural(node: Typed) -> str:
+    """Return what values of this kind are called: labels, annotations, strings."""
+    read = node.inputs[-1] if node.op in {Op.INPUT, Op.KEYED} else None
+    return read.path[0].removeprefix("namespace_") if read is not None and read.path[0] in _LABELS else "these"
+
+
+def to_number(node: Typed) -> str:
+    """Return how a value becomes a number."""
+    if node.op == Op.WEEKDAY:
+        return 'days are texts: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
+    if node.type.kind is Kind.STRING and (plural := _plural(node)) != "these":
+        return f"{plural} are strings; write number(...) to convert"
+    return table("number").get(node.type.kind.value, "")
+
+
+def addition(operator: str, node: Typed) -> str:
+    """Return what adds up what is no number."""
+    return "write concat(...) to join strings" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)
+
+
+def default(left: Typed, right: Typed) -> str:
+    """Return how a default fits its value."""
+    if right.type.kind is Kind.BOOL:
+        return "`??` binds tighter than comparisons: write `(x < 1) ?? true`"
+    return difference(left, right)
+
+
+def member(left: Typed, right: Typed) -> str:
+    """Return how a value fits the items of a list."""
+    if left.type.kind is Kind.QUANTITY and right.type.unit is None:
+        return "write the items without quotes" if right.op == Op.CONSTANT else ""
+    return to_number(left) if left.type.kind is Kind.STRING else ""
+
+
+def score(node: Typed) -> str:
+    """Return how a value becomes a score."""
+    if node.type.kind is Kind.QUANTITY:
+        return "write scale(x, lo, hi) or divide by a unit"
+    return to_number(node)

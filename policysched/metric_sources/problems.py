@@ -1,0 +1,118 @@
+"""Problems of metric sources: logged when they begin and end, counted each time.
+
+Problems are one line each and stay the same while their cause does, because they are compared: a text that moves would
+be logged, and written to the status of policies, with every refresh.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from policysched.errors import PolicyschedError
+from policysched.visible import visible
+
+log = logging.getLogger(__name__)
+LONGEST: Final = 200
+"""How much of a foreign text is told. Units: characters."""
+
+
+class Outcome(StrEnum):
+    """How a refresh of one query ended, as the counter names it."""
+
+    ANSWERED = "answered"
+    UNREACHABLE = "unreachable"
+    TIMEOUT = "timeout"
+    TLS = "tls"
+    CREDENTIALS = "credentials"
+    REFUSED = "refused"
+    MALFORMED = "malformed"
+    TOO_LARGE = "too_large"
+    FAILED = "failed"
+    """An exception that nobody foresaw."""
+
+
+class Dropped(StrEnum):
+    """Why a series of an answer gives no value, as the counter names it."""
+
+    DUPLICATE = "duplicate"
+    NO_LABEL = "no_label"
+    NOT_FINITE = "not_finite"
+    NO_NODE = "no_node"
+    """Its label names no node of the cluster, and many of the answer do."""
+
+
+class QueryError(PolicyschedError):
+    """A query has no answer; the text says why and what to look at."""
+
+    def __init__(self, outcome: Outcome, message: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class SourceCounters:
+    """What metric sources count, for the process's own /metrics."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self._refreshes = Counter(
+            "policysched_metric_refreshes",
+            "Refreshes of metrics that policies read, by how they ended.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._dropped = Counter(
+            "policysched_metric_series_dropped",
+            "Series of answers that gave no node a value, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "policysched_metric_refresh_duration_seconds",
+            "How long refreshes of metrics took, answered or not.",
+            registry=registry,
+        )
+        for outcome in Outcome:
+            self._refreshes.labels(outcome.value)
+        for reason in Dropped:
+            self._dropped.labels(reason.value)
+
+    def refreshed(self, outcome: Outcome, seconds: float) -> None:
+        """Count a refresh."""
+        self._refreshes.labels(outcome.value).inc()
+        self._seconds.observe(seconds)
+
+    def dropped(self, reason: Dropped, count: int) -> None:
+        """Count series that gave no value."""
+        if count:
+            self._dropped.labels(reason.value).inc(count)
+
+
+class Troubles:
+    """What is wrong at the moment, by what it is wrong with; an equal problem of many is logged once."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, str] = {}
+
+    def tell(self, about: str, problem: str) -> None:
+        """Say what is wrong with something, nothing where all is well; log it where that is news."""
+        before = self._now.pop(about, "")
+        known = frozenset(self._now.values())
+        if problem:
+            self._now[about] = problem
+        if before and before != problem and before not in known:
+            log.info("metrics: no longer so: %s", before)
+        if problem and problem != before and problem not in known:
+            log.warning("metrics: %s (%s)", problem, one_line(about))
+
+    def forget(self, about: str) -> None:
+        """Stop watching something."""
+        self._now.pop(about, None)
+
+
+def one_line(text: object) -> str:
+    """Make foreign text fit for a log and a status: one line of printable characters, cut where it is long."""
+    line = visible(" ".join(str(text).split()))
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

@@ -1,0 +1,158 @@
+"""A Prometheus server as metric source: one task polls each distinct query, whichever metrics are read from it.
+
+A query that is slow or broken delays no other one: those that were slow share half of the room. Nothing here ever ends
+the process or holds up a decision: without an answer, what was known before ages, and the problem is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import nullcontext
+from typing import Final
+
+from policysched.framework.client import Clock, MetricSink, Wanted
+from policysched.metric_sources.problems import Outcome, QueryError, SourceCounters, Troubles
+from policysched.metric_sources.prometheus_http import PrometheusClient
+from policysched.metric_sources.vector import Join, read_series
+from policysched.model.policy import MetricAnswer, MetricKey
+
+log = logging.getLogger(__name__)
+INTERVAL: Final = 15.0
+"""How often a query is asked. Units: seconds."""
+AT_ONCE: Final = 8
+"""How many queries may be under way."""
+SLOW_AT_ONCE: Final = AT_ONCE // 2
+"""How many of these may be such as were slow the last time."""
+SLOW: Final = 2.0
+"""From when on a query is slow. Units: seconds."""
+Keys = frozenset[MetricKey]
+
+
+class PrometheusSource:
+    """A `MetricSource` over one Prometheus server."""
+
+    def __init__(
+        self, server: PrometheusClient, clock: Clock, counters: SourceCounters, *, interval: float = INTERVAL
+    ) -> None:
+        self._server = server
+        self._clock = clock
+        self._counters = counters
+        self._interval = interval
+        self._wanted: Mapping[str, Keys] = {}
+        self._nodes: Collection[str] | None = None
+        self._tasks: dict[str, tuple[Keys, asyncio.Task[None]]] = {}
+        self._changed = asyncio.Event()
+        self._unasked: set[str] = set()
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room_of_slow = asyncio.Semaphore(SLOW_AT_ONCE)
+        self._slow: set[str] = set()
+        self._troubles = Troubles()
+
+    def follow(self, wanted: Wanted) -> None:
+        """Follow these metrics; queries that are new, or joined by another label, are asked at once."""
+        before, self._wanted = self._wanted, by_query(wanted)
+        new = {query for query, keys in self._wanted.items() if before.get(query) != keys}
+        self._unasked = (self._unasked & self._wanted.keys()) | new
+        for query in before.keys() - self._wanted.keys():
+            self._troubles.forget(query)
+        self._slow &= self._wanted.keys()
+        self._changed.set()
+        self._note_settled()
+
+    async def settled(self) -> None:
+        """Wait until every query was asked once."""
+        await self._settled.wait()
+
+    async def run(self, sink: MetricSink, nodes: Collection[str]) -> None:
+        """Ask again and again until cancelled."""
+        self._nodes = nodes
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    self._changed.clear()
+                    self._stop_tasks()
+                    self._start_tasks(tasks, sink)
+                    await self._changed.wait()
+        finally:
+            self._tasks.clear()
+            await self._server.close()
+
+    async def ask(self, wanted: Wanted) -> list[MetricAnswer]:
+        """Ask everything once, for a decision that is made once; problems are in the answers."""
+        queries = by_query(wanted)
+        try:
+            found = await asyncio.gather(*(self._answers(query, keys) for query, keys in queries.items()))
+        finally:
+            await self._server.close()
+        return [answer for answers in found for answer in answers]
+
+    def _stop_tasks(self) -> None:
+        for query, (keys, task) in list(self._tasks.items()):
+            if self._wanted.get(query) != keys:
+                task.cancel()
+                del self._tasks[query]
+
+    def _start_tasks(self, tasks: asyncio.TaskGroup, sink: MetricSink) -> None:
+        for query, keys in self._wanted.items():
+            if query not in self._tasks:
+                self._tasks[query] = keys, tasks.create_task(self._repeat(query, keys, sink))
+
+    async def _repeat(self, query: str, keys: Keys, sink: MetricSink) -> None:
+        while True:
+            began = self._clock.monotonic()
+            answers = await self._answers(query, keys)
+            if self._wanted.get(query) != keys:
+                return
+            self._troubles.tell(query, next((one.problem for one in answers if one.problem), ""))
+            for answer in answers:
+                sink(answer)
+            self._unasked.discard(query)
+            self._note_settled()
+            await asyncio.sleep(max(0.0, self._interval - (self._clock.monotonic() - began)))
+
+    async def _answers(self, query: str, keys: Keys) -> list[MetricAnswer]:
+        """Ask one query; whatever goes wrong is in the answers."""
+        async with self._room_of_slow if query in self._slow else nullcontext(), self._room:
+            began = self._clock.monotonic()
+            outcome, answers = await self._outcome(query, sorted(keys))
+            took = self._clock.monotonic() - began
+            self._counters.refreshed(outcome, took)
+        (self._slow.add if took > SLOW else self._slow.discard)(query)
+        return answers
+
+    async def _outcome(self, query: str, keys: Iterable[MetricKey]) -> tuple[Outcome, list[MetricAnswer]]:
+        try:
+            return Outcome.ANSWERED, await self._ask(query, keys)
+        except QueryError as error:
+            return error.outcome, [MetricAnswer(key, None, str(error)) for key in keys]
+        except Exception as error:
+            # Metrics are a help to decisions: not even a mistake of ours may keep the scheduler from deciding.
+            log.exception("the refresh of query=%s failed", query)
+            return Outcome.FAILED, [MetricAnswer(key, None, f"the refresh failed: {error!r}") for key in keys]
+
+    async def _ask(self, query: str, keys: Iterable[MetricKey]) -> list[MetricAnswer]:
+        envelope = await self._server.ask(query)
+        now = self._clock.now().timestamp()
+        joins = [Join(key, now, self._nodes) for key in keys]
+        async for part in read_series(envelope):
+            for join in joins:
+                join.take(part)
+        return [join.answer(self._counters, envelope.warnings) for join in joins]
+
+    def _note_settled(self) -> None:
+        if self._unasked:
+            self._settled.clear()
+        else:
+            self._settled.set()
+
+
+def by_query(wanted: Iterable[MetricKey]) -> dict[str, Keys]:
+    """Group metrics by what has to be asked for them."""
+    grouped: dict[str, Keys] = {}
+    for key in wanted:
+        grouped[key.query] = grouped.get(key.query, frozenset()) | {key}
+    return grouped

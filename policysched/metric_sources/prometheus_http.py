@@ -1,0 +1,205 @@
+"""HTTP client of one Prometheus server: a query's answer as bytes, or one line that says why there is none.
+
+Any server that speaks Prometheus' query API will do. The bearer token is read anew for every query, so that a rotated
+one counts at once. Redirects are not followed: the token is for the address that was given, and for no other.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+from yarl import URL
+
+from policysched.connection_errors import LOST, TIMEOUT, TLS, describe
+from policysched.errors import UsageError
+from policysched.metric_sources.problems import Outcome, QueryError, one_line
+from policysched.metric_sources.vector import Envelope, open_envelope
+
+API: Final = "api/v1/query"
+QUERY_TIMEOUT: Final = 10.0
+"""How long a query may take. Units: seconds."""
+LARGEST: Final = 32 << 20
+"""The largest answer that is read; 50,000 nodes with a dozen labels each take half of it. Units: bytes."""
+_PIECE: Final = 1 << 16
+_OUTCOMES: Final = {TIMEOUT: Outcome.TIMEOUT, TLS: Outcome.TLS}
+_NOT_ALLOWED: Final = frozenset((HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN))
+_NOT_THERE: Final = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Where the server is, and how to talk to it."""
+
+    url: str
+    token_file: Path | None = None
+    ca_file: Path | None = None
+    timeout: float = QUERY_TIMEOUT
+    """Units: seconds."""
+
+
+class PrometheusClient:
+    """One Prometheus server and one HTTP session with it."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        """Look at the settings; no request is made yet.
+
+        Raises:
+            UsageError: the URL, the token file or the certificate authority cannot be used.
+        """
+        self._settings = settings
+        url = _checked(settings.url)
+        self.url = str(url).rstrip("/")
+        self._query = url / API
+        self._tls = _tls(url, settings.ca_file)
+        self._timeout = aiohttp.ClientTimeout(total=settings.timeout)
+        self._session: aiohttp.ClientSession | None = None
+        if settings.token_file is not None:
+            try:
+                _token(settings.token_file)
+            except QueryError as error:
+                raise UsageError(f"--prometheus-token-file: {error}") from error
+
+    async def ask(self, query: str) -> Envelope:
+        """Ask an instant query.
+
+        Raises:
+            QueryError: there is no answer; `read_series` says whether it is one that can be used.
+        """
+        headers = self._headers()
+        sent = {"query": query, "timeout": f"{self._settings.timeout:g}s"}
+        try:
+            async with self._opened().post(
+                self._query, data=sent, headers=headers, timeout=self._timeout, allow_redirects=False
+            ) as response:
+                body = await self._body(response)
+        except LOST as error:
+            reason, text = describe(error, self.url)
+            raise QueryError(_OUTCOMES.get(reason, Outcome.UNREACHABLE), text) from error
+        return self._judge(response, body)
+
+    async def close(self) -> None:
+        """Close the session's connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _headers(self) -> dict[str, str]:
+        # Compressed answers would cost more time here than they save on the way, and could hide any size.
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "policysched"}
+        if self._settings.token_file is not None:
+            headers["Authorization"] = f"Bearer {_token(self._settings.token_file)}"
+        return headers
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """Return the session; made at first use, because it belongs to the running loop."""
+        if self._session is None:
+            connector = aiohttp.TCPConnector(ssl=self._tls or True, keepalive_timeout=60)
+            self._session = aiohttp.ClientSession(
+                connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
+            )
+        return self._session
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        body = bytearray()
+        async for piece in response.content.iter_chunked(_PIECE):
+            body += piece
+            if len(body) > LARGEST:
+                response.close()
+                size = f"more than {LARGEST >> 20} MiB"
+                raise QueryError(Outcome.TOO_LARGE, f"the answer is {size}: aggregate by the node's label in the query")
+        return bytes(body)
+
+    def _judge(self, response: aiohttp.ClientResponse, body: bytes) -> Envelope:
+        status = response.status
+        answer = f"{status} {one_line(response.reason or 'without a reason')}"
+        if status in _NOT_ALLOWED:
+            raise QueryError(
+                Outcome.CREDENTIALS, f"{self.url} refuses the credentials ({answer}): check --prometheus-token-file"
+            )
+        if 300 <= status < 400:
+            there = one_line(response.headers.get("Location", "nowhere"))
+            raise QueryError(Outcome.REFUSED, f"{self.url} redirects to {there}: give --prometheus-url that address")
+        envelope = open_envelope(body)
+        if envelope is not None and envelope.status == "error":
+            why = f"{one_line(envelope.error_type)}: {one_line(envelope.error)}"
+            raise QueryError(Outcome.REFUSED, f"the server refuses the query ({why})")
+        if status in _NOT_THERE:
+            raise QueryError(
+                Outcome.REFUSED, f"{self.url} has no /{API} ({answer}): check the path of --prometheus-url"
+            )
+        if status != HTTPStatus.OK or envelope is None:
+            kind = one_line(response.content_type)
+            raise QueryError(
+                Outcome.MALFORMED if status == HTTPStatus.OK else Outcome.REFUSED,
+                f"{self.url} answers {answer} with {kind} that is no answer of Prometheus: check --prometheus-url",
+            )
+        return envelope
+
+
+def _checked(text: str) -> URL:
+    """Read the server's URL.
+
+    Raises:
+        UsageError: it is none that can be used.
+    """
+    example = "give the server's address, as http://prometheus.monitoring:9090"
+    try:
+        url = URL(text)
+    except ValueError as error:
+        raise UsageError(f'--prometheus-url "{text}" is no URL ({error}): {example}') from error
+    if url.user is not None or url.password is not None:
+        raise UsageError("--prometheus-url has a name or password in it: use --prometheus-token-file")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise UsageError(f'--prometheus-url "{text}" is no http or https URL: {example}')
+    if url.query_string or url.fragment:
+        raise UsageError(f'--prometheus-url "{text}" has a part behind ? or #: leave that out')
+    return url
+
+
+def _tls(url: URL, ca_file: Path | None) -> ssl.SSLContext | None:
+    """Make what checks the server's certificate; None for the system's own authorities, or without TLS.
+
+    Raises:
+        UsageError: the file holds no certificate, or is of no use.
+    """
+    if ca_file is None:
+        return None
+    if url.scheme != "https":
+        raise UsageError("--prometheus-ca-file is for https, but --prometheus-url begins with http")
+    try:
+        tls = ssl.create_default_context(cafile=str(ca_file))
+    except ssl.SSLError as error:
+        raise UsageError(f"--prometheus-ca-file: {ca_file} holds no certificate in PEM form") from error
+    except OSError as error:
+        raise UsageError(f"--prometheus-ca-file: {ca_file} cannot be read: {_why(error)}") from error
+    # Authorities made for one cluster often lack the extensions that the strict profile demands.
+    tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return tls
+
+
+def _token(path: Path) -> str:
+    """Read a bearer token.
+
+    Raises:
+        QueryError: there is none in the file.
+    """
+    try:
+        token = path.read_text("ascii").strip()
+    except OSError as error:
+        raise QueryError(Outcome.CREDENTIALS, f"{path} cannot be read: {_why(error)}") from error
+    except UnicodeDecodeError as error:
+        raise QueryError(Outcome.CREDENTIALS, f"{path} holds no token: it is not plain text") from error
+    if not token:
+        raise QueryError(Outcome.CREDENTIALS, f"{path} holds no token: it is empty")
+    if not token.isprintable() or " " in token:
+        raise QueryError(Outcome.CREDENTIALS, f"{path} holds no token: it has more than one word")
+    return token
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

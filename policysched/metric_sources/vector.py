@@ -1,0 +1,198 @@
+"""From the instant vector of a Prometheus answer to one value for each node.
+
+An instant vector is joined by one label. Two series of one node leave it without a value, because either would be a
+guess; values that are no finite number are missing too. The body is taken apart a slice at a time, so that a large
+answer never holds up decisions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from policysched.framework.client import most_unknown
+from policysched.metric_sources.problems import Dropped, Outcome, QueryError, SourceCounters, one_line
+from policysched.model.policy import MetricAnswer, MetricKey, Sample
+
+SLICE: Final = 1 << 17
+"""How much is read before the loop gets its turn: two milliseconds. Units: bytes."""
+MOST_LABELLED: Final = 1000
+"""Of how many series that lack the label the others are told."""
+OLD: Final = 60.0
+"""How old the newest sample of an answer may be before the clocks are doubted. Units: seconds."""
+
+
+class _Data(msgspec.Struct, rename="camel"):
+    result_type: str = ""
+    result: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class Envelope(msgspec.Struct, rename="camel"):
+    """The answer around its series."""
+
+    status: str
+    data: _Data | None = None
+    error_type: str = ""
+    error: str = ""
+    warnings: list[str] = []
+
+
+class Series(msgspec.Struct):
+    """A series with its newest sample."""
+
+    metric: dict[str, str] = {}
+    value: tuple[float, str] | None = None
+    """Absent where the series is a histogram."""
+
+
+BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises where a body is not what it should be."""
+_ENVELOPE = msgspec.json.Decoder(Envelope)
+_SERIES = msgspec.json.Decoder(list[Series])
+_BORDER: Final = re.compile(rb"\}\s*+,\s*+\{(?=\s*+\"metric\"\s*+:)")
+"""Between two series."""
+_OTHER_TYPES: Final = {
+    "scalar": "a scalar, which belongs to no node",
+    "string": "a string",
+    "matrix": "a range of samples for each series; leave the [range] out, or put a function such as rate() around it",
+}
+
+
+def open_envelope(body: bytes) -> Envelope | None:
+    """Read what is around the series; None where the body is no answer of Prometheus."""
+    try:
+        return _ENVELOPE.decode(body)
+    except BROKEN:
+        return None
+
+
+async def read_series(envelope: Envelope) -> AsyncIterator[list[Series]]:
+    """Read the series of an answer a slice at a time, giving the loop its turn after each.
+
+    Raises:
+        QueryError: it is no instant vector.
+    """
+    data = envelope.data
+    if envelope.status != "success" or data is None:
+        status = one_line(envelope.status)
+        raise QueryError(Outcome.MALFORMED, f'the answer has status "{status}" and no result')
+    if data.result_type != "vector":
+        kind = _OTHER_TYPES.get(data.result_type, f'a "{one_line(data.result_type)}"')
+        raise QueryError(Outcome.MALFORMED, f"the query has to give one number for each node, but gives {kind}")
+    try:
+        for part in _slices(bytes(data.result)):
+            yield _SERIES.decode(part)
+            await asyncio.sleep(0)
+    except BROKEN as error:
+        text = f"the answer is no vector as Prometheus writes it: {one_line(error)}"
+        raise QueryError(Outcome.MALFORMED, text) from error
+
+
+def _slices(result: bytes) -> Iterator[bytes]:
+    """Cut a list of series into lists; what looks like the border of two is none inside a text, which has no quotes."""
+    begin, border = 0, _BORDER.search(result, SLICE)
+    while border is not None:
+        yield b"%b%b}]" % (b"[" if begin else b"", result[begin : border.start()])
+        begin = border.end() - 1
+        border = _BORDER.search(result, begin + SLICE)
+    yield b"%b%b" % (b"[" if begin else b"", result[begin:])
+
+
+class Join:
+    """The series of one answer by the value of one label.
+
+    Args:
+        key: The metric.
+        now: The time. Units: seconds since 1970.
+        nodes: The names of the cluster's nodes; of others only some values are kept. None: all are.
+    """
+
+    def __init__(self, key: MetricKey, now: float, nodes: Collection[str] | None = None) -> None:
+        self._key = key
+        self._now = now
+        self._nodes = nodes
+        self._room = math.inf if nodes is None else most_unknown(nodes)
+        self._samples: dict[str, Sample] = {}
+        self._valueless: set[str] = set()
+        """Names that were seen and have no sample."""
+        self._doubled: set[str] = set()
+        self._dropped = dict.fromkeys(Dropped, 0)
+        self._labels: set[str] = set()
+        """The labels of some series that lack the one that is asked for."""
+        self._newest = -math.inf
+
+    def take(self, part: Iterable[Series]) -> None:
+        """Take some series."""
+        for series in part:
+            node = series.metric.get(self._key.node_label)
+            if not node:
+                if self._dropped[Dropped.NO_LABEL] < MOST_LABELLED:
+                    self._labels.update(series.metric)
+                self._dropped[Dropped.NO_LABEL] += 1
+            elif node in self._samples or node in self._valueless:
+                self._dropped[Dropped.DUPLICATE] += 1 + (node not in self._doubled)
+                self._doubled.add(node)
+                self._samples.pop(node, None)
+                self._valueless.add(node)
+            elif self._nodes is None or node in self._nodes:
+                self._take_one(node, series)
+            elif self._room:
+                self._room -= 1
+                self._take_one(node, series)
+            else:
+                self._dropped[Dropped.NO_NODE] += 1
+
+    def _take_one(self, node: str, series: Series) -> None:
+        at, number = math.nan, math.nan
+        if series.value is not None:
+            at, number = series.value[0], _number(series.value[1])
+        if not (math.isfinite(number) and math.isfinite(at)):
+            self._dropped[Dropped.NOT_FINITE] += 1
+            self._valueless.add(node)
+            return
+        self._newest = max(self._newest, at)
+        # A server whose clock is ahead must not make its values last longer.
+        self._samples[node] = Sample(number, min(at, self._now))
+
+    def answer(self, counters: SourceCounters, warnings: Iterable[str] = ()) -> MetricAnswer:
+        """Return the answer for all nodes, and count what gave none of them a value."""
+        for reason, count in self._dropped.items():
+            counters.dropped(reason, count)
+        problems = (self._twice(), self._without_label(), self._stale(), _warning(warnings))
+        return MetricAnswer(self._key, self._samples, "; ".join(problem for problem in problems if problem))
+
+    def _twice(self) -> str:
+        if not self._doubled:
+            return ""
+        others = f" and {len(self._doubled) - 1} more" if len(self._doubled) > 1 else ""
+        return f"two series for node {one_line(min(self._doubled))}{others}: sum, average or select in the query"
+
+    def _without_label(self) -> str:
+        if not self._dropped[Dropped.NO_LABEL]:
+            return ""
+        found = sorted(self._labels - {"__name__"})
+        having = f"they have {one_line(', '.join(found))}" if found else "they have no labels at all"
+        some = "some series have" if self._samples or self._valueless else "the series have"
+        return f'{some} no label "{self._key.node_label}", {having}: set nodeLabel, or keep the label with by (…)'
+
+    def _stale(self) -> str:
+        if self._newest == -math.inf or self._now - self._newest <= OLD:
+            return ""
+        return "the values are more than a minute old by this machine's clock: compare its time with the server's"
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _warning(warnings: Iterable[str]) -> str:
+    first = next(iter(warnings), "")
+    return f"the server warns: {one_line(first)}" if first else ""

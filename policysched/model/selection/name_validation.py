@@ -1,0 +1,183 @@
+"""Validation of resource names, label keys and label values, and of a requirement on a label.
+
+Knows strings only. The scheduler counts cpu, memory, ephemeral-storage and what it calls scalar resources, and
+overlooks every other name; these predicates draw that line, so they follow its definitions to the letter. Faults are
+told in the words of the API server.
+
+Source: pkg/apis/core/v1/helper/helpers.go, pkg/scheduler/util/utils.go, apimachinery pkg/api/validate/content,
+pkg/labels/selector.go (NewRequirement), v1.36.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+_NATIVE: Final = "kubernetes.io/"
+_QUOTA: Final = "requests."
+_DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+NAME_LENGTH: Final = 63
+SUBDOMAIN_LENGTH: Final = 253
+
+
+def is_name(text: str) -> bool:
+    """Whether a text has the letters of a name, however long."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_subdomain(text: str) -> bool:
+    """Whether a text has the form of a DNS subdomain, however long."""
+    return _SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_qualified_name(text: str) -> bool:
+    """Whether a text is a label key: a name, after an optional DNS subdomain and a slash."""
+    prefix, slash, name = text.rpartition("/")
+    if slash and (len(prefix) > SUBDOMAIN_LENGTH or not is_subdomain(prefix)):
+        return False
+    return len(name) <= NAME_LENGTH and is_name(name)
+
+
+def is_label_value(text: str) -> bool:
+    """Whether a text is the value of a label; the empty one is."""
+    return not text or (len(text) <= NAME_LENGTH and is_name(text))
+
+
+def is_label_name(text: str) -> bool:
+    """Whether a text is a DNS label, as names of policies and rules are."""
+    return len(text) <= NAME_LENGTH and _LABEL.fullmatch(text) is not None
+
+
+def is_prefixed_native_resource(name: str) -> bool:
+    """Whether the name stands in the `kubernetes.io/` namespace or one below it."""
+    return _NATIVE in name
+
+
+def is_native_resource(name: str) -> bool:
+    """Whether Kubernetes itself defines the resource: no prefix at all, or its own."""
+    return "/" not in name or is_prefixed_native_resource(name)
+
+
+def is_huge_page_resource(name: str) -> bool:
+    """Whether the resource is huge pages of one size."""
+    return name.startswith("hugepages-")
+
+
+def is_attachable_volume_resource(name: str) -> bool:
+    """Whether the resource counts attachable volumes."""
+    return name.startswith("attachable-volumes-")
+
+
+def is_extended_resource_name(name: str) -> bool:
+    """Whether the resource is one that a device plugin or an operator made up."""
+    if is_native_resource(name) or name.startswith(_QUOTA):
+        return False
+    return is_qualified_name(_QUOTA + name)
+
+
+@lru_cache(maxsize=1 << 13)
+def is_scalar_resource_name(name: str) -> bool:
+    """Whether the scheduler counts the resource beside cpu, memory, ephemeral-storage and pods."""
+    return (
+        is_extended_resource_name(name)
+        or is_huge_page_resource(name)
+        or is_prefixed_native_resource(name)
+        or is_attachable_volume_resource(name)
+    )
+
+
+def is_device_resource_name(name: str) -> bool:
+    """Whether dynamic resource allocation may serve the resource."""
+    return is_extended_resource_name(name) or name.startswith(_DEVICE_CLASS)
+
+
+def is_pod_level_resource(name: str) -> bool:
+    """Whether a pod may ask for the resource as a whole, beside its containers."""
+    return name in {"cpu", "memory"} or is_huge_page_resource(name)
+
+
+_CHARACTERS: Final = (
+    "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+)
+_NAME_REGEX: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_NAME_RULE: Final = (
+    f"must consist of {_CHARACTERS}'MyName',  or 'my.name',  or '123-abc', "
+    f"regex used for validation is '{_NAME_REGEX}')"
+)
+_KEY_RULE: Final = (
+    f"a valid label key {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+)
+_VALUE_RULE: Final = (
+    f"a valid label must be an empty string or consist of {_CHARACTERS}'MyValue',  or 'my_value',  or '12345', "
+    f"regex used for validation is '({_NAME_REGEX})?')"
+)
+_DNS_REGEX: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_SUBDOMAIN_RULE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_DNS_REGEX}')"
+)
+_EMPTY: Final = "must be non-empty"
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def key_faults(key: str) -> list[str]:
+    """List what is wrong with a label's key."""
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        return [_KEY_RULE]
+    faults = [f"prefix part {fault}" for fault in _prefix_faults(prefix)] if slash else []
+    if not name or len(name) > NAME_LENGTH:
+        faults.append(f"name part {_too_long(NAME_LENGTH) if name else _EMPTY}")
+    if not is_name(name):
+        faults.append(f"name part {_NAME_RULE}")
+    return faults
+
+
+def value_faults(value: str) -> list[str]:
+    """List what is wrong with a label's value."""
+    faults = [_too_long(NAME_LENGTH)] if len(value) > NAME_LENGTH else []
+    return [*faults, _VALUE_RULE] if value and not is_name(value) else faults
+
+
+def requirement_fault(key: str, values: Sequence[str], of_operator: Iterable[str]) -> str:
+    """Return all that is wrong with a requirement, the empty text where nothing is.
+
+    Args:
+        key: the label's key.
+        values: the values, in the user's order.
+        of_operator: what is wrong with the values for the operator, made by `invalid`.
+    """
+    faults = list(_faults(key, values, of_operator))
+    return f"[{', '.join(faults)}]" if len(faults) > 1 else "".join(faults)
+
+
+def invalid(field: str, value: str | Sequence[str], why: str) -> str:
+    """Return the fault of a field whose value, or the whole of whose values, is not valid."""
+    quoted = _ENCODER.encode(value if isinstance(value, str) else list(value) or None)
+    return f"{field}: Invalid value: {quoted}: {why}"
+
+
+def _faults(key: str, values: Sequence[str], of_operator: Iterable[str]) -> Iterator[str]:
+    if wrong := key_faults(key):
+        yield invalid("key", key, "; ".join(wrong))
+    yield from of_operator
+    for index, value in enumerate(values):
+        if wrong := value_faults(value):
+            yield invalid(f"values[{index}][{key}]", value, "; ".join(wrong))
+
+
+def _prefix_faults(prefix: str) -> list[str]:
+    if not prefix:
+        return [_EMPTY]
+    faults = [_too_long(SUBDOMAIN_LENGTH)] if len(prefix) > SUBDOMAIN_LENGTH else []
+    return faults if is_subdomain(prefix) else [*faults, _SUBDOMAIN_RULE]
+
+
+def _too_long(most: int) -> str:
+    return f"must be no more than {most} bytes"

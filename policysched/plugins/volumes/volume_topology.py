@@ -1,0 +1,219 @@
+"""Node affinity of volumes and allowed topologies of storage classes, as masks over rows.
+
+Knows node labels. Selectors of volumes name no fields of nodes: a field requirement there is looked at on no node. What
+cannot be parsed matches nowhere.
+
+Shapes: N rows in use -> (N,) bool.
+Source: component-helpers/storage/volume/helpers.go (CheckNodeAffinity), pkg/apis/core/v1/helper/helpers.go
+(MatchTopologySelectorTerms), plugins/volumebinding/binder.go (tryTranslatePVToCSI, nodeHasAccess), v1.36.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from policysched.framework import NO_ROWS, Cluster, Mask, RowNumbers, Rows
+from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate, translate_affinity
+from policysched.model.objects import LabelSelector, PersistentVolume, Requirement, StorageClass
+from policysched.model.objects.storage import VolumeNodeAffinity, affinity_key
+from policysched.model.quantity import MIN, value
+from policysched.model.selection.node_selectors import NodeSelectorMatcher, NodeTerm, lenient_node_selector
+from policysched.model.selection.selectors import (
+    LabelRequirement,
+    Operator,
+    SelectorError,
+    compile_selector,
+    requirement,
+)
+from policysched.plugins.nodes.node_selection import SelectorTest
+from policysched.state.tables.interner import MISSING
+
+KEPT = 256
+"""How many masks are kept."""
+TOPOLOGY_BYTES = 16 << 20
+"""How much memory the rows of topologies may take. Units: bytes."""
+_ENCODER = msgspec.json.Encoder()
+
+
+class VolumeTopology:
+    """Which rows can reach volumes, found out once for each affinity as long as no node changes.
+
+    Its masks are not to be changed.
+
+    Args:
+        cluster: The rows.
+        row: The only one that is asked about; None for all.
+    """
+
+    __slots__ = ("_cluster", "_largest", "_masks", "_row", "_rows", "_rows_by_value", "_rows_of", "_seen", "everywhere")
+
+    def __init__(self, cluster: Cluster, row: int | None = None) -> None:
+        self._cluster = cluster
+        self._row = row
+        self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
+        self._rows_of: LRUCache[bytes, RowNumbers] = LRUCache(TOPOLOGY_BYTES, getsizeof=_held_bytes)
+        """The rows of each topology for which a driver tells a capacity."""
+        self._rows_by_value: dict[str, dict[int, RowNumbers]] = {}
+        """The rows of each value of a label, for the labels that topologies name."""
+        self._largest: dict[str, tuple[int, NDArray[np.int64]]] = {}
+        """By class, with the version of the capacities."""
+        self._seen = (-1, 0)
+        self._rows: slice
+        self.everywhere: Mask
+        """All rows."""
+        self.refresh()
+
+    def is_in(self, cluster: Cluster) -> bool:
+        """Return whether it looks at this cluster."""
+        return self._cluster is cluster
+
+    def refresh(self) -> None:
+        """Forget what a change of nodes may have changed; a row for pods of a node to come makes masks too short."""
+        now = (self._cluster.journal.about_nodes, self._cluster.nodes.size)
+        if self._seen != now:
+            self._seen = now
+            self._masks.clear()
+            self._rows_of.clear()
+            self._rows_by_value.clear()
+            self._largest.clear()
+            self._rows = slice(0, now[1]) if self._row is None else slice(self._row, self._row + 1)
+            self.everywhere = np.ones(self._rows.stop - self._rows.start, np.bool_)
+
+    def holds(self, affinity: VolumeNodeAffinity | None, key: bytes = b"") -> Mask:
+        """Return on which rows a volume's node affinity holds.
+
+        Args:
+            affinity: What it says.
+            key: Its key, where that is known.
+        """
+        if affinity is None or affinity.required is None:
+            return self.everywhere
+        key = key or affinity_key(affinity)
+        mask = self._masks.get(key)
+        if mask is None:
+            terms = lenient_node_selector(affinity.required).terms or ()
+            selector = NodeSelectorMatcher(terms=tuple(NodeTerm(labels=term.labels) for term in terms))
+            mask = self._masks[key] = _holds(selector, self._cluster, self._rows)
+        return mask
+
+    def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
+        """Return on which rows a bound volume can be reached, in its driver's labels where the node has moved to that.
+
+        Returns:
+            Where it can; where that cannot be told, None for nowhere; and why.
+        """
+        plain = self.holds(volume.spec.node_affinity)
+        migration = migration_of(volume)
+        if migration is None:
+            return plain, None, ""
+        moved = self._cluster.attachments.migrated(migration.in_tree)[self._rows]
+        if not moved.any():
+            return plain, None, ""
+        try:
+            translate(volume, migration)
+        except TranslationError as error:
+            return plain, moved, f"could not translate pv: {error}"
+        return np.where(moved, self._holds_for_driver(volume, migration), plain), None, ""
+
+    def _holds_for_driver(self, volume: PersistentVolume, migration: Migration) -> Mask:
+        """Return on which rows a volume's node affinity holds in its driver's labels."""
+        key = _ENCODER.encode([migration.driver, volume.spec.node_affinity, volume.metadata.labels])
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = self._masks[key] = self.holds(translate_affinity(volume, migration))
+        return mask
+
+    def allowed(self, of_class: StorageClass) -> Mask:
+        """Return on which rows a class may provision: everywhere, or where one of its terms holds."""
+        if not of_class.allowed_topologies:
+            return self.everywhere
+        key = b"topologies" + _ENCODER.encode(of_class.allowed_topologies)
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = self._masks[key] = _holds(_topologies(of_class), self._cluster, self._rows)
+        return mask
+
+    def largest_capacity(self, name: str) -> NDArray[np.int64]:
+        """Return how large a volume of a class a driver says that it can make on each row, MIN where it says nothing.
+
+        Shapes: (N,).
+        Units: bytes.
+        Cost: O(capacities), when one of them changed; when nodes changed O(nodes) too for each label that they name.
+        """
+        storage = self._cluster.storage
+        known = self._largest.get(name)
+        if known is None or known[0] != storage.capacities_version:
+            largest = np.full(self._cluster.nodes.size, MIN, np.int64)
+            for one in storage.capacities.values():
+                limit = one.capacity if one.maximum_volume_size is None else one.maximum_volume_size
+                if one.storage_class_name == name and limit is not None and one.node_topology is not None:
+                    rows = self._rows_of_topology(one.node_topology)
+                    largest[rows] = np.maximum(largest[rows], value(limit))
+            known = self._largest[name] = (storage.capacities_version, largest)
+        return known[1]
+
+    def _rows_of_topology(self, topology: LabelSelector) -> RowNumbers:
+        """Find the rows that a selector of nodes matches; one that is not valid matches none."""
+        key = _ENCODER.encode(topology)
+        rows = self._rows_of.get(key)
+        if rows is None:
+            try:
+                rows = self._rows_with(compile_selector(topology).requirements)
+            except SelectorError:
+                rows = NO_ROWS
+            if _held_bytes(rows) <= TOPOLOGY_BYTES:
+                self._rows_of[key] = rows
+        return rows
+
+    def _rows_with(self, requirements: tuple[LabelRequirement, ...] | None) -> RowNumbers:
+        """Find the rows that meet requirements; a value that one of them demands is looked up, not compared."""
+        if requirements is None:
+            return NO_ROWS
+        first = next((one for one in requirements if one.operator is Operator.IN), None)
+        if first is None:
+            every = slice(0, self._cluster.nodes.size)
+            return _holds(NodeSelectorMatcher(terms=(NodeTerm(requirements),)), self._cluster, every).nonzero()[0]
+        by_value, find = self._by_value(first.key), self._cluster.strings.find
+        found = [by_value[code] for code in map(find, sorted(set(first.values))) if code in by_value]
+        rows = found[0] if len(found) == 1 else np.concatenate([NO_ROWS, *found])
+        others = tuple(one for one in requirements if one is not first)
+        if not others or not rows.size:
+            return rows
+        return rows[_holds(NodeSelectorMatcher(terms=(NodeTerm(others),)), self._cluster, rows)]
+
+    def _by_value(self, key: str) -> dict[int, RowNumbers]:
+        """Return the rows of each value of a label."""
+        if key not in self._rows_by_value:
+            codes = self._cluster.nodes.labels(key)[: self._cluster.nodes.size]
+            order = codes.argsort(kind="stable")
+            values, starts = np.unique(codes[order], return_index=True)
+            groups = dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
+            groups.pop(MISSING, None)
+            self._rows_by_value[key] = groups
+        return self._rows_by_value[key]
+
+
+def _held_bytes(rows: RowNumbers) -> int:
+    return 256 + rows.nbytes
+
+
+def _topologies(of_class: StorageClass) -> NodeSelectorMatcher:
+    terms = []
+    for term in of_class.allowed_topologies:
+        try:
+            labels = tuple(
+                requirement(Requirement(key=one.key, operator="In", values=one.values))
+                for one in term.match_label_expressions
+            )
+        except SelectorError:
+            continue
+        if labels:
+            terms.append(NodeTerm(labels=labels))
+    return NodeSelectorMatcher(terms=tuple(terms))
+
+
+def _holds(selector: NodeSelectorMatcher, cluster: Cluster, rows: Rows) -> Mask:
+    return SelectorTest(selector, cluster.nodes)(rows)

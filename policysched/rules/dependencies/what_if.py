@@ -1,0 +1,109 @@
+"""What-if: what rules would read of a row with other pods on it: amounts, pod counts, its share in aggregates.
+
+Source: docs/language.md#names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import ABOUT_PODS, Aspect, ChangedRow, Mask, Rows
+from policysched.language.evaluation.columns import pod_aggregate_over
+from policysched.language.ir.graph import POD_AGGREGATES, Input, Typed, per_graph
+from policysched.rules.compile.graphs import parts, walk
+from policysched.rules.dependencies.aggregates import changed_aggregate_at
+from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
+from policysched.rules.dependencies.counters import PeerFrame, counter
+from policysched.rules.inputs import PodInputs, Scalar, aspect_of, aspects_read, changed_amount
+from policysched.state.placed.pods import PlacedPod
+
+
+@per_graph
+def reads_pods(root: Typed) -> bool:
+    """Whether pods that come or go can change what a graph says."""
+    if aspects_read(root.inputs) & ABOUT_PODS:
+        return True
+    return any(node.op in POD_AGGREGATES for node in walk([root], parts))
+
+
+class ChangedFrame(RuleFrame):
+    """A frame of rows, all nodes or the changed one alone, that sees one of them changed."""
+
+    __slots__ = ("_changed", "_here", "_one")
+
+    def __init__(
+        self, context: EvaluationContext, pod: PodInputs, changed: ChangedRow, rows: Rows | None = None
+    ) -> None:
+        super().__init__(context, pod, np.array([changed.row]) if rows is None else rows)
+        self._changed = changed
+        self._one: ChangedFrame = self if rows is None else ChangedFrame(context, pod, changed)
+        self._here: Mask | slice = slice(None)
+        if rows is not None:
+            self._here = np.arange(context.cluster.nodes.columns.capacity)[rows] == changed.row
+
+    def over(self, rows: Rows) -> ChangedFrame:
+        """Return the same for other rows, the changed one among them."""
+        return ChangedFrame(self._context, self._pod, self._changed, rows)
+
+    def column(self, item: Input, /) -> NDArray[Any]:
+        """Return a node's or a metric's values on the rows."""
+        values = super().column(item)
+        if item.root == "node" and aspect_of(item) & Aspect.USAGE:
+            values = values.copy()
+            values[self._here] = changed_amount(self._changed, item)
+        return values
+
+    def scalar(self, item: Input, /) -> Scalar:
+        """Return a pod or cluster input's value."""
+        value = super().scalar(item)
+        if item.root == "cluster" and item.path[0] == "pods":
+            return float(len(self._context.cluster.pods) + self._changed.more_pods)
+        return value
+
+    def aggregate(self, node: Typed, /) -> Floats | float:
+        """Return what would be made of all nodes."""
+        if not reads_pods(node):
+            return super().aggregate(node)
+        return changed_aggregate_at(self._context, node, self._pod, self.selected, self._changed.row, self._one)
+
+    def pod_aggregate(self, node: Typed, /) -> Floats:
+        """Return what would be made of the rows' pods."""
+        kept = counter(self._context, node, self._pod)
+        if kept is not None:
+            value = float(self._changed.count(kept))
+        else:
+            peers = ChangedPeers(self._one, self._pod, self._context, self._changed.pods())
+            value = pod_aggregate_over(node, peers, np.zeros(peers.rows, np.int64), 1).item()
+        if self._one is self:
+            return np.array([value])
+        values = super().pod_aggregate(node).copy()
+        values[self._here] = value
+        return values
+
+
+class ChangedPeers(PeerFrame):
+    """What `language.Frame` asks for, over the pods that would be on a row."""
+
+    def __init__(
+        self, node: ChangedFrame, pod: PodInputs, context: EvaluationContext, placed: Sequence[PlacedPod]
+    ) -> None:
+        super().__init__(np.zeros(0, np.int64), pod, context)
+        self._node, self._placed = node, placed
+        self.rows = len(placed)
+
+    def column(self, item: Input, /) -> NDArray[Any]:
+        """Return a peer's values, or those of the node for each pod."""
+        return self._values(item, self._placed) if item.root == "peer" else self._node.column(item).repeat(self.rows)
+
+    def scalar(self, item: Input, /) -> Scalar:
+        """Return an input of the pod that is decided about, or of the cluster."""
+        return self._node.scalar(item)
+
+    def aggregate(self, node: Typed, /) -> Floats | float:
+        """Return an aggregate at the node for each pod."""
+        value = self._node.aggregate(node)
+        return value.repeat(self.rows) if isinstance(value, np.ndarray) else value

@@ -1,0 +1,300 @@
+"""The active, the backoff and the unschedulable queue, and the moves between them.
+
+Every way into active or backoff leads through the PreEnqueue plugins, gates first, so that a pod that may be popped
+has always passed them; only what comes from backoff passed them already. Why a pod moves is not known here.
+
+Backoffs end with whole seconds of the clock: pods whose backoffs end within the same second leave together and are then
+ordered by priority, where a finer order would let chance decide.
+
+Source: pkg/scheduler/backend/queue/scheduling_queue.go (moveToActiveQ, moveToBackoffQ, runPreEnqueuePlugins),
+backoff_queue.go.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple
+
+from policysched.framework import Clock, Code, PreEnqueuePlugin, QueueSortPlugin
+from policysched.schedule.queue.hints import NO_INTERESTS, Interests, Verdict
+from policysched.schedule.queue.queued_pod import QueuedPod, Stage
+from policysched.schedule.queue.unschedulable import UnschedulablePods
+
+log = logging.getLogger(__name__)
+
+
+WINDOW = 1.0
+"""Units: seconds."""
+_MAX_DOUBLINGS = 62
+Key = tuple[Any, ...]
+_SLACK = 64
+OnQueued = Callable[[QueuedPod, str, str], None]
+"""Hears of a pod that enters a queue: which queue, and on which event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Waits that double with every failure, up to a maximum; a maximum of 0 means none.
+
+    Units: seconds.
+    """
+
+    initial: float = 1.0
+    maximum: float = 10.0
+
+    def duration(self, count: int) -> float:
+        """Return the wait after the count-th failure."""
+        if count == 0:
+            return 0.0
+        return min(self.initial * 2.0 ** min(count - 1, _MAX_DOUBLINGS), self.maximum)
+
+    def last_window(self, queued: QueuedPod) -> float:
+        """Return the last whole second during which the pod waits.
+
+        Missing: minus infinity where it need not wait.
+        """
+        count = queued.consecutive_errors or queued.unschedulable_count
+        ends = queued.yields_until
+        if count and self.maximum:
+            ends = max(ends, queued.queued_at + self.duration(count))
+        return ends if ends == -math.inf else math.floor(ends)
+
+    def holds(self, queued: QueuedPod, now: float) -> bool:
+        """Return whether the pod still has to wait."""
+        return self.last_window(queued) >= math.floor(now)
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    key: Key
+    queued: QueuedPod | None
+
+
+class PodHeap:
+    """Pods by key, the smallest first; equal keys in the order of their arrival.
+
+    Dropped entries stay in the heap, marked, until they surface or outnumber the others: dropping is cheap so.
+    """
+
+    __slots__ = ("_entries", "_heap", "_tickets")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Key, int, _Entry]] = []
+        self._entries: dict[str, _Entry] = {}
+        self._tickets = count()
+
+    def push(self, key: Key, queued: QueuedPod) -> None:
+        """Add a pod, or move it to where its new key belongs."""
+        known = self._entries.get(queued.identity)
+        if known is not None and known.key == key:
+            return
+        self.discard(queued.identity)
+        entry = _Entry(key, queued)
+        self._entries[queued.identity] = entry
+        heapq.heappush(self._heap, (key, next(self._tickets), entry))
+
+    def discard(self, identity: str) -> None:
+        """Drop a pod if it is here."""
+        entry = self._entries.pop(identity, None)
+        if entry is None:
+            return
+        entry.queued = None
+        if len(self._heap) > _SLACK + 2 * len(self._entries):
+            self._heap = [item for item in self._heap if item[2].queued is not None]
+            heapq.heapify(self._heap)
+
+    def head(self) -> tuple[Key, QueuedPod] | None:
+        """Return the first pod and its key without taking it."""
+        while self._heap:
+            key, _, entry = self._heap[0]
+            if entry.queued is not None:
+                return key, entry.queued
+            heapq.heappop(self._heap)
+        return None
+
+    def pop(self) -> QueuedPod | None:
+        """Take the first pod."""
+        while self._heap:
+            entry = heapq.heappop(self._heap)[2]
+            if entry.queued is not None:
+                del self._entries[entry.queued.identity]
+                return entry.queued
+        return None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (entry.queued for entry in list(self._entries.values()) if entry.queued is not None)
+
+
+class Counts(NamedTuple):
+    """How many pods are where."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+
+
+class PodQueues:
+    """The active queue, backoff, backoff after errors, and the unschedulable pods."""
+
+    def __init__(
+        self, clock: Clock, sort: QueueSortPlugin, profiles: Mapping[str, Interests], backoff: Backoff
+    ) -> None:
+        self.profiles = profiles
+        self.backoff = backoff
+        self.on_ready: Callable[[], None] = _nobody
+        self.on_queued: OnQueued | None = None
+        self.waiting = UnschedulablePods()
+        self._clock, self._sort = clock, sort
+        self._active, self._backing_off, self._failed = PodHeap(), PodHeap(), PodHeap()
+
+    def take_first(self) -> QueuedPod | None:
+        """Take the first active pod, else the one whose backoff ends first; never one after an error."""
+        queued = self._active.pop()
+        if queued is not None:
+            return queued
+        queued = self._backing_off.pop()
+        if queued is not None:
+            self._entered(queued, "active", "PopFromBackoffQ")
+        return queued
+
+    def enter_active(self, queued: QueuedPod, event: str) -> bool:
+        """Make a pod ready; return whether no gate kept it out."""
+        if queued.stage is not Stage.BACKOFF and not self._admit(queued):
+            self.wait(queued, event)
+            return False
+        self.leave(queued)
+        if queued.first_attempt_at is None:
+            queued.first_attempt_at = self._clock.monotonic()
+        queued.stage = Stage.ACTIVE
+        self._active.push(self._key(queued), queued)
+        self._entered(queued, "active", event)
+        self.on_ready()
+        return True
+
+    def requeue(self, queued: QueuedPod, verdict: Verdict, event: str) -> bool:
+        """Put a pod where the verdict sends it; return whether it is active or in backoff then."""
+        if verdict is Verdict.STAY:
+            self.wait(queued, event)
+            return False
+        if verdict is Verdict.BACKOFF and self.backoff.holds(queued, self._clock.monotonic()):
+            return self._enter_backoff(queued, event)
+        return self.enter_active(queued, event)
+
+    def wait(self, queued: QueuedPod, event: str) -> None:
+        """Let a pod wait for a change, or for its gate."""
+        if queued.stage is not Stage.UNSCHEDULABLE:
+            self._entered(queued, "gated" if queued.gated_by else "unschedulable", event)
+        self.leave(queued)
+        queued.stage = Stage.UNSCHEDULABLE
+        self.list_anew(queued)
+
+    def list_anew(self, queued: QueuedPod) -> None:
+        """List a waiting pod by what it waits for now."""
+        self.waiting.add(queued, self.profiles.get(queued.profile, NO_INTERESTS).indexes)
+
+    def leave(self, queued: QueuedPod) -> None:
+        """Take a pod out of wherever it is."""
+        match queued.stage:
+            case Stage.ACTIVE:
+                self._active.discard(queued.identity)
+            case Stage.BACKOFF:
+                self._backing_off.discard(queued.identity)
+                self._failed.discard(queued.identity)
+            case Stage.UNSCHEDULABLE:
+                self.waiting.discard(queued.identity)
+            case _:
+                return
+        queued.stage = Stage.NOWHERE
+
+    def reorder(self, queued: QueuedPod) -> None:
+        """Put a pod that changed where it belongs in its own place; without a difference it keeps its turn."""
+        if queued.stage is Stage.ACTIVE:
+            self._active.push(self._key(queued), queued)
+        elif queued.stage is Stage.BACKOFF:
+            self._push_backoff(queued)
+
+    def end_backoffs(self, now: float, most: int) -> bool:
+        """Make pods ready whose backoff is over, so many at most; return whether these were all."""
+        for heap in (self._backing_off, self._failed):
+            while (head := heap.head()) is not None and not self.backoff.holds(head[1], now):
+                if most <= 0:
+                    return False
+                self.enter_active(head[1], "BackoffComplete")
+                most -= 1
+        return True
+
+    @property
+    def poppable(self) -> bool:
+        """Whether `take_first` would give a pod."""
+        return bool(len(self._active) or len(self._backing_off))
+
+    @property
+    def error_backoff_ends(self) -> float:
+        """When the first pod after an error becomes ready; infinite without any."""
+        head = self._failed.head()
+        return math.inf if head is None else float(head[0][0]) + WINDOW
+
+    def counts(self) -> Counts:
+        """Count the pods in each place."""
+        gated = self.waiting.gated
+        backoff = len(self._backing_off) + len(self._failed)
+        return Counts(len(self._active), backoff, len(self.waiting) - gated, gated)
+
+    def _entered(self, queued: QueuedPod, queue: str, event: str) -> None:
+        if self.on_queued is not None:
+            self.on_queued(queued, queue, event)
+
+    def _enter_backoff(self, queued: QueuedPod, event: str) -> bool:
+        if not self._admit(queued):
+            self.wait(queued, event)
+            return False
+        self.leave(queued)
+        queued.stage = Stage.BACKOFF
+        self._push_backoff(queued)
+        self._entered(queued, "backoff", event)
+        self.on_ready()
+        return True
+
+    def _push_backoff(self, queued: QueuedPod) -> None:
+        window = self.backoff.last_window(queued)
+        if queued.rejectors or queued.pending:
+            self._backing_off.push((window, self._key(queued)), queued)
+        else:
+            self._failed.push((window,), queued)
+
+    def _key(self, queued: QueuedPod) -> Key:
+        return self._sort.key(queued.pod, queued.queued_at)
+
+    def _admit(self, queued: QueuedPod) -> bool:
+        gates = self.profiles.get(queued.profile, NO_INTERESTS).pre_enqueue
+        last = gates.get(queued.gated_by)
+        order = (last, *(gate for gate in gates.values() if gate is not last)) if last else gates.values()
+        for gate in order:
+            if not _passes(gate, queued):
+                queued.gated_by = gate.name
+                queued.rejectors |= {gate.name}
+                return False
+        queued.gated_by = ""
+        return True
+
+
+def _passes(gate: PreEnqueuePlugin, queued: QueuedPod) -> bool:
+    try:
+        status = gate.pre_enqueue(queued.pod)
+    except Exception:
+        log.exception("PreEnqueue plugin %s failed for pod %s: keeping the pod out", gate.name, queued.pod.key)
+        return False
+    return status is None or status.code is Code.SUCCESS
+
+
+def _nobody() -> None:
+    """Wake nobody: nobody waits yet."""

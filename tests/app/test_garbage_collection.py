@@ -1,0 +1,139 @@
+"""Garbage collections are short, find what is young, and find the rest once something leaks."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from policysched.app.running.garbage_collection import (
+    FEW,
+    FEWEST_OBJECTS,
+    MEASURED_EVERY,
+    MOST,
+    YOUNG,
+    GarbageCollection,
+    MemoryPerObject,
+    resident_bytes,
+    short_collections,
+)
+
+pytestmark = pytest.mark.usefixtures("others_apart")
+
+
+class Circle:
+    """Something that holds itself."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+def survivors(number: int) -> list[Any]:
+    """Objects that survive the interpreter's collection of the youngest."""
+    gc.collect(0)
+    held: list[Any] = [[] for _ in range(number)]
+    gc.collect(0)
+    return held
+
+
+def collect(collection: GarbageCollection, times: int = 1) -> None:
+    for _ in range(times):
+        held = survivors(FEW)
+        collection.collect()
+        del held
+
+
+def test_what_was_looked_at_is_left_out_of_later_looks() -> None:
+    held = survivors(50_000)
+    with short_collections(lambda: 1) as collection:
+        collect(collection)
+        assert len(gc.get_objects()) < len(held) / 10
+        assert gc.get_freeze_count() > len(held)
+        assert gc.get_threshold()[0] == YOUNG
+    assert gc.get_freeze_count() == 0
+    assert gc.get_threshold()[0] != YOUNG
+
+
+@pytest.mark.parametrize(("number", "looked_at", "left_out"), [(10, 0, 0), (FEW, 1, 1), (2 * MOST, 0, 1)])
+def test_looks_see_no_more_than_so_many(number: int, looked_at: int, left_out: int) -> None:
+    seen: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        seen.append(info["generation"] if phase == "start" else -1)
+
+    with short_collections(lambda: 1) as collection:
+        held, before = survivors(number), gc.get_freeze_count()
+        gc.callbacks.append(note)
+        collection.collect()
+        gc.callbacks.remove(note)
+        assert seen.count(1) == looked_at
+        assert (gc.get_freeze_count() - before >= number) == bool(left_out), len(held)
+
+
+def test_young_circles_are_found() -> None:
+    with short_collections(lambda: 1) as collection:
+        found = weakref.ref(Circle())
+        assert found() is not None
+        gc.collect(0)
+        assert found() is None
+        circle = Circle()
+        found = weakref.ref(circle)
+        gc.collect(0)
+        del circle
+        collect(collection)
+        assert found() is None
+
+
+def test_old_circles_are_found_when_memory_has_grown() -> None:
+    memory = [100.0]
+    with short_collections(lambda: memory[0]) as collection:
+        for _ in range(2):
+            circle = Circle()
+            found = weakref.ref(circle)
+            collect(collection, MEASURED_EVERY)
+            del circle
+            collect(collection, MEASURED_EVERY)
+            assert found() is not None
+            memory[0] = 2 * memory[0] + 1
+            collect(collection, MEASURED_EVERY)
+            assert found() is None
+
+
+async def test_looks_come_between_pieces_of_work() -> None:
+    with short_collections(lambda: 1) as collection:
+        looking = asyncio.create_task(collection.run())
+        await asyncio.sleep(0)
+        held, before = survivors(FEW), gc.get_freeze_count()
+        assert gc.get_freeze_count() == before
+        await asyncio.sleep(0.1)
+        assert gc.get_freeze_count() >= before + len(held)
+        looking.cancel()
+
+
+@dataclass
+class Held:
+    kept_bytes: int = 0
+    object_count: int = 0
+
+
+def test_growth_that_objects_or_kept_answers_explain_is_no_leak() -> None:
+    holder, resident = Held(), [100 * 10**6]
+    memory = MemoryPerObject(holder, lambda: resident[0])
+    empty = memory()
+    holder.object_count, resident[0] = 10 * FEWEST_OBJECTS, 900 * 10**6
+    full = memory()
+    assert full < empty
+    holder.kept_bytes, resident[0] = 400 * 10**6, 1300 * 10**6
+    assert memory() == full
+    holder.object_count = 0
+    assert memory() == full
+    resident[0] += 1000 * 10**6
+    assert memory() > 2 * full
+
+
+def test_the_system_says_how_much_memory_there_is() -> None:
+    assert resident_bytes() > 10**6

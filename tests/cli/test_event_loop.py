@@ -1,0 +1,53 @@
+"""Running a coroutine for a command."""
+
+import gc
+import sys
+
+import pytest
+
+from policysched.app.files.objects import read
+from policysched.cli.event_loop import uncollected, wait_for
+from policysched.cli.output import working
+
+
+class _Large:
+    shown = 0
+
+    def __repr__(self) -> str:
+        self.shown += 1
+        return "large"
+
+
+def test_wait_for_never_shows_the_result() -> None:
+    """A loop's end writes the text of its main task: of a cluster that would be every object of it, many times."""
+
+    async def read_large() -> _Large:
+        return _Large()
+
+    assert wait_for(read_large()).shown == 0
+
+
+def test_a_documents_text_is_no_part_of_how_it_is_shown() -> None:
+    """Each of many objects holds the text of the whole file: what shows them may not repeat it."""
+    [document] = read("kind: Node\nmetadata: {name: n1, annotations: {note: long-long-text}}", "f.yaml")
+    assert "long-long-text" not in repr(document.source)
+
+
+def test_collecting_goes_on_afterwards() -> None:
+    with pytest.raises(KeyError), uncollected():
+        assert not gc.isenabled()
+        raise KeyError
+    assert gc.isenabled()
+
+
+def test_work_is_shown_on_a_terminal_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with working("reading"):
+        pass
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    with working("reading a\x1b[2Jb"):
+        pass
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "reading a\\x1b[2Jb" in shown.err

@@ -1,0 +1,169 @@
+"""Metrics written down: what a file may say, what is said of one that does not, and how policies find their numbers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policysched.errors import UsageError
+from policysched.framework import MetricKey, Sample
+from policysched.framework.client import LEAST_UNKNOWN
+from policysched.metric_sources.file import answers, as_table, load_table, read_table
+
+KEY = MetricKey("instance:node_cpu:ratio", "node")
+NAMES = frozenset(("load", "cool/load"))
+
+
+def test_a_file_holds_a_number_for_each_metric_and_node() -> None:
+    text = """
+load: {n1: 0.35, n2: 9e-1, n3: -1}   # by name
+cool/load:
+  n1: 1_000
+'instance:node_cpu:ratio': {"n1": 3}
+"""
+    assert read_table(text, "m.yaml") == {
+        "load": {"n1": 0.35, "n2": 0.9, "n3": -1.0},
+        "cool/load": {"n1": 1000.0},
+        "instance:node_cpu:ratio": {"n1": 3.0},
+    }
+
+
+def test_json_is_understood_too() -> None:
+    assert read_table('{"load": {"n1": 1e3, "n2": null}}', "m.json") == {"load": {"n1": 1000.0}}
+
+
+def test_names_stay_texts() -> None:
+    assert read_table("on: {0815: 1, no: 2, 1.0: 3, null: 4}", "m") == {
+        "on": {"0815": 1.0, "no": 2.0, "1.0": 3.0, "null": 4.0}
+    }
+
+
+@pytest.mark.parametrize("text", ["", "# nothing", "{}", "load:", "load: {}", "load: {n1: null, n2: ~, n3: }"])
+def test_what_has_no_number_is_missing(text: str) -> None:
+    assert not any(read_table(text, "m").values())
+
+
+def test_nan_and_infinity_are_written_as_in_yaml() -> None:
+    numbers = read_table("load: {a: .nan, b: .inf, c: -.inf}", "m")["load"]
+    assert math.isnan(numbers["a"])
+    assert (numbers["b"], numbers["c"]) == (math.inf, -math.inf)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("load", "m:1:1: the file is no mapping: write NAME: {NODE: NUMBER, …}"),
+        ("- load", "m:1:1: the file is no mapping: write NAME: {NODE: NUMBER, …}"),
+        ("load: 3", 'm:1:7: "load" is no mapping: write NAME: {NODE: NUMBER, …}'),
+        ("load:\n- n1", 'm:2:1: "load" is no mapping: write NAME: {NODE: NUMBER, …}'),
+        ('load: {n1: "3"}', 'm:1:12: expected a plain number for node n1, got "3"'),
+        ("load: {n1: 500m}", 'm:1:12: expected a plain number for node n1, got "500m"'),
+        ("load: {n1: 80%}", 'm:1:12: expected a plain number for node n1, got "80%"'),
+        ("load: {n1: yes}", 'm:1:12: expected a plain number for node n1, got "yes"'),
+        ("load: {n1: [3]}", "m:1:12: expected one number for node n1"),
+        ("load: {n1: {a: 3}}", "m:1:12: expected one number for node n1"),
+        ("load: {[n1]: 3}", "m:1:8: expected a name: write NAME: {NODE: NUMBER, …}"),
+        ("load: {n1: 1, n2: 2, n1: 3}", 'm:1:22: "n1" is there twice'),
+        ("load: {}\nload: {}", 'm:2:1: "load" is there twice'),
+        ("load: {n1: 1", "m:2:1: not valid YAML: did not find expected ',' or '}'"),
+        ("a: {}\n---\nb: {}", "m:2:1: not valid YAML: but found another document"),
+        ("load: {n1: *x}", "m:1:12: not valid YAML: found undefined alias"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(text: str, error: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        read_table(text, "m")
+    assert str(raised.value) == error
+
+
+@pytest.mark.parametrize("text", ["\0", "a: \x07", "[" * 5000, "{a: " * 5000])
+def test_any_text_gives_a_table_or_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^m"):
+        read_table(text, "m")
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [(None, "cannot be read: no such file or directory"), (b"\xff\xfe", ": not a text file in UTF-8")],
+)
+def test_a_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path, data: bytes | None, error: str) -> None:
+    path = tmp_path / "m.yaml"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(UsageError, match=error):
+        load_table(path)
+
+
+def test_metrics_that_are_one_by_an_alias_share_their_numbers() -> None:
+    read = read_table("a: &a {n: 1, m: 2}\nb: *a\nc: {n: 1, m: 2}\n", "f")
+    assert read["a"] == read["b"] == read["c"] == {"n": 1.0, "m": 2.0}
+    assert read["a"] is read["b"]
+
+
+def test_a_file_without_an_end_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="/dev/zero is larger than 32 MiB"):
+        load_table(Path("/dev/zero"))
+
+
+def test_a_caller_gives_the_same_shape() -> None:
+    given: Any = {"load": {"n1": 1, "n2": 0.5, "n3": None, "n4": math.nan}, "none": {}}
+    table = as_table(given)
+    assert {node: number for node, number in table["load"].items() if node != "n4"} == {"n1": 1.0, "n2": 0.5}
+    assert table["none"] == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ([], r"^metrics: expected a dict with texts for keys, got \[\]$"),
+        ({1: {}}, "^metrics: expected a dict with texts for keys"),
+        ({"load": 3}, r"^metrics\['load'\]: expected a dict"),
+        ({"load": {"n1": "3"}}, r"^metrics\['load'\]\['n1'\]: expected a number, got '3'$"),
+        ({"load": {"n1": True}}, r"^metrics\['load'\]\['n1'\]: expected a number, got True$"),
+    ],
+)
+def test_what_a_caller_gives_wrongly_is_a_usage_error(given: Any, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        as_table(given)
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ({"load": {"n1": 1.0}}, 1.0),
+        ({"instance:node_cpu:ratio": {"n1": 2.0}}, 2.0),
+        ({"load": {"n1": 1.0}, "instance:node_cpu:ratio": {"n1": 2.0}}, 1.0),
+        ({"load": {"n1": 1.0}, "cool/load": {"n1": 3.0}}, 3.0),
+    ],
+)
+def test_a_metric_finds_its_numbers_by_policy_then_name_then_query(table: Any, expected: float) -> None:
+    (answer,) = answers(table, {KEY: NAMES}, 5.0, "m.yaml")
+    assert (answer.samples, answer.problem) == ({"n1": Sample(expected, 5.0)}, "")
+
+
+def test_a_metric_that_is_not_there_is_a_problem_and_has_no_values() -> None:
+    (answer,) = answers({"other": {"n1": 1.0}}, {KEY: NAMES}, 5.0, "m.yaml")
+    assert (answer.samples, answer.problem) == ({}, 'm.yaml has no values for "load"')
+
+
+def test_a_metric_that_is_misspelled_is_asked_about() -> None:
+    (answer,) = answers({"laod": {"n1": 1.0}}, {KEY: NAMES}, 5.0, "m.yaml")
+    assert answer.problem == 'm.yaml has no values for "load"; "laod" has values: did you mean "load"?'
+
+
+def test_what_is_no_finite_number_is_missing() -> None:
+    (answer,) = answers({"load": {"a": math.nan, "b": math.inf, "c": 1.0}}, {KEY: NAMES}, 5.0, "m.yaml")
+    assert answer.samples == {"c": Sample(1.0, 5.0)}
+
+
+def test_of_names_that_are_no_nodes_some_numbers_are_given() -> None:
+    numbers = {f"x{number}": 1.0 for number in range(3_000)} | {"n1": 2.0, "n2": math.nan}
+    (found,) = answers({"load": numbers}, {KEY: frozenset(("load",))}, 5.0, "m.yaml", ["n1", "n2", "n3"])
+    assert found.samples is not None
+    assert len(found.samples) == LEAST_UNKNOWN + 1
+    assert found.samples["n1"] == Sample(2.0, 5.0)
+    (whole,) = answers({"load": numbers}, {KEY: frozenset(("load",))}, 5.0, "m.yaml")
+    assert len(whole.samples or ()) == 3_001

@@ -1,0 +1,57 @@
+"""Every way in which a server is not there is said in words."""
+
+from __future__ import annotations
+
+import errno
+import ssl
+
+import aiohttp
+import pytest
+from aiohttp.client_reqrep import ConnectionKey
+
+from policysched.connection_errors import TIMEOUT, TLS, UNREACHABLE, describe
+
+KEY = ConnectionKey("api.example", 6443, True, True, None, None, None)
+URL = "https://api.example:6443"
+
+
+def _refused(number: int) -> aiohttp.ClientConnectorError:
+    return aiohttp.ClientConnectorError(KEY, OSError(number, "Connect call failed ('10.0.0.1', 6443)"))
+
+
+def _tls(reason: str) -> aiohttp.ClientConnectorSSLError:
+    inner = ssl.SSLError(1, f"[SSL: {reason}] something (_ssl.c:1000)")
+    inner.reason = reason
+    return aiohttp.ClientConnectorSSLError(KEY, inner)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "text"),
+    [
+        (_refused(errno.ECONNREFUSED), UNREACHABLE, f"{URL} cannot be reached: connection refused by api.example:6443"),
+        (_refused(errno.EHOSTUNREACH), UNREACHABLE, f"{URL} cannot be reached: there is no route to api.example:6443"),
+        (_refused(errno.ETIMEDOUT), UNREACHABLE, f"{URL} cannot be reached: no answer from api.example:6443"),
+        (
+            aiohttp.ClientConnectorDNSError(KEY, OSError(-2, "Name or service not known")),
+            UNREACHABLE,
+            f"{URL} cannot be reached: its name does not resolve",
+        ),
+        (TimeoutError(), TIMEOUT, f"{URL} did not answer in time"),
+        (
+            aiohttp.ClientOSError(errno.ECONNRESET, "Connection reset by peer"),
+            UNREACHABLE,
+            f"the connection to {URL} broke: api.example:6443 reset the connection",
+        ),
+        (_tls("WRONG_VERSION_NUMBER"), TLS, f"no TLS connection to {URL}: it does not speak TLS"),
+        (_tls("TLSV1_ALERT_UNKNOWN_CA"), TLS, f"no TLS connection to {URL}: tlsv1 alert unknown ca"),
+    ],
+)
+def test_an_outage_is_said_in_words(error: BaseException, reason: str, text: str) -> None:
+    assert describe(error, URL) == (reason, text)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"), [("http://a", "a:80"), ("https://a/b", "a:443"), ("http://[::1]:7", "[::1]:7")]
+)
+def test_the_place_is_that_of_the_url_where_the_error_has_none(url: str, place: str) -> None:
+    assert describe(ConnectionRefusedError(errno.ECONNREFUSED, "x"), url)[1].endswith(f"connection refused by {place}")
