@@ -1,6 +1,6 @@
 """Wiring: the running scheduler, dry-run, check, fmt and demo. Clocks and random sources are made here.
 
-Comes in: flags, files, kubeconfigs. Goes out: what the commands print. `files` reads objects from files, `checking`
-and `formatting` look at policies in them, `configuration` makes profiles, `dry_run` decides once over given objects,
-`running` is the scheduler with its connection, `demo` has a sandbox with a scheduler in one process.
+Comes in: flags, files, kubeconfigs. Goes out: what the commands print. `running` is the scheduler with its connection;
+`dry_run` decides once over given objects; `configuration` makes profiles of a configuration file; `checking` and
+`formatting` are `check` and `fmt`, over objects that `files` reads; `demo` has a sandbox with a scheduler in one process.
 """

@@ -1,4 +1,4 @@
-"""The `policysched` command: one file for each subcommand, and here the error handling and exit codes they share.
+"""The `policysched` command: one module for each subcommand, with common error handling and exit codes.
 
 Errors of ours become one line on stderr and an exit code: 2 for what the user gave, be it a server that does not
 answer, 1 for the rest. Nobody who uses the command sees a traceback; an exception that is none of ours is a bug and may
