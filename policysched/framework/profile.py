@@ -157,14 +157,14 @@ class Profile:
         return tuple((plugin, weight) for plugin, weight, asked in self._pod_scores if asked(pod))
 
     @cached_property
-    def _own_answers(self) -> tuple[Callable[[Pod], bool], ...]:
+    def _per_pod_checks(self) -> tuple[Callable[[Pod], bool], ...]:
         """What all of those ask of a pod, each question once."""
         asked = (*(one[-1] for one in self._pod_filters), *(one[-1] for one in self._pod_scores))
         return tuple(dict.fromkeys(asked))
 
-    def has_own_answers(self, pod: Pod) -> bool:
+    def has_per_pod_results(self, pod: Pod) -> bool:
         """Whether some plugin has answers of the pod's own."""
-        return any(asked(pod) for asked in self._own_answers)
+        return any(asked(pod) for asked in self._per_pod_checks)
 
     def generations(self, cluster: Cluster) -> Hashable:
         """Return a value whose change makes prepared states stale."""

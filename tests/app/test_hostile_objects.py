@@ -213,7 +213,7 @@ class Trial:
         handler = ObjectHandler(made, LeftOut(lambda: 0.0, CollectorRegistry()))
         for reflector in self.process.reflectors:
             if reflector.watched is not POLICIES:
-                objects = list(reflector._items._known.values())
+                objects = list(reflector._cache._known.values())
                 self.chance.shuffle(objects)
                 handler.replace(objects, [])
         for placed in live.cluster.pods.by_id.values():
@@ -348,7 +348,7 @@ async def test_hostile_objects_leave_the_state_of_the_usable_ones(
             if number % 10 == 0 or number == rounds - 1:
                 trial.equals_the_usable_objects_alone()
         await trial.withdraw()
-        known = {one.watched.plural: len(one._items) for one in trial.process.reflectors}
+        known = {one.watched.plural: len(one._cache) for one in trial.process.reflectors}
         goods = sum(slot.startswith("good") for slot in trial.server.held["pods"])
         assert known == dict.fromkeys(PATHS, 0) | {"nodes": 1, "schedulingpolicies": 1, "pods": goods}
         trial.equals_the_usable_objects_alone()

@@ -80,7 +80,7 @@ def paths(scheduler: Watched) -> dict[str, str]:
 
 
 def versions(reflector: Reflector[Any]) -> dict[Any, str]:
-    return {key: obj.metadata.resource_version for key, obj in reflector._items._known.items()}
+    return {key: obj.metadata.resource_version for key, obj in reflector._cache._known.items()}
 
 
 def state(scheduler: Watched) -> dict[str, Any]:

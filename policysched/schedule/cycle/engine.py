@@ -21,7 +21,7 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.classes import class_key
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
-from policysched.schedule.cycle.per_pod_results import with_own_answers
+from policysched.schedule.cycle.per_pod_results import with_per_pod_results
 from policysched.state.cluster import Cluster
 
 CACHE_BYTES = 512 * 1024 * 1024
@@ -83,7 +83,9 @@ class Engine:
         Before one is chosen, others may lay answers of theirs over it: see `laid_over` in `per_pod_results`.
         """
         evaluation = self.evaluate(pod, key)
-        return with_own_answers(evaluation, self.profile, pod) if self.profile.has_own_answers(pod) else evaluation
+        return (
+            with_per_pod_results(evaluation, self.profile, pod) if self.profile.has_per_pod_results(pod) else evaluation
+        )
 
     def choose(self, pod: Pod, evaluation: Evaluation) -> Decision:
         """Choose among the nodes that were found, before the cluster changes."""

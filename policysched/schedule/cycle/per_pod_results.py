@@ -26,7 +26,7 @@ Rejection = tuple[int, Status]
 """A PreFilter status with the place of its plugin."""
 
 
-def with_own_answers(evaluation: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
+def with_per_pod_results(evaluation: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
     """Return a pod's evaluation, made of its class's and of what the plugins say that have answers of the pod's own.
 
     Cost: what these plugins take for all rows, and a few operations over them.
