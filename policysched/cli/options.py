@@ -1,4 +1,4 @@
-"""Options that several subcommands share, and how a command reads its own.
+"""Command-line options that several subcommands share, and how a command reads its own.
 
 An option with one value may be given once: a second value is refused, not taken in silence.
 """

@@ -1,4 +1,4 @@
-"""A connection to one API server: its URL, one HTTP session, and headers that stay valid.
+"""A connection to one API server: its URL, credentials that are renewed in time, and one HTTP session.
 
 The session is the HTTP library's own and not the generated client's, whose layers cost more than the request does.
 Where the server is and how it knows us is read from a kubeconfig or from the service account of the pod we run in.

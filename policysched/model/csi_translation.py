@@ -1,4 +1,4 @@
-"""Disks of the cloud providers' old in-tree plugins as the volumes of the CSI drivers that took their place.
+"""In-tree volumes of cloud providers translated to the CSI drivers that took their place (CSI migration).
 
 Scheduling needs three things of it: which driver serves a disk, under which handle (volumes with one handle are one
 volume), and which nodes reach it in that driver's own topology label. Everything else of a translation (file systems,

@@ -1,4 +1,4 @@
-"""Turn what the API server or a file gives, bytes or dicts, into the structs of the model.
+"""Decode bytes or dicts, from the API server or a file, into the structs of the model.
 
 Volumes, claims and CSI objects among them. Knows the shapes, not where the bytes come from. An object is refused as a
 whole when a field has the wrong type or a quantity that scheduling reads is malformed: half an object would be

@@ -1,4 +1,4 @@
-"""The SchedulingPolicy object and the values of metrics that policies read: their shapes, not their meaning.
+"""The structs of SchedulingPolicy objects, and of metric values that policies read.
 
 Expressions are texts here; `policysched.language` reads them and `policysched.rules` compiles them. A status says what
 became of a policy and decides nothing: one that cannot be read counts as empty. The last good generation is kept in an

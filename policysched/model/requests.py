@@ -1,4 +1,4 @@
-"""What a pod asks for, as scheduling counts it, and what a node can give.
+"""Resource requests of a pod, as scheduling counts them, and allocatable resources of a node.
 
 Knows objects and quantities, nothing of columns or of plugins. A pod that waits is counted by its spec; one
 that is placed is counted by the larger of spec, allocation and what the kubelet really set (in-place

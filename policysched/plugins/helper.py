@@ -1,4 +1,4 @@
-"""What several plugins share: base classes, how hints take a change apart, and operations on columns.
+"""Helpers of several plugins: base classes, parts of queueing hints, and operations on columns.
 
 It knows no plugin, so that a plugin states only what is its own. Pods are compared by identity (UID, else name),
 because an update carries another version of the same pod. Columns hold codes, so a question about a value is asked once

@@ -1,4 +1,4 @@
-"""PrioritySort and SchedulingGates: the order of the active queue, and who may not enter it yet.
+"""PrioritySort (QueueSort) and SchedulingGates (PreEnqueue).
 
 Both know the pod alone. PrioritySort gives a key instead of comparing two pods, so that the queue's heap compares
 tuples.

@@ -1,4 +1,4 @@
-"""kube-scheduler's plugins: their order, the extension points at which each acts, weights and arguments.
+"""The registry of the default plugins: their order, extension points, weights and arguments.
 
 Knows every plugin of the package and nothing of profiles. The order decides which of several rejections a node is
 given, so it is kube-scheduler's. A configuration enables plugins by point, and one that names a plugin at a point where

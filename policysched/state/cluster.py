@@ -1,4 +1,4 @@
-"""The cluster as the engine sees it: nodes and placed pods in columns, kept up to date change by change.
+"""`Cluster`: nodes and placed pods in columns, kept up to date change by change; assume and forget.
 
 Every method applies one change and says what changed; nothing is recomputed that did not. It knows nothing of
 plugins or of how changes arrive. A pod that was only assumed counts like a placed one until it is confirmed or

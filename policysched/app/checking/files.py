@@ -1,4 +1,4 @@
-"""Check the policies of files, against nodes of files or of the cluster of a kubeconfig.
+"""Check the policies in files, against nodes from files or from the cluster of a kubeconfig.
 
 A file that cannot be read is reported and does not keep the others from being checked. Of a cluster only nodes are
 read: whether a label is on any of them needs no pods, and a cluster's pods may be many and not for everybody to see.

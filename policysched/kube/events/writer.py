@@ -1,4 +1,4 @@
-"""Events about pods, written behind the bindings by a few workers.
+"""Events about pods, queued and written in the background by a few workers.
 
 What cannot be written is counted and said, never just dropped. While the server is out of reach, events wait, up to a
 bound: beyond it first go repeats of what the server knows already, then Normal events (that a pod was scheduled its

@@ -1,4 +1,4 @@
-"""Compile an expression, the cases of a score or the `let` definitions of a policy into programs.
+"""Compile texts into programs: an expression, the cases of a score, the `let` definitions of a policy.
 
 The steps are parse, check, ask for the wanted type, warn. Cases become a nest of `if` from the last one up, because
 `if` has the meaning wanted: the first true guard wins, and a guard that is unknown before any true one makes the value

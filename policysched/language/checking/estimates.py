@@ -1,4 +1,4 @@
-"""What is known of a graph before it runs: how many operations it takes, and the bounds of its values.
+"""Static estimates for a graph: how many operations it takes, and the bounds of its values.
 
 Every operation counts one for each array it makes: as a scalar, a node or a pod operation by the shape of its result.
 What stands in `node.pods.*` is evaluated for every placed pod, so there whatever is no scalar is a pod operation.

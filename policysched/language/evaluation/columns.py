@@ -1,4 +1,4 @@
-"""Evaluate programs over columns of nodes, and aggregates over all nodes or the pods of each, with numpy.
+"""Array evaluator: programs over columns of nodes, and aggregates over all nodes or over the pods of each.
 
 A program is its typed graph in an order in which arguments come first; evaluating it is one loop over that list with a
 table of kernels. Results are remembered in the frame under the graph's nodes, so programs that share an expression

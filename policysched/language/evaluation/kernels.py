@@ -1,4 +1,4 @@
-"""Array kernels of inputs, logic, comparisons, lists, conditionals, the time, aggregates and arithmetic.
+"""Array kernels: inputs, logic, comparisons, lists, conditionals, time, aggregates and arithmetic.
 
 A value is, by the kind of its type: a pair of masks (true, unknown) for a condition, float64 with NaN for a
 quantity, int32 codes with -1 for a string or a version, a tuple or None for a list; what is the same for every row is

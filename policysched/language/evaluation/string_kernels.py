@@ -1,4 +1,4 @@
-"""Array kernels of functions of strings.
+"""Array kernels of string functions.
 
 Every function is written for one string (or two) and reaches the rows through a lookup table.
 """

@@ -1,4 +1,4 @@
-"""The next time at which a program's value can change though nothing but the time does.
+"""The next time at which a program's value can change because of the time alone.
 
 A pure function over the graph: who waits for time to pass sets a timer for that moment and asks again then. Exact for
 what people write, an age compared with a constant, `clock`, `hour` and `weekday` in any combination; other uses of an

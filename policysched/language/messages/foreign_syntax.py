@@ -1,4 +1,4 @@
-"""Suggestions for the syntax and the names of other languages and of Kubernetes' own objects.
+"""Suggestions for syntax and names taken from other languages or from Kubernetes' own objects.
 
 Each function gets names that mean nothing and returns one sentence, or nothing. It knows the tables of names alone.
 """

@@ -1,4 +1,4 @@
-"""Which nodes a pod may go to and which it prefers: `nodeSelector` and node affinity, compiled; taints and tolerations.
+"""`nodeSelector`, required and preferred node affinity, taints and tolerations, compiled.
 
 Knows names and labels of nodes, not columns: a term lists its requirements, so that a column can answer each of
 them per distinct value. A required term that cannot be parsed matches no node and says so nowhere, because

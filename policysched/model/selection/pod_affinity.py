@@ -1,4 +1,4 @@
-"""What pods say about other pods: their affinity and anti-affinity terms, compiled.
+"""Pod affinity and anti-affinity terms, required and preferred, compiled.
 
 Knows pods and labels, neither nodes nor which pods are placed. A term that a pod states without namespaces is about
 its own namespace; a namespace selector counts beside the namespaces that are named. Where one term of a sort cannot be

@@ -1,4 +1,4 @@
-"""Which changes can help a pod that InterPodAffinity turned away.
+"""Queueing hints of InterPodAffinity: which changes can help a pod that it rejected.
 
 Knows the terms of the pods at hand and what placed pods state, never where they are. Where kube-scheduler would leave a
 pod waiting for minutes that a change may well have helped, these hints say so: they resolve namespace selectors, look

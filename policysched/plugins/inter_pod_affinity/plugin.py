@@ -1,4 +1,4 @@
-"""InterPodAffinity: keep pods near to or away from other pods, and prefer nodes for the pods around them.
+"""InterPodAffinity at its extension points: PreFilter, Filter, PreScore, Score, NormalizeScore and queueing hints.
 
 Knows terms, counters of placed pods and domains of nodes. Whether an existing term of a placed pod means the pod to
 place is decided once a class and distinct existing term; a placement then moves the sums of one domain, and only rows

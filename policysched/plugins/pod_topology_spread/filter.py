@@ -1,4 +1,4 @@
-"""The filter of PodTopologySpread: whether one pod more in a domain would make it too full.
+"""The filter of PodTopologySpread: whether one pod more in a domain would exceed `maxSkew`.
 
 Each constraint has one verdict a domain. A placement changes the sum of one domain, and with it now and then the least
 of all sums; only when a verdict is another then are the rows of that domain asked again.

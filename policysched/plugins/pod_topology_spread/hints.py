@@ -1,4 +1,4 @@
-"""Which changes can help a pod that PodTopologySpread turned away.
+"""Queueing hints of PodTopologySpread: which changes can help a pod that it rejected.
 
 Pods matter that count for a constraint, nodes that have all its labels; the update of the waiting pod itself matters
 where it changes whether the pod counts, or which taints it tolerates while those decide which nodes count.

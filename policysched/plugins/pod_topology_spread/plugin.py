@@ -1,4 +1,4 @@
-"""PodTopologySpread: spread pods of a kind evenly over the values of a label, such as zones or host names.
+"""PodTopologySpread at its extension points: PreFilter, Filter, PreScore, Score, NormalizeScore and queueing hints.
 
 Hard constraints filter nodes, soft ones score them. Pods that state none are spread by the constraints of the
 configuration, together with the pods of their services and their controller.

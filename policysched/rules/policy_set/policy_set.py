@@ -1,4 +1,4 @@
-"""The policies in force: one immutable value, swapped between two cycles.
+"""`PolicySet`, the policies in force: one immutable value, swapped between two cycles.
 
 Of several policies that reject a node the one with the highest priority reports, then the first by name: that is
 their order as filters.

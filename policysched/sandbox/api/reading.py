@@ -1,4 +1,4 @@
-"""Getting, listing and watching: encodings, pages, selectors, where a watch starts and what it sees.
+"""Get, list and watch: encodings, pages, selectors, where a watch starts and what it sees.
 
 Objects are encoded once: lists and watches share an entry's bytes. A page comes from a snapshot kept for its list, so
 that the pages of one list are of one moment. Watches yield lines; the server writes them.

@@ -1,4 +1,4 @@
-"""Kubelets, node taints, the garbage collector and namespaces: what happens to objects without a workload's doing.
+"""Stand-ins for kubelets, the node taint controller, the garbage collector and the namespace controller.
 
 Images and commands mean nothing: every container starts at once and runs for ever. A node without conditions is taken
 for one that a kubelet has just joined, and becomes Ready. Dependents are found by an index of owner references kept

@@ -1,4 +1,4 @@
-"""The scheduling cycle: given a pod, which nodes can take it and which of them are best.
+"""`Engine`, the scheduling cycle as a function: finds the feasible nodes of a pod and chooses the best.
 
 A plain synchronous function over the columns: nothing changes while it runs. The running scheduler, dry-run and the
 benchmarks call the same one. It draws among the best nodes with the random source it was given and never places

@@ -1,4 +1,4 @@
-"""The scheduling queue: which pending pod is tried next, and which waits for what.
+"""`Queue`, the whole scheduling queue (kube-scheduler's PriorityQueue), over its parts.
 
 Four places: active (ready, in the order of the QueueSort plugin), backoff (had its turn, waits a while),
 unschedulable (until a change that a rejecting plugin says can help), and gated (kept out by a PreEnqueue plugin).

@@ -1,4 +1,4 @@
-"""The placed pods: which pod sits on which row, what it takes there, and whether it is only assumed.
+"""The table of placed pods: which pod is on which row, what it takes there, and whether it is only assumed.
 
 Finished pods are not here: they hold nothing. The order of a row's pods is that of their arrival. Each pod has a slot
 in two arrays, its row and its signature, for what is counted over all pods at once; freed slots are used again.

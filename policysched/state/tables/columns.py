@@ -1,4 +1,4 @@
-"""Arrays that grow together: one element a row, doubled when rows run out.
+"""Growing arrays with one element for each row, doubled when rows run out.
 
 A column's `data` covers the whole capacity and is replaced when that grows, so callers take it anew each time and
 slice it to the rows in use.

@@ -1,4 +1,4 @@
-"""How many volumes of each CSI driver are attached to each node, kept per row.
+"""How many volumes of each CSI driver are attached to each node, and its limits, kept per row.
 
 A volume counts once on a node, however many pods there use it, and whether a pod or only a VolumeAttachment says that
 it is there. Rows where any of that changed are counted anew when somebody asks next; in between nothing is recomputed.

@@ -1,4 +1,4 @@
-"""Volumes, claims, storage classes and CSI objects: as stored, and as assumed for pods that are being bound.
+"""Stored and assumed volumes and claims (kube-scheduler's assume caches), storage classes and CSI objects.
 
 A pod that is about to be bound to a node may take volumes with it long before the API server says so. Such volumes and
 claims are *assumed*: what is assumed stands before what is stored until the server tells of a newer version. Which
