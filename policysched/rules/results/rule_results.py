@@ -196,6 +196,10 @@ class RefreshGroup:
         if (results := self._results()) is not None:
             results.refresh()
 
+    def forget(self) -> None:
+        """Have all rows written again."""
+        self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
+
     def moved(self, since: int) -> Rows:
         """Return the rows that dependencies affected after a stamp; those too of which that can no longer be told."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
@@ -211,7 +215,7 @@ class RefreshGroup:
         self._held = hold(context, roots, context.no_pod)
         self._affected = AffectedRows(dependencies_of(context, roots, context.no_pod))
         self._position = -1
-        self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.forget()
 
     def due(self) -> Rows:
         """Return the rows that have to be written again."""
@@ -274,7 +278,7 @@ class PodIndependentResults:
             finished(self.refreshing())
 
     def refreshing(self) -> Pausing[None]:
-        """Write the results again where something changed, pausing after each group of rules.
+        """Write the results again where something changed, pausing after each rule or group of rules.
 
         What changes meanwhile is written when the results are refreshed next.
         """
@@ -287,23 +291,35 @@ class PodIndependentResults:
                 self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
                 self.values, self.parts = np.zeros((2, len(self.values), capacity))
             rows = group.due()
-            if isinstance(rows, slice) or rows.size:
-                self._write(group, rows)
+            if isinstance(rows, slice):
+                yield from self._writing(group, rows)
+            elif rows.size:
+                frame = self.context.frame(self.context.no_pod, rows)
+                if frame.has_room(len(group.batch)):
+                    group.batch.evaluate(frame)
+                for index, rule in group.rules:
+                    self._write(index, rule, frame)
                 yield
 
-    def _write(self, group: RefreshGroup, rows: Rows) -> None:
-        frame = self.context.frame(self.context.no_pod, rows)
-        if frame.has_room(len(group.batch)):
-            group.batch.evaluate(frame)
+    def _writing(self, group: RefreshGroup, rows: slice) -> Pausing[None]:
+        """Write what a group of rules says of all rows, pausing after each rule."""
         for index, rule in group.rules:
-            frame.make_room()
-            if isinstance(rule, FilterRow):
-                self.codes[index, rows] = rule.result(frame)
-            else:
-                values = rule.values(frame)
-                self.stamps[index] += 1
-                self.values[index, rows] = values
-                self.parts[index, rows] = rule.part(values)
+            if self.context.cluster.nodes.size < rows.stop:
+                group.forget()
+                return
+            self._write(index, rule, self.context.frame(self.context.no_pod, rows))
+            yield
+
+    def _write(self, index: int, rule: RuleRow, frame: RuleFrame) -> None:
+        frame.make_room()
+        rows = frame.selected
+        if isinstance(rule, FilterRow):
+            self.codes[index, rows] = rule.result(frame)
+        else:
+            values = rule.values(frame)
+            self.stamps[index] += 1
+            self.values[index, rows] = values
+            self.parts[index, rows] = rule.part(values)
 
     def _grouping(self) -> Pausing[None]:
         """Put rules together that read alike; one that placements may move on rows of others stands for itself.

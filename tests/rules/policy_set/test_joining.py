@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,52 @@ def test_what_happens_between_two_pieces_is_seen(seed: int) -> None:
             happen(state, rng, pieces)
     assert pieces > 2 * len(RULES)
     assert decided(state, joined) == decided(state, policies().join(default_profile()))
+
+
+ALIKE = [{"name": f"r{number}", "require": f'node.labels["tier"] != "x{number}"'} for number in range(40)]
+
+
+def test_of_rules_that_read_alike_no_piece_writes_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    write, written = PodIndependentResults._write, [0]
+
+    def counting(results: PodIndependentResults, *given: Any) -> None:
+        written[-1] += 1
+        write(results, *given)
+
+    monkeypatch.setattr(PodIndependentResults, "_write", counting)
+    work = policy_set(p={"filters": ALIKE}).joining(default_profile(), world())
+    with pytest.raises(StopIteration):
+        while True:
+            next(work)
+            written.append(0)
+    assert (sum(written), max(written)) == (len(ALIKE), 1)
+
+
+@pytest.mark.parametrize("after", [0, 1, 20, 39])
+def test_rows_given_back_between_two_rules_are_seen(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    state, write, written = world(), PodIndependentResults._write, []
+    for number in range(500):
+        state.set_pod(pod(f"q{number}", on=f"never-{number}"))
+
+    def counting(results: PodIndependentResults, *given: Any) -> None:
+        written.append(given)
+        write(results, *given)
+
+    monkeypatch.setattr(PodIndependentResults, "_write", counting)
+    alike, before = policy_set(p={"filters": ALIKE}), state.nodes.size
+    work = alike.joining(default_profile(), state)
+    joined = None
+    while joined is None:
+        try:
+            next(work)
+        except StopIteration as end:
+            joined = end.value
+        if len(written) == after + 1 and state.nodes.size == before:
+            for placed in list(state.pods.by_id):
+                state.remove_pod(placed)
+            state.set_node(located("n1", zone="z1", tier="x39"))
+            assert state.nodes.size < before
+    assert decided(state, joined) == decided(state, alike.join(default_profile()))
 
 
 def test_the_first_decision_writes_no_result_again(monkeypatch: pytest.MonkeyPatch) -> None:
