@@ -148,7 +148,7 @@ class Binder:
         self._record(pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
         self._ended(queued, Result.SCHEDULED, node)
         for plugin in profile.post_binds:
-            await _awaited("PostBind", plugin, plugin.post_bind(assumed, self.handle))
+            await _awaited("PostBind", plugin, partial(plugin.post_bind, assumed, self.handle))
 
     def reject_waiting(self, identity: str, why: str) -> None:
         """Reject a pod if it waits at Permit."""
@@ -178,10 +178,10 @@ class Binder:
             work = _has_work(plugin, assumed)
             if isinstance(work, Status):
                 return work
-            if work and (status := await _awaited("PreBind", plugin, plugin.pre_bind(assumed, self.handle))):
+            if work and (status := await _awaited("PreBind", plugin, partial(plugin.pre_bind, assumed, self.handle))):
                 return status
         for one in profile.binds:
-            status = await _awaited("Bind", one, one.bind(assumed, self.handle))
+            status = await _awaited("Bind", one, partial(one.bind, assumed, self.handle))
             if status is None or status.code is not Code.SKIP:
                 return status
         return Status(Code.ERROR, ("no Bind plugin has bound the pod",))
@@ -275,10 +275,10 @@ def _answer(point: str, plugin: Plugin, ask: Callable[[], Any], *others: type) -
     return answer if isinstance(answer, others) else _checked(point, plugin, answer)
 
 
-async def _awaited(point: str, plugin: Plugin, work: Awaitable[Any]) -> Status | None:
-    """Wait for a plugin's answer; return None for success, and failures as statuses that name it."""
+async def _awaited(point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
+    """Ask a plugin and wait for its answer; return None for success, and failures as statuses that name it."""
     try:
-        answer = await work
+        answer = await ask()
     except Exception as error:
         return _failed(point, plugin, error)
     return _checked(point, plugin, answer)

@@ -170,6 +170,26 @@ async def test_failure_undoes_everything_and_is_tried_again(point: str, answer: 
     assert log[-2:] == UNDONE
 
 
+@pytest.mark.parametrize("point", ["pre_bind", "bind", "post_bind"])
+@pytest.mark.parametrize("raises", [True, False])
+async def test_plugin_that_is_no_coroutine_fails_as_one_that_raises(point: str, *, raises: bool) -> None:
+    def plain(*_: Any) -> Any:
+        if raises:
+            raise ValueError("a bug")
+
+    log: list[str] = []
+    plugins = Recorder("A", log), Recorder("B", log)
+    setattr(plugins[1], point, plain)
+    async with running(node("n1"), of=profile(plugins)) as stand:
+        await stand.settled(POD)
+        if point == "post_bind":
+            assert (stand.bound, stand.notes) == ({"p": "n1"}, [])
+            return
+        assert stand.bound == {}
+        assert [note.partition(": ")[0] for note in stand.notes] == [f'running {NAMES[point]} plugin "B"']
+        assert (log[-2:], stand.scheduler.queue.counts().backoff) == (UNDONE, 1)
+
+
 async def test_pre_flight_that_fails_undoes_everything() -> None:
     bound, notes, log, places = await outcome(second={"pre_flight": ValueError("a bug")})
     assert (bound, notes, places) == ({}, ["running PreBindPreFlight plugin \"B\": ValueError('a bug')"], (1, 0))
