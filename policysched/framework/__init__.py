@@ -3,7 +3,8 @@
 `plugin` has the protocols of plugins up to a decision (PreEnqueue to PostFilter), `binding` those from Reserve to
 PostBind, `status` their answers, `profile` the plugins of one scheduler name in order. `client` has the protocols of
 the outside: `Client`, `Clock`, `MetricSource`. `partial_plugins` is for configurations that enable Filter without
-PreFilter. The cluster's changes and the policies' names are passed on from `state`, for plugins to import from here.
+PreFilter, `registry` has plugins by name. The cluster's changes and the policies' names are passed on from `state`, for
+plugins to import from here.
 """
 
 from policysched.framework.binding import (

@@ -10,6 +10,7 @@ from policysched.plugins.registry import (
     EnginePart,
     check_arguments,
     default_plugins,
+    default_registry,
     plugin_named,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "EnginePart",
     "check_arguments",
     "default_plugins",
+    "default_registry",
     "plugin_named",
 ]

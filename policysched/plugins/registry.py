@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from policysched.errors import UsageError
 from policysched.framework import Plugin
+from policysched.framework.registry import PluginRegistry
 from policysched.plugins.arguments import Fault, Int32, PluginArguments, converted, refusal
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.dynamic_resources import DynamicResources, DynamicResourcesArguments
@@ -41,6 +43,8 @@ from policysched.plugins.volumes.volume_zone import VolumeZone
 MULTI_POINT: Final = "multiPoint"
 """Where a configuration enables plugins at all the points where they act."""
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
+DEFAULT_ORIGIN: Final = "default"
+"""Where the plugins of this package come from, beside those of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,18 @@ def plugin_named(name: str, args: Any = None) -> Plugin:
     if entry.make is None:
         return EnginePart(name)
     return entry.make() if entry.arguments is None else entry.make(_given(name, entry.arguments, args))
+
+
+def default_registry() -> PluginRegistry:
+    """Make the registry of kube-scheduler's plugins."""
+    made = PluginRegistry()
+    for name in PLUGINS:
+        made.register(name, partial(_without_handle, name), origin=DEFAULT_ORIGIN)
+    return made
+
+
+def _without_handle(name: str, args: Any, _handle: Any) -> Plugin:
+    return plugin_named(name, args)
 
 
 def check_arguments(name: str, args: Any) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import fields
 
@@ -229,7 +229,8 @@ def _names(plugins: PluginSet) -> list[str]:
 POLICIES: Final = "SchedulingPolicy"
 """The name that stands for all policies."""
 ALL: Final = "*"
-POINTS_OF: Final = {**ACTS_AT, POLICIES: frozenset({"filter", "score"})}
+PointsByPlugin: TypeAlias = Mapping[str, frozenset[str]]
+POINTS_OF: Final[PointsByPlugin] = {**ACTS_AT, POLICIES: frozenset({"filter", "score"})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,21 +250,30 @@ DEFAULT: Final = PluginSet(
 )
 
 
-def plugin_lists(given: Plugins) -> Lists:
+def plugin_lists(given: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Lists:
     """Apply what a profile gives to the default plugins.
+
+    Args:
+        given: What the profile enables and disables.
+        acts_at: The points of each plugin that there is, by name.
 
     Raises:
         UsageError: the profile would be refused.
     """
     multi = merged(DEFAULT, given.multi_point)
     sets = {point: own for point, own in given.by_point().items() if point != MULTI_POINT}
-    _check_names(multi, sets)
-    points = {point: tuple(_expanded(point, own, multi)) for point, own in sets.items()}
+    _check_names(multi, sets, acts_at)
+    points = {point: tuple(_expanded(point, own, multi, acts_at)) for point, own in sets.items()}
     _check_counts(points)
-    weights = _weights("score", (*given.score.enabled, *multi.enabled))
-    _weights("placementScore", (*given.placement_score.enabled, *multi.enabled))
-    everywhere = (multi, *sets.values())
-    return Lists(points, weights, frozenset(one.name for plugins in everywhere for one in plugins.enabled))
+    weights = _weights("score", (*given.score.enabled, *multi.enabled), acts_at)
+    _weights("placementScore", (*given.placement_score.enabled, *multi.enabled), acts_at)
+    return Lists(points, weights, enabled_anywhere(given))
+
+
+def enabled_anywhere(given: Plugins) -> frozenset[str]:
+    """Return the names that are enabled at any point, those of default plugins too."""
+    sets = (own for point, own in given.by_point().items() if point != MULTI_POINT)
+    return frozenset(one.name for own in (merged(DEFAULT, given.multi_point), *sets) for one in own.enabled)
 
 
 def merged(default: PluginSet, custom: PluginSet) -> PluginSet:
@@ -284,13 +294,13 @@ def merged(default: PluginSet, custom: PluginSet) -> PluginSet:
     return PluginSet(enabled=(*kept, *rest), disabled=custom.disabled)
 
 
-def _expanded(point: str, own: PluginSet, multi: PluginSet) -> list[str]:
+def _expanded(point: str, own: PluginSet, multi: PluginSet, acts_at: PointsByPlugin) -> list[str]:
     """List the plugins at a point: first those of its own that multiPoint has too, then those of multiPoint alone."""
     specific = [one.name for one in own.enabled]
     spread: list[str] = []
     overridden: set[str] = set()
     for one in () if own.disables(ALL) else multi.enabled:
-        if point not in POINTS_OF[one.name] or own.disables(one.name):
+        if point not in acts_at[one.name] or own.disables(one.name):
             continue
         if one.name in specific:
             overridden.add(one.name)
@@ -302,17 +312,17 @@ def _expanded(point: str, own: PluginSet, multi: PluginSet) -> list[str]:
     return [*first, *spread, *(name for name in specific if name not in overridden)]
 
 
-def _check_names(multi: PluginSet, sets: Mapping[str, PluginSet]) -> None:
+def _check_names(multi: PluginSet, sets: Mapping[str, PluginSet], acts_at: PointsByPlugin) -> None:
     for point, plugins in ((MULTI_POINT, multi), *sets.items()):
         place = f"plugins.{point}.enabled"
         for position, one in enumerate(plugins.enabled):
-            if one.name not in POINTS_OF:
-                raise UsageError(f'{place}: there is no plugin "{one.name}"; there are {", ".join(sorted(POINTS_OF))}')
+            if one.name not in acts_at:
+                raise UsageError(f'{place}: there is no plugin "{one.name}"; there are {", ".join(sorted(acts_at))}')
             if one.name == POLICIES and one.weight:
                 raise UsageError(f"{place}: {POLICIES} takes no weight: every policy has its own")
             if point == MULTI_POINT:
                 continue
-            if point not in POINTS_OF[one.name]:
+            if point not in acts_at[one.name]:
                 raise UsageError(f"{place}: {one.name} does nothing at {point}")
             if one.name in {other.name for other in plugins.enabled[:position]}:
                 raise UsageError(f"{place}: {one.name} is there twice")
@@ -327,7 +337,7 @@ def _check_counts(points: Mapping[str, tuple[str, ...]]) -> None:
         raise UsageError("plugins.placementGenerate: at most one plugin can generate placements")
 
 
-def _weights(point: str, plugins: Iterable[ListedPlugin]) -> dict[str, int]:
+def _weights(point: str, plugins: Iterable[ListedPlugin], acts_at: PointsByPlugin) -> dict[str, int]:
     """Return the weights at a point: that of its own list before that of multiPoint, and 1 where none is given.
 
     Raises:
@@ -335,7 +345,7 @@ def _weights(point: str, plugins: Iterable[ListedPlugin]) -> dict[str, int]:
     """
     weights: dict[str, int] = {}
     for one in plugins:
-        if point not in ACTS_AT.get(one.name, ()) or one.name in weights:
+        if one.name == POLICIES or point not in acts_at[one.name] or one.name in weights:
             continue
         if sum(weights.values()) < 0:
             raise UsageError(f"plugins.{point}: the weights before {one.name} add up to less than 0")

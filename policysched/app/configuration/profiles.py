@@ -3,65 +3,114 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
+
+from msgspec.structs import fields
 
 from policysched.app.configuration.file import (
+    POINTS_OF,
     POLICIES,
     ConfigurationError,
     ListedPlugin,
     Lists,
     Plugins,
     PluginSet,
+    PointsByPlugin,
+    enabled_anywhere,
     plugin_lists,
     read_profiles,
 )
 from policysched.errors import UsageError
 from policysched.framework.partial_plugins import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
 from policysched.framework.profile import Profile
-from policysched.plugins import check_arguments, plugin_named
-from policysched.plugins.registry import ACTS_AT
+from policysched.framework.registry import PluginRegistry
+from policysched.plugins import EnginePart, check_arguments, default_registry
+from policysched.plugins.registry import DEFAULT_ORIGIN
 
 DEFAULT_NAME = "policysched"
+NO_PLUGINS: Final = PluginRegistry()
+"""What is there beside the default plugins where nobody adds any."""
+_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+    "queue_sort": ("less", "key"),
+    "pre_filter": ("pre_filter", "prepare_filter"),
+    "filter": ("filter", "filter_nodes"),
+    "pre_score": ("pre_score", "prepare_score"),
+    "score": ("score", "score_nodes"),
+    "reserve": ("reserve", "unreserve"),
+}
+"""The methods of the points of which a plugin may have others than one of the point's own name."""
 
 
 def default_profile(scheduler_name: str = DEFAULT_NAME, *, off: Iterable[str] = ()) -> Profile:
     """Make the profile of the default plugins, less those that are `off`, in kube-scheduler's order."""
     disabled = PluginSet(disabled=tuple(ListedPlugin(name=name) for name in off))
-    return _profile(scheduler_name, Plugins(multi_point=disabled), {})
+    return _profile(scheduler_name, Plugins(multi_point=disabled), {}, registry_with())
 
 
-def configured_profiles(config: str | Mapping[str, Any] | None) -> dict[str, Profile]:
-    """Make the profiles of a KubeSchedulerConfiguration, given as text or as a dict.
+def registry_with(others: PluginRegistry = NO_PLUGINS) -> PluginRegistry:
+    """Make the registry of all plugins: the default ones and others.
 
     Raises:
-        UsageError: it is no such configuration, has a field that is not supported, or kube-scheduler would refuse it.
+        UsageError: one of the others has the name of a default plugin.
     """
+    made = default_registry()
+    # Policies stand in a profile as a plugin of this name; the engine asks them itself.
+    made.register(POLICIES, lambda _args, _handle: EnginePart(POLICIES), origin=DEFAULT_ORIGIN)
+    made.merge(others)
+    return made
+
+
+def points_of(plugin: Any) -> frozenset[str]:
+    """Return the points at which a plugin acts: those whose methods it has."""
+    found = ((one.encode_name, _METHODS.get(one.name, (one.name,))) for one in fields(Plugins))
+    return frozenset(point for point, methods in found if any(callable(getattr(plugin, one, None)) for one in methods))
+
+
+def configured_profiles(
+    config: str | Mapping[str, Any] | None, others: PluginRegistry = NO_PLUGINS, handle: Any = None
+) -> dict[str, Profile]:
+    """Make the profiles of a KubeSchedulerConfiguration, given as text or as a dict.
+
+    Args:
+        config: The configuration; without one there is the default profile alone.
+        others: The plugins that there are beside the default ones.
+        handle: What these are given to reach the cluster with.
+
+    Raises:
+        UsageError: it is no such configuration, has a field that is not supported, or kube-scheduler would refuse it;
+            or one of the other plugins has a name that is taken.
+    """
+    registry = registry_with(others)
     if config is None:
         return {DEFAULT_NAME: default_profile()}
     profiles = {}
     for index, (name, given) in enumerate(read_profiles(config).items()):
         try:
-            profiles[name] = _profile(name, given.plugins, given.arguments)
+            profiles[name] = _profile(name, given.plugins, given.arguments, registry, handle)
         except UsageError as error:
             raise ConfigurationError(f"profiles[{index}]", str(error)) from error
     return profiles
 
 
-def _profile(scheduler_name: str, plugins: Plugins, arguments: Mapping[str, Any]) -> Profile:
-    lists = plugin_lists(plugins)
-    for name in arguments.keys() - lists.enabled:
+def _profile(
+    scheduler_name: str, plugins: Plugins, arguments: Mapping[str, Any], registry: PluginRegistry, handle: Any = None
+) -> Profile:
+    enabled = enabled_anywhere(plugins)
+    made = {name: registry.make(name, arguments.get(name), handle) for name in enabled if name in registry}
+    acts_at = {**{name: points_of(made.get(name)) for name in registry}, **POINTS_OF}
+    lists = plugin_lists(plugins, acts_at)
+    for name in arguments.keys() - enabled:
         check_arguments(name, arguments[name])
-    return _Made(lists, arguments).profile(scheduler_name)
+    return _Made(lists, made, acts_at).profile(scheduler_name)
 
 
 class _Made:
     """The plugins of one profile, made once each for all their points."""
 
-    def __init__(self, lists: Lists, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, lists: Lists, plugins: Mapping[str, Any], acts_at: PointsByPlugin) -> None:
         self._lists = lists
-        self._plugins: dict[str, Any] = {
-            name: plugin_named(name, arguments.get(name)) for name in lists.enabled if name != POLICIES
-        }
+        self._plugins = plugins
+        self._acts_at = acts_at
 
     def profile(self, scheduler_name: str) -> Profile:
         """Put the plugins at their points."""
@@ -98,7 +147,7 @@ class _Made:
 
     def _lacks(self, name: str, point: str) -> bool:
         """Return whether a plugin would act at a point, but is not enabled there."""
-        return point in ACTS_AT[name] and name not in self._lists.points[point]
+        return point in self._acts_at[name] and name not in self._lists.points[point]
 
     def _filters(self) -> tuple[Any, ...]:
         return tuple(FilterOnly(one) if self._lacks(one.name, "preFilter") else one for one in self._at("filter"))
