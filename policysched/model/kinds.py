@@ -61,9 +61,9 @@ class Resource(Enum):
 
     NODE = "Node"
     ASSIGNED_POD = "AssignedPod"
-    PENDING_POD = "UnscheduledPod"
+    PENDING_POD = "UnschedulablePod"
     NAMESPACE = "Namespace"
-    DEVICE_CLASS = "DeviceClass"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     POLICY = "SchedulingPolicy"
     VOLUME = "PersistentVolume"
     CLAIM = "PersistentVolumeClaim"

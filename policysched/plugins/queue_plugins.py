@@ -30,7 +30,7 @@ class SchedulingGates(HintTable):
     """The plugin: a pod with gates does not enter the active queue; only the end of its own gates lets it in."""
 
     name = "SchedulingGates"
-    hints = (Hint(Resource.PENDING_POD, Action.UPDATE_POD_GATES_ELIMINATED, updates_itself),)
+    hints = (Hint(Resource.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, updates_itself),)
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Name the gates, if there are any."""

@@ -38,7 +38,7 @@ class Action(IntFlag):
     UPDATE_POD_LABEL = 512
     UPDATE_POD_SCALE_DOWN = 1024
     UPDATE_POD_TOLERATION = 2048
-    UPDATE_POD_GATES_ELIMINATED = 4096
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 4096
     UPDATE_OTHER = 8192
     UPDATE = (
         UPDATE_NODE_ALLOCATABLE
@@ -51,7 +51,7 @@ class Action(IntFlag):
         | UPDATE_POD_LABEL
         | UPDATE_POD_SCALE_DOWN
         | UPDATE_POD_TOLERATION
-        | UPDATE_POD_GATES_ELIMINATED
+        | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         | UPDATE_OTHER
     )
     ALL = ADD | DELETE | UPDATE
@@ -109,7 +109,7 @@ def pod_difference(old: Pod, new: Pod) -> Action:
     if old.spec.tolerations != new.spec.tolerations:
         action |= Action.UPDATE_POD_TOLERATION
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
-        action |= Action.UPDATE_POD_GATES_ELIMINATED
+        action |= Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
     if _resources_differ(old, new) and _scaled_down(placed_requests(old), placed_requests(new)):
         action |= Action.UPDATE_POD_SCALE_DOWN
     if not action and _differs_otherwise(old, new):

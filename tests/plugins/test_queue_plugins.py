@@ -26,8 +26,8 @@ def test_scheduling_gates_names_all_gates() -> None:
 @pytest.mark.parametrize(
     ("change", "helps"),
     [
-        (pod_change(pod(), pod(), Action.UPDATE_POD_GATES_ELIMINATED, Resource.PENDING_POD), True),
-        (pod_change(pod("q"), pod("q"), Action.UPDATE_POD_GATES_ELIMINATED, Resource.PENDING_POD), False),
+        (pod_change(pod(), pod(), Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, Resource.PENDING_POD), True),
+        (pod_change(pod("q"), pod("q"), Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, Resource.PENDING_POD), False),
         (pod_change(pod(), pod(), Action.UPDATE_POD_LABEL, Resource.PENDING_POD), False),
         (node_change(None, node()), False),
     ],

@@ -51,7 +51,7 @@ class Gates:
         return unschedulable("gated") if self.blocks and pod.spec.scheduling_gates else None
 
     def events(self) -> Sequence[Hint]:
-        return (Hint(Resource.PENDING_POD, Action.UPDATE_POD_GATES_ELIMINATED),)
+        return (Hint(Resource.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),)
 
 
 def pod(name: str, priority: int = 0, *, gates: Sequence[str] = (), **labels: str) -> Pod:

@@ -214,7 +214,7 @@ def test_last_gate_is_asked_first() -> None:
         (POD_REMOVED, "AssignedPodDelete"),
         (Change(Resource.NODE, Action.UPDATE_NODE_LABEL), "NodeUpdateNodeLabel"),
         (Change(Resource.NODE, Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT), "NodeUpdate"),
-        (Change(Resource.PENDING_POD, Action.UPDATE_OTHER), "UnscheduledPodUpdate"),
+        (Change(Resource.PENDING_POD, Action.UPDATE_OTHER), "UnschedulablePodUpdate"),
     ],
 )
 def test_label_names_the_change(change: Change, name: str) -> None:

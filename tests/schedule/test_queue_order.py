@@ -91,10 +91,10 @@ def test_queue_takes_rejected_pods_from_backoff_when_nothing_is_active() -> None
     tested.add(pod("b"))
     assert drain(tested) == ["b", "a"]
     assert entered == [
-        ("a", "active", "UnscheduledPodAdd"),
+        ("a", "active", "UnschedulablePodAdd"),
         ("a", "unschedulable", "ScheduleAttemptFailure"),
         ("a", "backoff", "NodeAdd"),
-        ("b", "active", "UnscheduledPodAdd"),
+        ("b", "active", "UnschedulablePodAdd"),
         ("a", "active", "PopFromBackoffQ"),
     ]
 

@@ -66,7 +66,7 @@ class Queue:
             self.update(pod)
             return
         queued = self._pods[identity] = QueuedPod(pod, identity, self._clock.monotonic())
-        self._queues.enter_active(queued, "UnscheduledPodAdd")
+        self._queues.enter_active(queued, "UnschedulablePodAdd")
 
     def update(self, pod: Pod) -> None:
         """Take a new version of a pending pod; one that is not known is added."""

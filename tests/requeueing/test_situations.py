@@ -1,0 +1,45 @@
+"""The table of situations, in this process: the real engine, queue and plugins, a cycle at a time.
+
+Source: test/integration/scheduler/queueing/queue.go (what situations kube-scheduler's own table has), in data of ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from policysched.plugins.registry import ACTS_AT
+from tests.requeueing.node_situations import NODE_SITUATIONS
+from tests.requeueing.peer_situations import PEER_SITUATIONS
+from tests.requeueing.player import Player
+from tests.requeueing.situations import Situation
+from tests.requeueing.volume_situations import VOLUME_SITUATIONS
+
+ELSEWHERE = {"NodeName", "DynamicResources", "DefaultPreemption", "GangScheduling"}
+"""A pod that names its node is not scheduled; the others reject none, or wait for what is not here yet."""
+TABLE = (*NODE_SITUATIONS, *PEER_SITUATIONS, *VOLUME_SITUATIONS)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.claim)
+async def test_situation_wakes_exactly_those_that_it_can_help(row: Situation) -> None:
+    player = Player(row)
+    await player.begin()
+    assert player.rejectors() == {one.name: one.rejectors for one in row.waiting}
+    player.play()
+    assert player.ready() == row.wakes
+    assert player.woken_by() <= row.events
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.claim)
+async def test_situation_that_comes_during_the_attempt_wakes_the_same_pods(row: Situation) -> None:
+    player = Player(row)
+    await player.begin(meanwhile=True)
+    assert player.ready() == row.wakes
+
+
+def test_situations_have_names_of_their_own_and_reach_every_plugin_that_rejects() -> None:
+    assert [name for name, count in Counter(row.claim for row in TABLE).items() if count > 1] == []
+    reached = {plugin for row in TABLE for one in row.waiting for plugin in one.rejectors}
+    rejecting = {name for name, points in ACTS_AT.items() if {"filter", "preEnqueue"} & set(points)}
+    assert rejecting - reached == ELSEWHERE
