@@ -3,14 +3,15 @@
     PolicyschedError            anything of ours that reaches the edge
     ├── UsageError              a wrong flag, file or object given by the user: exit code 2
     ├── ConnectionProblemError  the API server or its credentials cannot be used
-    └── KubeconfigError         both: the kubeconfig or the context that the user gave
+    ├── KubeconfigError         both: the kubeconfig or the context that the user gave
+    └── NotConnectedError       a plugin asked for what is not there, such as the queue in a dry-run
 
 Rejections and diagnostics are values, never exceptions. This module is a leaf: every layer may import it.
 """
 
 from __future__ import annotations
 
-__all__ = ["ConnectionProblemError", "KubeconfigError", "PolicyschedError", "UsageError"]
+__all__ = ["ConnectionProblemError", "KubeconfigError", "NotConnectedError", "PolicyschedError", "UsageError"]
 
 
 class PolicyschedError(Exception):
@@ -27,3 +28,7 @@ class ConnectionProblemError(PolicyschedError):
 
 class KubeconfigError(UsageError, ConnectionProblemError):
     """The kubeconfig that the user gave, or the context in it, cannot be used."""
+
+
+class NotConnectedError(PolicyschedError):
+    """A plugin asked for what is not there: no scheduler runs, or it has not started."""

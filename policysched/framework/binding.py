@@ -15,6 +15,7 @@ Source: pkg/scheduler/framework/runtime (framework.go, waiting_pods_map.go), sch
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -51,10 +52,14 @@ class Wait:
 
 
 class WaitingPod:
-    """A pod that waits at Permit: until every plugin that made it wait allows it, or anybody rejects it."""
+    """A pod that waits at Permit: until every plugin that made it wait allows it, or anybody rejects it.
+
+    It may be allowed and rejected from any thread.
+    """
 
     def __init__(self, assumed: AssumedPod, waits: Mapping[str, Wait]) -> None:
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self.assumed = assumed
         self._outcome: asyncio.Future[Status | None] = loop.create_future()
         self._timers = {
@@ -63,20 +68,34 @@ class WaitingPod:
         }
 
     @property
+    def pod(self) -> Pod:
+        """The pod."""
+        return self.assumed.pod
+
+    @property
     def pending(self) -> tuple[str, ...]:
         """The plugins that have not allowed it yet."""
         return tuple(self._timers)
 
     def allow(self, plugin: str) -> None:
         """Let it go on as far as a plugin is concerned."""
+        if threading.get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.allow, plugin)
+            return
         if timer := self._timers.pop(plugin, None):
             timer.cancel()
         if not self._timers:
             self._end(None)
 
-    def reject(self, plugin: str, message: str) -> None:
-        """Turn it away in a plugin's name."""
-        self._end(unschedulable(message).by(plugin))
+    def reject(self, plugin: str, message: str) -> bool:
+        """Turn it away in a plugin's name; return whether it was still waiting."""
+        status = unschedulable(message).by(plugin)
+        if threading.get_ident() == self._thread:
+            return self._end(status)
+        return asyncio.run_coroutine_threadsafe(self._reject(status), self._loop).result()
+
+    async def _reject(self, status: Status) -> bool:
+        return self._end(status)
 
     async def outcome(self) -> Status | None:
         """Wait for the outcome: None where every plugin allowed it."""
@@ -91,10 +110,12 @@ class WaitingPod:
         waited = _as_go_writes(min(wait.timeout, LONGEST_WAIT))
         self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
 
-    def _end(self, status: Status | None) -> None:
+    def _end(self, status: Status | None) -> bool:
         self._clear()
-        if not self._outcome.done():
+        waited = not self._outcome.done()
+        if waited:
             self._outcome.set_result(status)
+        return waited
 
     def _clear(self) -> None:
         for timer in self._timers.values():
