@@ -5,8 +5,8 @@ PostBind, `status` their answers, `profile` the plugins of one scheduler name in
 the outside: `Client`, `Clock`, `MetricSource`. `partial_plugins` is for configurations that enable Filter without
 PreFilter, `registry` has plugins by name. Out-of-tree plugins have the methods of `plugin_methods` and reach the
 scheduler with a `plugin_handle`; they see nodes as `node_info` has them, and keep what belongs to an attempt in its
-`cycle_state`. The cluster's changes and
-the policies' names are passed on from `state`, for plugins to import from here.
+`cycle_state`. The cluster's changes and the policies' names are passed on from `state`, for plugins to import from
+here.
 """
 
 from policysched.framework.binding import (
