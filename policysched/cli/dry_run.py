@@ -11,6 +11,7 @@ from policysched.cli.options import (
     Context,
     Kubeconfig,
     MetricsFile,
+    Plugin,
     PrometheusCa,
     PrometheusToken,
     PrometheusUrl,
@@ -37,6 +38,7 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     config: Annotated[
         str | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration.")
     ] = None,
+    plugin: Plugin = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Draws among equally good nodes.")] = None,
     metrics_file: MetricsFile = None,
     prometheus_url: PrometheusUrl = None,
@@ -53,15 +55,17 @@ def dry_run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     """
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415
     from policysched.app.dry_run.inputs import gather  # noqa: PLC0415
+    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
     from policysched.app.running.metrics import MetricOptions  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
 
+    known = configurable_plugins(plugin, config)
     measured = measuring(MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file))
     with uncollected(), working("reading the cluster and deciding"):
         inputs = wait_for(gather(cluster, pod, policy or (), config=config, kubeconfig=kubeconfig, context=context))
         found = inputs.findings()
-        report = replace(inputs, metrics=measured).evaluate(found, seed)
-    _say_beside((*inputs.notes, *report.notes, *report.metric_problems), found)
+        report = replace(inputs, metrics=measured, plugins=known.registry).evaluate(found, seed)
+    _say_beside((*known.problems, *inputs.notes, *report.notes, *report.metric_problems), found)
     _print(report, output)
     return int(any(one.is_error for one in found))
 

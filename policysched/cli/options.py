@@ -65,6 +65,14 @@ PrometheusCa: TypeAlias = Annotated[
     Path | None,
     typer.Option("--prometheus-ca-file", metavar="FILE", help="The authority of its certificate, in PEM form."),
 ]
+Plugin: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="[NAME=]MODULE:FACTORY",
+        help="A plugin that the configuration may enable; MODULE may be a file. May be repeated.",
+    ),
+]
 MetricsFile: TypeAlias = Annotated[
     Path | None,
     typer.Option("--metrics-file", metavar="FILE", help="Metrics from a file instead: NAME: {NODE: NUMBER}."),

@@ -216,3 +216,23 @@ def test_policies_without_a_say_are_in_a_table_of_their_own(command: Command, wr
     lines = [" ".join(line.split()) for line in command(*ASK).out.splitlines()]
     assert lines[-4:-2] == ["Not applied", "policy why"]
     assert lines[-1] == 'ssd schedulerNames (other) do not hold "policysched"'
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--plugin", "closed.py:Closed"), "--plugin: only a configuration enables plugins, so --config is needed"),
+        (("--plugin", "closed", "--config", "config.yaml"), "--plugin closed: expected [NAME=]MODULE:FACTORY or "),
+        (
+            ("--plugin", "closed.py:Closed", "--config", "config.yaml"),
+            "--plugin closed.py:Closed: cannot be imported: ",
+        ),
+    ],
+)
+def test_dry_run_refuses_plugins_that_cannot_be_used(
+    command: Command, arguments: tuple[str, ...], problem: str
+) -> None:
+    done = command(*ASK, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.problem.startswith(f"error: {problem}")

@@ -24,10 +24,12 @@ from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.dry_run.workload_pods import as_new
 from policysched.app.files.saved_clusters import Saved
+from policysched.app.plugins.discovery import find_plugins
 from policysched.app.running.metrics import MetricOptions, make_prometheus_client, metrics_read, wanted_by
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, Wanted
 from policysched.framework.profile import Profile
+from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.metric_sources.file import answers, as_table, load_table
 from policysched.metric_sources.problems import SourceCounters
@@ -91,6 +93,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     now: datetime | str | None = None,
     seed: int | None = None,
     metrics: Numbers | Measure | None = None,
+    plugins: PluginRegistry | None = None,
 ) -> Report:
     """Say where a pod would go and why.
 
@@ -106,6 +109,8 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
         seed: What draws among equally good nodes.
         metrics: For each metric, by its name or its query, a number for each node, as in a metrics file; a node that
             is not named has no value. Or a function that measures.
+        plugins: The plugins that a configuration may enable beside the default ones; absent, those of installed
+            distributions.
 
     Raises:
         UsageError: an object is malformed, or the configuration does not fit the pod.
@@ -114,7 +119,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     given = list(_unlisted(objects))
     classes = priority_classes(given)
     pod, notes = as_new(_of_kind(pod, "Pod"))
-    profile, wanted = _choose_profile(decode_pod(fill_pod(pod, classes)), pod, config)
+    profile, wanted = _choose_profile(decode_pod(fill_pod(pod, classes)), pod, config, plugins)
     cluster = _cluster(given, classes, wanted)
     cluster.time.move(_seconds(now or SystemClock().now()))
     compiled, diagnostics, failed = _compile(_policies(given, policies))
@@ -154,13 +159,15 @@ def _decide(cluster: Cluster, profile: Profile, wanted: Pod, seed: int | None) -
     return decision
 
 
-def _choose_profile(wanted: Pod, raw: Object, config: str | Object | None) -> tuple[Profile, Pod]:
+def _choose_profile(
+    wanted: Pod, raw: Object, config: str | Object | None, plugins: PluginRegistry | None
+) -> tuple[Profile, Pod]:
     stated = (raw.get("spec") or {}).get("schedulerName")
     if isinstance(stated, str) and not stated.strip():
         raise UsageError(f'pod "{wanted.key}": spec.schedulerName: a name is needed; without the field a default holds')
     if config is None:
         return _under(default_profile(stated or DEFAULT_NAME), wanted)
-    profiles = configured_profiles(config)
+    profiles = configured_profiles(config, find_plugins().registry if plugins is None else plugins)
     named = profiles.get(wanted.spec.scheduler_name)
     if named is not None:
         return _under(named, wanted)

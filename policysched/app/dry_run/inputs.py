@@ -16,6 +16,7 @@ from policysched.app.dry_run.workload_pods import Wanted, controlled, pod_of
 from policysched.app.files.objects import Document, Object, load
 from policysched.app.files.saved_clusters import load_cluster
 from policysched.errors import UsageError
+from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND
 
@@ -36,6 +37,8 @@ class Inputs:
     """Policies to try."""
     config: Document | None
     metrics: Measure | None = None
+    plugins: PluginRegistry | None = None
+    """What a configuration may enable beside the default plugins; None for what installed distributions have."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -67,7 +70,10 @@ class Inputs:
         policies = [one for one in map(in_force, self._standing()) if compiles(one)] + tried
         try:
             config = None if self.config is None else self.config.object
-            report = dry_run(others, self.wanted.object, policies, config=config, seed=seed, metrics=self.metrics)
+            report = dry_run(
+                others, self.wanted.object, policies,
+                config=config, seed=seed, metrics=self.metrics, plugins=self.plugins,
+            )  # fmt: skip
         except ConfigurationError as error:
             assert self.config is not None  # noqa: S101 - it is what is wrong
             raise self.config.refusal(error.place, error.why) from error

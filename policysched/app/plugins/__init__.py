@@ -1,0 +1,4 @@
+"""Plugins of others: found in installed distributions and by `--plugin`, and made with their arguments.
+
+`discovery` fills a registry, `factories` calls what it finds.
+"""

@@ -1,0 +1,166 @@
+"""Find plugins of others: entry points of installed distributions, and what `--plugin` names.
+
+An entry point of the group `policysched.plugins` is a plugin's name and where its factory is. It is imported when a
+configuration enables the plugin, so one that is broken is in nobody's way who does not use it. A name of a default
+plugin is taken; one that two distributions have is refused where it is enabled, because nobody can tell which is meant.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from policysched.app.configuration.profiles import registry_with
+from policysched.app.plugins.factories import CheckedFactory, shown_error
+from policysched.errors import UsageError
+from policysched.framework.registry import PluginRegistry
+
+GROUP: Final = "policysched.plugins"
+"""The group of entry points."""
+_FLAG: Final = re.compile(r"(?:(?P<name>[^=:]+)=)?(?P<module>[^=]+):(?P<factory>[A-Za-z_][\w.]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPlugins:
+    """What was found."""
+
+    registry: PluginRegistry
+    problems: tuple[str, ...]
+    """The entry points that cannot be used, one line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPointFactory:
+    """The factory of an entry point, imported when a plugin is made.
+
+    Raises:
+        UsageError: it does not import, or is no factory; the text names distribution and entry point.
+    """
+
+    entry: importlib.metadata.EntryPoint
+
+    def __call__(self, args: Any, handle: Any) -> Any:
+        """Make the plugin."""
+        return CheckedFactory(self.entry.name, self.load())(args, handle)
+
+    def load(self) -> Any:
+        """Import the factory."""
+        try:
+            factory = self.entry.load()
+        except (Exception, SystemExit) as error:
+            raise UsageError(f"{described(self.entry)} cannot be imported: {shown_error(error)}") from error
+        if not callable(factory):
+            raise UsageError(f"{described(self.entry)} is no factory: it is {factory!r:.80}")
+        return factory
+
+
+@dataclass(frozen=True, slots=True)
+class AmbiguousFactory:
+    """Stands for a name that several entry points have.
+
+    Raises:
+        UsageError: always.
+    """
+
+    why: str
+
+    def __call__(self, _args: Any, _handle: Any) -> Any:
+        """Refuse to make a plugin."""
+        raise UsageError(self.why)
+
+
+def find_plugins(flags: Iterable[str] = ()) -> FoundPlugins:
+    """Find the plugins of installed distributions, and add those of `--plugin`.
+
+    Args:
+        flags: What `--plugin` was given, `[NAME=]MODULE:FACTORY` or `[NAME=]FILE.py:FACTORY`.
+
+    Raises:
+        UsageError: what a flag names does not import, is no factory, or has a name that is taken.
+    """
+    registry, problems = PluginRegistry(), []
+    taken = registry_with()
+    by_name: dict[str, list[importlib.metadata.EntryPoint]] = defaultdict(list)
+    for entry in importlib.metadata.entry_points(group=GROUP):
+        by_name[entry.name].append(entry)
+    for name, entries in sorted(by_name.items()):
+        whence = " and ".join(map(described, entries))
+        if name in taken:
+            problems.append(f"a plugin named {name} already exists: {whence} is left out")
+        elif len(entries) > 1:
+            problems.append(f"a plugin named {name} already exists: there are {whence}")
+            registry.register(name, AmbiguousFactory(problems[-1]), origin=whence)
+        else:
+            registry.register(name, EntryPointFactory(entries[0]), origin=whence)
+    for flag in flags:
+        _register(registry, flag)
+    return FoundPlugins(registry, tuple(problems))
+
+
+def configurable_plugins(flags: Collection[str] | None, config: object) -> FoundPlugins:
+    """Find the plugins that a configuration may enable; none where there is no configuration.
+
+    Raises:
+        UsageError: there are flags and no configuration, or a flag cannot be used.
+    """
+    if config is not None:
+        return find_plugins(flags or ())
+    if flags:
+        raise UsageError("--plugin: only a configuration enables plugins, so --config is needed")
+    return FoundPlugins(PluginRegistry(), ())
+
+
+def described(entry: importlib.metadata.EntryPoint) -> str:
+    """Name an entry point and its distribution."""
+    distribution = f" of {entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
+    return f"entry point {entry.name}{distribution}"
+
+
+def _register(registry: PluginRegistry, flag: str) -> None:
+    """Register what a flag names."""
+    given = _FLAG.fullmatch(flag)
+    if given is None:
+        raise UsageError(f"--plugin {flag}: expected [NAME=]MODULE:FACTORY or [NAME=]FILE.py:FACTORY")
+    try:
+        factory: Any = _module(given["module"])
+        for step in given["factory"].split("."):
+            factory = getattr(factory, step)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"--plugin {flag}: cannot be imported: {shown_error(error)}") from error
+    if not callable(factory):
+        raise UsageError(f"--plugin {flag}: it is no factory: it is {factory!r:.80}")
+    stated = getattr(factory, "name", None)
+    name = given["name"] or (stated if isinstance(stated, str) else factory.__name__)
+    known = registry_with(registry)
+    if name in known:
+        raise UsageError(f"--plugin {flag}: a plugin named {name} already exists: {known[name].origin}")
+    registry.register(name, CheckedFactory(name, factory), origin=f"--plugin {given['module']}:{given['factory']}")
+
+
+def _module(text: str) -> ModuleType:
+    """Import a module by its name, from the current folder too, or by its file."""
+    if not text.endswith(".py"):
+        if "" not in sys.path and str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(text)
+    name = str(Path(text).resolve())  # so that it hides no other module, and is imported once
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, name)
+        assert spec is not None  # noqa: S101 - the name ends as a module's
+        assert spec.loader is not None  # noqa: S101 - as above
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]

@@ -1,0 +1,135 @@
+"""Make a plugin: call its factory with the arguments that it declares and a handle.
+
+A factory is a class or a function of `(args, handle)`, or of less. Its first parameter says by its annotation what the
+arguments are: a dataclass or a msgspec struct, which they are read into and checked against; anything else gets them
+as a dict. Whatever a factory raises is the fault of a plugin or of a configuration, said in one line with its place.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import traceback
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from pathlib import PurePath
+from types import SimpleNamespace
+from typing import Any, Final
+
+import msgspec
+
+from policysched.app.configuration.profiles import points_of
+from policysched.errors import UsageError
+from policysched.model.decode import ObjectError, decode, without_nulls
+
+_PLAIN: Final = (inspect.Parameter.empty, Any, None, dict, Mapping)
+"""Annotations of arguments that are taken as they are written."""
+_ABOUT: Final = ("apiVersion", "kind")
+"""Fields by which arguments may say what they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFactory:
+    """A factory whose arguments are checked before it is called, and its plugin after.
+
+    Raises:
+        UsageError: the arguments do not fit, the factory fails, or what it makes is no plugin.
+    """
+
+    name: str
+    """The name of the plugin."""
+    factory: Any
+
+    def __call__(self, args: Any, handle: Any) -> Any:
+        """Make the plugin."""
+        taken = self._parameters()
+        if args is not None and not taken:
+            raise self._refusal("it takes no arguments")
+        given = (self._arguments(args, taken[0]) if taken else None, handle)
+        try:
+            made = self.factory(*given[: len(taken)])
+        except Exception as error:
+            raise self._refusal(f"it cannot be made: {shown_error(error)}") from error
+        if not points_of(made):
+            raise self._refusal(f"{type(made).__name__} has no method of an extension point, such as filter or score")
+        return made
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        """Return the parameters that are given something."""
+        if not callable(self.factory):
+            raise self._refusal(
+                f"{self.factory!r:.80} is no factory: a class or a function of (args, handle) is wanted"
+            )
+        try:
+            every = inspect.signature(self.factory).parameters.values()
+        except (TypeError, ValueError) as error:
+            raise self._refusal(f"{self.factory!r:.80} is no factory: {error}") from error
+        placed = [one for one in every if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+        keywords = (one for one in every if one.kind is one.KEYWORD_ONLY)
+        if any(one.default is one.empty for one in (*placed[2:], *keywords)):
+            raise self._refusal("its factory needs more than (args, handle)")
+        return placed[:2]
+
+    def _arguments(self, args: Any, parameter: inspect.Parameter) -> Any:
+        """Read the arguments into what the factory declares."""
+        if args is not None and not isinstance(args, Mapping):
+            raise self._refusal("the arguments have to be an object")
+        given = without_nulls(args or {})
+        shape = self._shape(parameter.annotation)
+        if shape is None:
+            return given
+        info = msgspec.inspect.type_info(shape)
+        known = {field.encode_name for field in info.fields}  # type: ignore[attr-defined]
+        given = {name: value for name, value in given.items() if name in known or name not in _ABOUT}
+        for field in _unknown_fields(given, info, ""):
+            raise self._refusal(f"args.{field}: there is no such field")
+        try:
+            return decode(shape, shape.__name__, given)
+        except ObjectError as error:
+            raise self._refusal(f"{'.'.join(filter(None, ('args', error.field)))}: {error.reason}") from error
+
+    def _shape(self, annotation: Any) -> type[Any] | None:
+        """Return what the arguments are read into, None for a dict."""
+        if isinstance(annotation, str):
+            module = sys.modules.get(getattr(self.factory, "__module__", ""))
+            # Only this annotation: others may name what is imported for type checkers alone.
+            declared = SimpleNamespace(__annotations__={"args": annotation})
+            try:
+                annotation = typing.get_type_hints(declared, vars(module) if module else {})["args"]
+            except (NameError, AttributeError, SyntaxError, TypeError) as error:
+                raise self._refusal(f"the annotation of its arguments cannot be read: {error}") from error
+        if annotation in _PLAIN or typing.get_origin(annotation) in (dict, Mapping):
+            return None
+        if isinstance(annotation, type) and (is_dataclass(annotation) or issubclass(annotation, msgspec.Struct)):
+            return annotation
+        raise self._refusal(f"arguments are a dataclass, a msgspec struct or a dict, not {annotation}")
+
+    def _refusal(self, why: str) -> UsageError:
+        return UsageError(f"plugin {self.name}: {why}")
+
+
+def shown_error(error: BaseException) -> str:
+    """Write an exception with the place in a plugin that raised it, as one line."""
+    machinery = (str(PurePath(__file__).parent), "<frozen importlib", str(PurePath(importlib.__file__).parent))
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(machinery)]
+    place = f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def _unknown_fields(value: Any, kind: Any, place: str) -> Iterator[str]:
+    """Find the fields of a value that its type does not have."""
+    if isinstance(kind, msgspec.inspect.UnionType):
+        kind = next((one for one in kind.types if not isinstance(one, msgspec.inspect.NoneType)), None)
+    if isinstance(value, Mapping) and isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.DataclassType):
+        types = {field.encode_name: field.type for field in kind.fields}
+        for name, item in value.items():
+            path = f"{place}.{name}".removeprefix(".")
+            if name in types:
+                yield from _unknown_fields(item, types[name], path)
+            else:
+                yield path
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown_fields(item, getattr(kind, "item_type", None), f"{place}[{index}]")
