@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -57,13 +58,14 @@ def alone(name: str) -> Iterator[None]:
         yield
 
 
-def go_build(sources: Path, package: str, target: Path) -> None:
+def go_build(sources: Path, package: str, target: Path, *, tests: bool = False) -> None:
     """Build a package of a module, unless the target is there already.
 
     Args:
         sources: the folder with the module's go.mod.
         package: what to build, as `go build` takes it.
         target: the program's file; it appears whole or not at all.
+        tests: whether the program is that of the package's tests.
 
     Raises:
         BuildError: there is no Go, or it fails.
@@ -72,13 +74,35 @@ def go_build(sources: Path, package: str, target: Path) -> None:
         if target.exists():
             return
         fresh = target.with_name(f".{target.name}.new")
-        command = ["nice", str(find_go()), "build", f"-ldflags={link_flags()}", "-o", str(fresh), package]
+        verb = ["test", "-c"] if tests else ["build"]
+        command = ["nice", str(find_go()), *verb, f"-ldflags={link_flags()}", "-o", str(fresh), package]
         done = subprocess.run(
             command, cwd=sources, env=os.environ | _SETTINGS, capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise BuildError(f"cannot build {package}:\n{done.stderr[-_SAID:]}")
         fresh.rename(target)
+
+
+def fingerprint(sources: Path) -> str:
+    """Return what tells versions of a program apart that is built from a folder's own Go files."""
+    digest = hashlib.sha256(link_flags().encode())
+    for path in sorted([*sources.glob("*.go"), sources / "go.mod", sources / "go.sum"]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def keep_latest(pattern: str, count: int) -> None:
+    """Remove programs of a pattern but those that were used last: checkouts share the folder."""
+    for old in sorted(program_folder().glob(pattern), key=_last_use, reverse=True)[count:]:
+        old.unlink(missing_ok=True)
+
+
+def _last_use(program: Path) -> float:
+    try:
+        return program.stat().st_mtime
+    except FileNotFoundError:  # another process was faster
+        return 0.0
 
 
 def link_flags() -> str:

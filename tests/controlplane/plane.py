@@ -133,6 +133,13 @@ class ControlPlane:
             shutil.rmtree(self.folder)
         self._warden.dismiss()
 
+    def start(self, name: str, command: Sequence[str | Path]) -> Program:
+        """Start a further program, whose log is among the others; it is stopped before them."""
+        program = Program(name, command, self.logs / f"{name}.log", self._warden)
+        program.start()
+        self._programs[name] = program
+        return program
+
     def stop_apiserver(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Stop the API server and wait until it is gone: connections are refused from then on.
 

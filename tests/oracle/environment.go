@@ -31,6 +31,8 @@ type environment struct {
 	cache      cache.Cache
 	snapshot   *cache.Snapshot
 	nominated  *nominator
+	search     *search
+	preempting bool
 	informers  informers.SharedInformerFactory
 	devices    *devices
 	admission  admission
@@ -43,6 +45,7 @@ func newEnvironment(ctx context.Context, chosen profiles, objects []runtime.Obje
 		cache:     cache.New(ctx, nil, false),
 		snapshot:  cache.NewEmptySnapshot(),
 		nominated: &nominator{byNode: map[string][]fwk.PodInfo{}},
+		search:    &search{},
 	}
 	world.admission.admitAll(objects, pods)
 	if err := world.build(ctx, chosen); err != nil {
@@ -64,7 +67,7 @@ func (w *environment) build(ctx context.Context, chosen profiles) error {
 		return err
 	}
 	recorder := func(string) events.EventRecorderLogger { return events.NewFakeRecorder(100) }
-	w.frameworks, err = profile.NewMap(ctx, chosen.all, plugins.NewInTreeRegistry(), recorder,
+	w.frameworks, err = profile.NewMap(ctx, chosen.all, w.search.watch(plugins.NewInTreeRegistry()), recorder,
 		frameworkruntime.WithClientSet(emptyClient),
 		frameworkruntime.WithInformerFactory(w.informers),
 		frameworkruntime.WithSharedDRAManager(w.devices.manager),
@@ -78,6 +81,7 @@ func (w *environment) build(ctx context.Context, chosen profiles) error {
 		return fmt.Errorf("configuration: %w", err)
 	}
 	w.framework = w.frameworks[chosen.name]
+	w.framework.SetAPICacher(w.search)
 	return nil
 }
 
