@@ -1,12 +1,12 @@
 """Interfaces between the scheduler, its plugins and the outside. It knows neither plugins nor the network.
 
-`plugin` has the protocols of plugins up to a decision (PreEnqueue to PostFilter), `binding` those from Reserve to
-PostBind, `status` their answers, `profile` the plugins of one scheduler name in order. `client` has the protocols of
-the outside: `Client`, `Clock`, `MetricSource`. `partial_plugins` is for configurations that enable Filter without
-PreFilter, `registry` has plugins by name. Out-of-tree plugins have the methods of `plugin_methods` and reach the
-scheduler with a `plugin_handle`; they see nodes as `node_info` has them, and keep what belongs to an attempt in its
-`cycle_state`. The cluster's changes and the policies' names are passed on from `state`, for plugins to import from
-here.
+`plugin` has the protocols of plugins up to a decision (PreEnqueue to Score), `post_filter` that of those that run when
+no node was feasible, `binding` those from Reserve to PostBind, `status` their answers, `profile` the plugins of one
+scheduler name in order. `client` has the protocols of the outside: `Client`, `Clock`, `MetricSource`. `partial_plugins`
+is for configurations that enable Filter without PreFilter, `registry` has plugins by name. Out-of-tree plugins have the
+methods of `plugin_methods` and reach the scheduler with a `plugin_handle`; they see nodes as `node_info` has them, and
+keep what belongs to an attempt in its `cycle_state`. The cluster's changes and the policies' names are passed on from
+`state`, for plugins to import from here.
 """
 
 from policysched.framework.binding import (
@@ -20,7 +20,16 @@ from policysched.framework.binding import (
     Wait,
     WaitingPod,
 )
-from policysched.framework.client import ApiError, Client, Clock, Event, MetricSink, MetricSource, Wanted
+from policysched.framework.client import (
+    ApiError,
+    Client,
+    Clock,
+    Event,
+    MetricSink,
+    MetricSource,
+    PodStatusChange,
+    Wanted,
+)
 from policysched.framework.plugin import (
     MAX_NODE_SCORE,
     PREFIX,
@@ -39,7 +48,6 @@ from policysched.framework.plugin import (
     Narrow,
     Nothing,
     Plugin,
-    PostFilterPlugin,
     PreEnqueuePlugin,
     QueueSortPlugin,
     RejectionListener,
@@ -51,6 +59,7 @@ from policysched.framework.plugin import (
     per_pod,
     plugin_name,
 )
+from policysched.framework.post_filter import FailedDecision, PostFilterPlugin, PostFilterResult, WhatIf
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
 from policysched.model.kinds import Resource
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
@@ -80,6 +89,7 @@ __all__ = [
     "Codes",
     "Event",
     "Everywhere",
+    "FailedDecision",
     "FilterAffecting",
     "FilterAlone",
     "FilterOfChangedRow",
@@ -98,8 +108,10 @@ __all__ = [
     "Nothing",
     "PermitPlugin",
     "Plugin",
+    "PodStatusChange",
     "PostBindPlugin",
     "PostFilterPlugin",
+    "PostFilterResult",
     "PreBindPlugin",
     "PreEnqueuePlugin",
     "QueueSortPlugin",
@@ -117,6 +129,7 @@ __all__ = [
     "Wait",
     "WaitingPod",
     "Wanted",
+    "WhatIf",
     "default_normalize",
     "per_pod",
     "plugin_name",

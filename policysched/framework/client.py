@@ -49,6 +49,25 @@ class Event:
     note: str
     at: datetime
     """When it happened, UTC."""
+    related: Pod | None = None
+    """Another pod that it is about, such as the one that preempted this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodStatusChange:
+    """What is to be written into a pod's status."""
+
+    condition: dict[str, Any] | None = None
+    """A condition in place of the one of its type."""
+    nominated_node: str | None = None
+    """The node that is kept for the pod, empty for none; None leaves what is there."""
+
+    def after(self, other: PodStatusChange) -> PodStatusChange:
+        """Return both as one, this one being the newer."""
+        return PodStatusChange(
+            self.condition if self.condition is not None else other.condition,
+            self.nominated_node if self.nominated_node is not None else other.nominated_node,
+        )
 
 
 class Client(Protocol):
@@ -82,11 +101,18 @@ class Client(Protocol):
             ApiError: the server refused; status 409 where the claim moved on.
         """
 
-    async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
-        """Write one condition of the pod's status (a patch that touches nothing else).
+    async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
+        """Write into the pod's status what is to change there (a patch that touches nothing else).
 
         Raises:
             ApiError: the server refused.
+        """
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Delete the pod, once, without a retry; one of its name that was made anew stays.
+
+        Raises:
+            ApiError: the server refused; status 404 where the pod, by its UID, is gone.
         """
 
     async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:

@@ -283,13 +283,6 @@ class QueueSortPlugin(Plugin, Protocol):
         """Return the sort key: smaller goes first."""
 
 
-class PostFilterPlugin(Plugin, Protocol):
-    """A plugin that runs when no node was feasible."""
-
-    def post_filter(self, pod: Pod) -> Status:
-        """Return what it found; its reasons end the pod's message."""
-
-
 def default_normalize(scores: Scores, feasible: Mask, *, reverse: bool) -> Scores:
     """Scale scores to 0..100 by their maximum over the feasible rows; `reverse` turns them around.
 

@@ -14,13 +14,13 @@ from policysched.framework.plugin import (
     FilterOfChangedRow,
     FilterPlugin,
     Hint,
-    PostFilterPlugin,
     PreEnqueuePlugin,
     QueueSortPlugin,
     ScorePlugin,
     is_lasting,
     per_pod,
 )
+from policysched.framework.post_filter import PostFilterPlugin
 from policysched.model.kinds import Resource
 from policysched.model.objects import Pod
 from policysched.state.changes import Action

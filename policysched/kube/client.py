@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from policysched.errors import ConnectionProblemError
-from policysched.framework import ApiError, Event
+from policysched.framework import ApiError, Event, PodStatusChange
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.transport import (
     JSON,
@@ -146,16 +146,36 @@ class KubeClient:
         body = {"metadata": {"resourceVersion": of.resource_version, "annotations": {SELECTED_NODE: node}}}
         return await self._patch_once(f"/api/v1/namespaces/{of.namespace}/persistentvolumeclaims/{of.name}", body)
 
-    async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
-        """Write one condition of the pod's status; the others stay, because they merge by type.
+    async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
+        """Write into the pod's status what is to change there; other conditions stay, because they merge by type.
 
         Raises:
             ApiError: the server refused.
         """
         of = pod.metadata
-        body = _ENCODER.encode({"metadata": {"uid": of.uid}, "status": {"conditions": [condition]}})
+        status: dict[str, Any] = {}
+        if change.condition is not None:
+            status["conditions"] = [change.condition]
+        if change.nominated_node is not None:
+            status["nominatedNodeName"] = change.nominated_node or None
+        body = _ENCODER.encode({"metadata": {"uid": of.uid}, "status": status})
         path = f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/status"
         await self._patch(path, body, STRATEGIC_PATCH, self._conditions)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Delete the pod, once; the UID keeps a pod made anew under the same name from being deleted instead.
+
+        Raises:
+            ApiError: the server refused; status 404 where the pod, by its UID, is gone.
+        """
+        of = pod.metadata
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": of.uid}}
+        try:
+            await self._request("DELETE", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}", _ENCODER.encode(options))
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"pod {pod.key} was made anew") from error
 
     async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
         """Write a policy's status in place of the one it has, against that version of the object.

@@ -22,7 +22,9 @@ from policysched.framework import (
     Change,
     Cluster,
     Codes,
+    FailedDecision,
     Hint,
+    PostFilterResult,
     Resource,
     Rows,
     Scores,
@@ -117,6 +119,6 @@ class DynamicResources(FinalScores, HintTable):
         """Score every row 0."""
         return np.zeros(row_count(state, rows), np.int64)
 
-    def post_filter(self, pod: Pod) -> Status:  # noqa: ARG002 - the protocol's signature
+    def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:  # noqa: ARG002 - the protocol's
         """Find no claim to take back."""
-        return unschedulable(NOTHING_TO_DEALLOCATE)
+        return PostFilterResult(unschedulable(NOTHING_TO_DEALLOCATE))

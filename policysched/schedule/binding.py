@@ -14,6 +14,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +29,7 @@ from policysched.framework import (
     Event,
     Handle,
     Plugin,
+    PodStatusChange,
     PreBindPlugin,
     Status,
     Wait,
@@ -62,6 +64,8 @@ class Failure:
     """Those among them that answered Pending."""
     node: str = ""
     """The node that the pod counted on, where its binding failed."""
+    nominated: str | None = ""
+    """The node that is kept for the pod from now on: empty for none, None for the one that was."""
 
     @classmethod
     def of(cls, status: Status, node: str = "") -> Failure:
@@ -203,7 +207,7 @@ class Binder:
         if rejected and change.action is not Action.NONE:
             self._on_change(change, queued.identity)
         if comes_back:
-            await self.report_failure(pod, failure)
+            await self.report_failure(queued.pod, failure)
         else:
             log.info("pod=%s is gone, its binding is dropped", pod.key)
 
@@ -212,33 +216,30 @@ class Binder:
         pod = queued.pod
         if not self._queue.reject(queued, failure.rejectors, failure.pending):
             return False
+        pod = queued.pod
+        self._cluster.nominations.set(
+            pod, pod.status.nominated_node_name if failure.nominated is None else failure.nominated
+        )
         if self._observers:
             is_news = not is_told(pod, failure)
             self._ended(queued, failure.result, failure.node, failure.message, is_news=is_news)
         return True
 
     async def report_failure(self, pod: Pod, failure: Failure) -> None:
-        """Tell the pod's owner why it is not scheduled: an event, and a condition where it would change.
+        """Tell the pod's owner why it is not scheduled: an event, and in its status what would change there.
 
         Args:
-            pod: The pod as it was tried.
+            pod: The pod as it is known now.
             failure: Its message is cut in the event where it is too long.
         """
         message = visible(failure.message)
         self._record(pod, "Warning", "FailedScheduling", "Scheduling", _shortened(message))
-        if is_told(pod, failure):
-            return
-        condition: dict[str, Any] = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": REASONS[failure.result],
-            "message": message,
-            "observedGeneration": pod.metadata.generation,
-        }
-        if not any(one.type == "PodScheduled" and one.status == "False" for one in pod.status.conditions):
-            condition["lastProbeTime"] = None
-            condition["lastTransitionTime"] = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        await self._conditions.write(pod, condition)
+        condition = None
+        if not is_told(pod, failure):
+            condition = unscheduled(pod, REASONS[failure.result], message, self._clock.now())
+        nominated = failure.nominated if failure.nominated != pod.status.nominated_node_name else None
+        if condition is not None or nominated is not None:
+            await self._conditions.write(pod, PodStatusChange(condition, nominated))
 
     def _ended(self, queued: QueuedPod, result: Result, node: str, message: str = "", *, is_news: bool = True) -> None:
         if self._observers:
@@ -248,6 +249,21 @@ class Binder:
 
     def _record(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
         self._client.record(Event(pod, kind, reason, action, note, self._clock.now()))
+
+
+def unscheduled(pod: Pod, reason: str, message: str, now: datetime) -> dict[str, Any]:
+    """Make the condition of a pod that is not scheduled; its transition is new where it was none."""
+    condition: dict[str, Any] = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": reason,
+        "message": message,
+        "observedGeneration": pod.metadata.generation,
+    }
+    if not any(one.type == "PodScheduled" and one.status == "False" for one in pod.status.conditions):
+        condition["lastProbeTime"] = None
+        condition["lastTransitionTime"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return condition
 
 
 def unreserve(assumed: AssumedPod, profile: Profile) -> None:

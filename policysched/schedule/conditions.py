@@ -1,4 +1,4 @@
-"""Writes of pod conditions to the API server: at most one at a time for each pod, before its binding.
+"""Writes of pods' conditions and nominated nodes to the API server: one at a time for each pod, before its binding.
 
 It knows neither queue nor cluster. kube-scheduler writes a condition before it goes on; here decisions do not wait for
 the network, so the order is kept pod by pod: a binding that overtook a condition would leave a running pod that is
@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import Any
 
-from policysched.framework import ApiError, Client
+from policysched.framework import ApiError, Client, PodStatusChange
 from policysched.model.objects import Pod
 from policysched.state.placed.pods import pod_id
 
@@ -23,38 +23,39 @@ _GONE = frozenset((404, 422))
 
 
 class ConditionWrites:
-    """Writes pods' conditions."""
+    """Writes pods' conditions and nominated nodes."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._under_way: dict[str, asyncio.Task[Any] | None] = {}
-        self._newest: dict[str, object] = {}
-        """What is to be written last, of pods with a condition that waits for its turn."""
+        self._newest: dict[str, PodStatusChange] = {}
+        """What is to be written last, of pods with a change that waits for its turn."""
 
-    async def write(self, pod: Pod, condition: dict[str, Any]) -> None:
-        """Write a condition after the pod's earlier one, unless a newer one comes meanwhile.
+    async def write(self, pod: Pod, change: PodStatusChange) -> None:
+        """Write a change after the pod's earlier one; a newer one that comes meanwhile takes it along.
 
         Trouble is logged, because the next attempt writes again.
         """
         identity, task = pod_id(pod), asyncio.current_task()
-        self._newest[identity] = condition
+        waiting = self._newest.get(identity)
+        change = self._newest[identity] = change if waiting is None else change.after(waiting)
         try:
-            while self._newest.get(identity) is condition and (before := self._under_way.get(identity)) is not None:
+            while self._newest.get(identity) is change and (before := self._under_way.get(identity)) is not None:
                 await _end(before)
         finally:
-            newest = self._newest.get(identity) is condition
+            newest = self._newest.get(identity) is change
             if newest:
                 del self._newest[identity]
         if newest:
-            await self._write(identity, task, pod, condition)
+            await self._write(identity, task, pod, change)
 
-    async def _write(self, identity: str, task: asyncio.Task[Any] | None, pod: Pod, condition: dict[str, Any]) -> None:
+    async def _write(self, identity: str, task: asyncio.Task[Any] | None, pod: Pod, change: PodStatusChange) -> None:
         self._under_way[identity] = task
         try:
-            await self._client.set_pod_condition(pod, condition)
+            await self._client.set_pod_status(pod, change)
         except ApiError as error:
             level = logging.DEBUG if error.status in _GONE else logging.WARNING
-            log.log(level, "could not write the condition of pod=%s: %s", pod.key, error.message)
+            log.log(level, "could not write the status of pod=%s: %s", pod.key, error.message)
         finally:
             if self._under_way.get(identity) is task:
                 del self._under_way[identity]

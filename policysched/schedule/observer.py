@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from policysched.framework import Status, WaitingPod
+from policysched.framework import PostFilterResult, Status, WaitingPod
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.queue.queued_pod import QueuedPod
 
@@ -48,6 +48,9 @@ class Observer:
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
         """Hear what a cycle decided."""
+
+    def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
+        """Hear which pods are to make room for a pod, and on which node."""
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Hear how an attempt ended."""
@@ -85,6 +88,10 @@ class LogLines(Observer):
         if decision.row >= 0:
             text = "assumed pod=%s node=%s evaluatedNodes=%d feasibleNodes=%d"
             log.debug(text, queued.pod.key, decision.node, decision.evaluated_count, decision.feasible_count)
+
+    def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
+        """Say how many pods are to make room."""
+        log.info("preempting pod=%s node=%s victims=%d", queued.pod.key, result.nominated_node, len(result.victims))
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Say how an attempt ended."""

@@ -12,24 +12,39 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from policysched.framework import AssumedPod, Change, Client, Clock, Event, MetricAnswer, RejectionListener
+from msgspec.structs import replace
+
+from policysched.framework import (
+    Action,
+    AssumedPod,
+    Change,
+    Client,
+    Clock,
+    Event,
+    MetricAnswer,
+    RejectionListener,
+    Resource,
+)
 from policysched.framework.profile import Profile
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Node, Pod
+from policysched.model.pod_requirements import pod_priority
 from policysched.pausing import Pausing, finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.binding import Binder, Failure
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.post_filter import message_of, run_post_filters
 from policysched.schedule.observer import LOG_LINES, Observers, Result, tell
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue, Waiter
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.state.cluster import Cluster
+from policysched.state.nominations import Nomination
 from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
@@ -58,6 +73,7 @@ class Scheduler:
         self._profiles = dict(profiles)
         self._client = client
         self._clock = clock
+        self._rng = rng
         self._engines = {name: Engine(self.cluster, profile, rng) for name, profile in profiles.items()}
         sort = next(iter(profiles.values())).queue_sort
         self._observers = observers
@@ -135,6 +151,7 @@ class Scheduler:
         """Take a pod as it is now, placed or pending."""
         identity = pod_id(pod)
         if pod.spec.node_name:
+            self.cluster.nominations.discard(identity)
             self.queue.delete(identity)
             if self.cluster.is_elsewhere(pod):
                 self._changed(self.cluster.remove_pod(identity))
@@ -153,14 +170,26 @@ class Scheduler:
     def _set_pending(self, pod: Pod, identity: str) -> None:
         if identity in self.cluster.pods.by_id:  # it had a node, which no pod loses as long as it lives
             self._changed(self.cluster.remove_pod(identity))
+        freed = self.cluster.nominations.update(pod)
         if pod.spec.scheduler_name in self._profiles:
             self.queue.add(pod)
         else:
             self.queue.delete(identity)
+        self._nomination_ended(freed)
+
+    def _nomination_ended(self, freed: Nomination | None) -> None:
+        """Have the pods tried again that had to leave a pod its place, which is not kept for it any more."""
+        if freed is not None:
+            row = self.cluster.nodes.row_of.get(freed.node, -1)
+            old = replace(freed.pod, spec=replace(freed.pod.spec, node_name=freed.node))
+            change = Change(Resource.ASSIGNED_POD, Action.DELETE, old, None, row)
+            self._tell_time()
+            self.queue.move(change, pod_id(old), at_most=pod_priority(old))
 
     def remove_pod(self, identity: str) -> None:
         """Record that a pod is gone."""
         self.queue.delete(identity)
+        self._nomination_ended(self.cluster.nominations.discard(identity))
         self._changed(self.cluster.remove_pod(identity))
         self._binder.reject_waiting(identity, "the pod is gone")
 
@@ -175,6 +204,7 @@ class Scheduler:
         """Record that an object of any of the kinds is gone."""
         if isinstance(obj, Pod):
             self.queue.delete(pod_id(obj))
+            self._nomination_ended(self.cluster.nominations.discard(pod_id(obj)))
         self._changed(self.cluster.drop(obj))
 
     def set_metric(self, answer: MetricAnswer) -> None:
@@ -227,7 +257,7 @@ class Scheduler:
             if self._observers:
                 tell(self._observers, lambda one: one.on_decision(queued, decision))
             if decision.row < 0:
-                self._fail(queued, self._failure(decision, self._profiles[queued.profile]))
+                self._decided_against(queued, decision)
             else:
                 await self._place(queued, decision)
         except Exception as error:
@@ -268,18 +298,24 @@ class Scheduler:
             self._room.release()
 
     def _fail(self, queued: QueuedPod, failure: Failure) -> None:
-        pod = queued.pod
         self._binder.take_back(queued, failure)
-        self._start(pod, self._binder.report_failure(pod, failure))
+        self._start(queued.pod, self._binder.report_failure(queued.pod, failure))
 
-    def _failure(self, decision: Decision, profile: Profile) -> Failure:
+    def _decided_against(self, queued: QueuedPod, decision: Decision) -> None:
+        """End an attempt without a feasible node, after PostFilter has looked for a way."""
         if decision.failed:
-            return Failure(Result.ERROR, decision.error())
-        message = decision.fit_error()
-        if self.cluster.nodes.count and profile.post_filters:
-            parts = [plugin.post_filter(decision.pod).message for plugin in profile.post_filters]
-            message = " ".join([message, ", ".join(parts)])
-        return Failure(Result.UNSCHEDULABLE, message, decision.rejectors())
+            self._fail(queued, Failure(Result.ERROR, decision.error()))
+            return
+        profile = self._profiles[queued.profile]
+        pod = self.queue.latest(queued)
+        result = run_post_filters(profile.post_filters, pod, decision, self._rng)
+        message = message_of(decision, result)
+        failure = Failure(Result.UNSCHEDULABLE, message, decision.rejectors(), nominated=result.nominated_node)
+        if self._observers and result.victims:
+            tell(self._observers, lambda one: one.on_preemption(queued, result))
+        if result.act is not None:
+            self._start(pod, _awaiting(result.act(self._binder.handle)))
+        self._fail(queued, failure)
 
     def _changed(self, change: Change, but: str = "") -> None:
         if not change.nothing:
@@ -299,6 +335,10 @@ class Scheduler:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("what was to be done for pod=%s failed", task.get_name(), exc_info=error)
+
+
+async def _awaiting(work: Awaitable[None]) -> None:
+    await work
 
 
 def _tell_queued(observers: Observers, queued: QueuedPod, queue: str, event: str) -> None:

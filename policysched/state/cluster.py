@@ -24,6 +24,7 @@ from policysched.state.changes import (
     pod_difference,
     weighs_differently,
 )
+from policysched.state.nominations import Nominations
 from policysched.state.objects import ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
@@ -58,6 +59,7 @@ class Cluster:
         self.images = ImageTable()
         self.ports = PortTable()
         self.pods = PodTable()
+        self.nominations = Nominations()
         self.signatures = PodSignatures()
         self.existing_terms = ExistingTerms()
         self.counters = PodCounters(columns, self.pods, self.signatures, self.existing_terms)
@@ -267,6 +269,8 @@ class Cluster:
             self._release_if_empty(row)
             raise
         self.pods.insert(identity, placed)
+        if self.nominations:
+            self.nominations.discard(identity)
         if self.storage.place(placed):
             self.attachments.touch(row)
         self._count(placed, 1)

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from policysched.framework import ApiError, Event
+from policysched.framework import ApiError, Event, PodStatusChange
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events.writer import EventWriter
@@ -176,12 +176,13 @@ async def test_binding_meets_the_servers_own_objections(world: World) -> None:
 async def test_condition_is_written_beside_the_others_and_only_for_the_same_pod(world: World) -> None:
     pod = await world.pod("web")
     for kind in ("PodScheduled", "Other"):
-        await world.client.set_pod_condition(pod, {"type": kind, "status": "False", "reason": "r", "message": kind})
+        condition = {"type": kind, "status": "False", "reason": "r", "message": kind}
+        await world.client.set_pod_status(pod, PodStatusChange(condition))
     found = {one["type"]: one["message"] for one in world.stored("Pod", "web")["status"]["conditions"]}
     assert found == {"PodScheduled": "PodScheduled", "Other": "Other"}
     other = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid="other"))
     with pytest.raises(ApiError) as caught:
-        await world.client.set_pod_condition(other, {"type": "PodScheduled", "status": "True"})
+        await world.client.set_pod_status(other, PodStatusChange({"type": "PodScheduled", "status": "True"}))
     assert caught.value.status == 422
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from policysched.framework import ApiError, Client, Event
+from policysched.framework import ApiError, Client, Event, PodStatusChange
 from policysched.kube.client import AT_ONCE, CONDITIONS_AT_ONCE, KubeClient
 from policysched.kube.connection import CONNECTIONS
 from policysched.kube.events.bodies import About, event_name
@@ -57,7 +57,7 @@ async def test_binding_is_sent_once(kube: Kube, given: Answer, code: int) -> Non
 
 async def test_condition_is_patched_alone_for_this_pod_only(kube: Kube) -> None:
     kube.server.on("PATCH", POD_STATUS, OK)
-    await client(kube).set_pod_condition(POD, CONDITION)
+    await client(kube).set_pod_status(POD, PodStatusChange(CONDITION))
     assert kube.server.bodies("PATCH") == [{"metadata": {"uid": "u-1"}, "status": {"conditions": [CONDITION]}}]
     assert kube.server.asked[0].headers["Content-Type"] == "application/strategic-merge-patch+json"
 
@@ -135,10 +135,10 @@ async def test_status_writes_are_repeated_while_it_helps(
 ) -> None:
     kube.server.on("PATCH", POD_STATUS, *answers)
     if error is None:
-        await client(kube).set_pod_condition(POD, CONDITION)
+        await client(kube).set_pod_status(POD, PodStatusChange(CONDITION))
     else:
         with pytest.raises(ApiError) as caught:
-            await client(kube).set_pod_condition(POD, CONDITION)
+            await client(kube).set_pod_status(POD, PodStatusChange(CONDITION))
         assert caught.value.status == error
     assert kube.pauses.lengths == pauses
 
@@ -147,7 +147,7 @@ async def test_bindings_do_not_wait_for_conditions(kube: Kube) -> None:
     kube.server.on("PATCH", POD_STATUS, hang)
     kube.server.on("POST", BINDING, OK)
     tested = client(kube)
-    tasks = [asyncio.create_task(tested.set_pod_condition(POD, CONDITION)) for _ in range(200)]
+    tasks = [asyncio.create_task(tested.set_pod_status(POD, PodStatusChange(CONDITION))) for _ in range(200)]
     await eventually(lambda: len(kube.server.bodies("PATCH")) == CONDITIONS_AT_ONCE)
     await asyncio.wait_for(tested.bind(POD, "n1"), 5)
     assert len(kube.server.bodies("PATCH")) == CONDITIONS_AT_ONCE < CONNECTIONS

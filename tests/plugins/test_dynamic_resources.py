@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from policysched.framework import SKIP, Action, Change, Cluster, Resource, Status, unresolvable, unschedulable
@@ -10,8 +12,11 @@ from policysched.model.objects import (
     PodResourceClaim,
 )
 from policysched.plugins.dynamic_resources import DynamicResources
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.post_filter import FailedCycle
 from tests.build import cluster, device_class, node, pod
 from tests.plugins.ask import filtered, hinted, scored
+from tests.schedule.parts import profile
 
 WEB = LabelSelector(match_labels={"app": "web"})
 GPU = "example.com/gpu"
@@ -38,7 +43,9 @@ def test_dynamic_resources_scores_nothing_and_finds_nothing_to_take_back() -> No
     plugin = DynamicResources()
     assert filtered(plugin, pod(), cluster(node())) is SKIP
     assert scored(plugin, pod(), cluster(node("a"), node("b"))) == {"a": 0, "b": 0}
-    assert plugin.post_filter(pod()) == unschedulable("no new claims to deallocate")
+    decision = Engine(cluster(node("a")), profile(), random.Random(0)).decide(pod())
+    result = plugin.post_filter(pod(), FailedCycle(decision, random.Random(0)))
+    assert result.status == unschedulable("no new claims to deallocate")
 
 
 def test_dynamic_resources_turns_away_pods_with_claims() -> None:

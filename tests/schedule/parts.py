@@ -22,6 +22,7 @@ from policysched.framework import (
     Hint,
     Mask,
     Narrow,
+    PodStatusChange,
     Resource,
     Rows,
     ScorePlugin,
@@ -130,6 +131,8 @@ class FakeClient:
     def __init__(self) -> None:
         self.bound: list[tuple[str, str]] = []
         self.conditions: list[tuple[str, dict[str, Any]]] = []
+        self.nominated: list[tuple[str, str]] = []
+        self.deleted: list[str] = []
         self.statuses: list[tuple[str, str, dict[str, Any]]] = []
         self.annotation_makes: str | None = None
         """The version that annotating makes, in place of the one that was there."""
@@ -138,6 +141,7 @@ class FakeClient:
         self.written: list[tuple[str, str]] = []
         self.errors: dict[str, list[Exception | None]] = {
             "bind": [], "condition": [], "status": [], "annotation": [], "read": [], "volume": [],
+            "deletion": [],
         }  # fmt: skip
         self.nodes: dict[str, str] = {}
         self.on_bind: Any = None
@@ -167,9 +171,16 @@ class FakeClient:
         self.written.append((claim.key, node))
         return "2"
 
-    async def set_pod_condition(self, pod: Pod, condition: dict[str, Any]) -> None:
+    async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
         self._answer("condition")
-        self.conditions.append((pod.key, condition))
+        if change.condition is not None:
+            self.conditions.append((pod.key, change.condition))
+        if change.nominated_node is not None:
+            self.nominated.append((pod.key, change.nominated_node))
+
+    async def delete_pod(self, pod: Pod) -> None:
+        self._answer("deletion")
+        self.deleted.append(pod.key)
 
     async def set_policy_status(self, policy: str, resource_version: str, status: dict[str, Any]) -> None:
         self._answer("status")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policysched.framework import ApiError, Event
+from policysched.framework import ApiError, Event, PodStatusChange
 from policysched.model.objects import Pod
 from policysched.model.policy import Policy
 from policysched.schedule import conditions
@@ -26,8 +26,9 @@ class SlowClient:
         self.go = asyncio.Event()
         self.refusal: ApiError | None = None
 
-    async def set_pod_condition(self, of: Pod, condition: dict[str, Any]) -> None:
-        text = f"{of.metadata.name} {condition['message']}"
+    async def set_pod_status(self, of: Pod, change: PodStatusChange) -> None:
+        assert change.condition is not None
+        text = f"{of.metadata.name} {change.condition['message']}"
         self.asked.append(text)
         await self.go.wait()
         if self.refusal is not None:
@@ -48,7 +49,7 @@ class SlowClient:
 
 
 def start(writes: ConditionWrites, of: Pod, message: str) -> asyncio.Task[None]:
-    return asyncio.create_task(writes.write(of, {"message": message}))
+    return asyncio.create_task(writes.write(of, PodStatusChange({"message": message})))
 
 
 async def turns(count: int = 10) -> None:
@@ -102,9 +103,9 @@ async def test_refused_condition_is_logged_and_over(status: int, level: str, cap
     client.go.set()
     client.refusal = ApiError(status, "Reason", "no")
     writes = ConditionWrites(client)
-    await writes.write(pod("a"), {"message": "1"})
+    await writes.write(pod("a"), PodStatusChange({"message": "1"}))
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
-        (level, "could not write the condition of pod=default/a: no")
+        (level, "could not write the status of pod=default/a: no")
     ]
     await writes.settle(pod_id(pod("a")))
 

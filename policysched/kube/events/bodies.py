@@ -41,6 +41,8 @@ class About(NamedTuple):
     note: str
     """No longer than the API server takes."""
     at: datetime
+    related: tuple[str, str, str, str] | None = None
+    """Another pod: namespace, name, UID and version."""
 
     @classmethod
     def of(cls, event: Event) -> About:
@@ -48,7 +50,9 @@ class About(NamedTuple):
         pod = event.pod.metadata
         controller, note = event.pod.spec.scheduler_name, shorten(event.note)
         named = (pod.namespace, pod.name, pod.uid, pod.resource_version, controller)
-        return cls(*named, event.type, event.reason, event.action, note, event.at)
+        other = event.related.metadata if event.related is not None else None
+        related = (other.namespace, other.name, other.uid, other.resource_version) if other is not None else None
+        return cls(*named, event.type, event.reason, event.action, note, event.at, related)
 
 
 class _Struct(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -87,6 +91,7 @@ class _Event(_Struct):
     note: str
     type: str
     series: _Series | None = None
+    related: _Reference | None = None
 
 
 class _SeriesPatch(_Struct):
@@ -103,6 +108,10 @@ def event_name(about: About) -> str:
     return about.name[: NAME_LIMIT - len(suffix)].rstrip("-.") + suffix
 
 
+def _pod(namespace: str, name: str, uid: str, version: str) -> _Reference:
+    return _Reference("Pod", namespace, name, uid, "v1", version)
+
+
 def create_body(about: About, name: str, host: str, series: tuple[int, datetime] | None = None) -> bytes:
     """Encode a new event; `series` is its count and when it was last seen, where it was seen more than once."""
     body = _Event(
@@ -114,7 +123,8 @@ def create_body(about: About, name: str, host: str, series: tuple[int, datetime]
         reporting_instance=f"{about.controller}-{host}",
         action=about.action,
         reason=about.reason,
-        regarding=_Reference("Pod", about.namespace, about.name, about.uid, "v1", about.resource_version),
+        regarding=_pod(about.namespace, about.name, about.uid, about.resource_version),
+        related=_pod(*about.related) if about.related is not None else None,
         note=about.note,
         type=about.type,
         series=_Series(series[0], _micro_time(series[1])) if series else None,

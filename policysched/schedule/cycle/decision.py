@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from policysched.framework import NO_ROWS, Code, RowNumbers, Status
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
@@ -75,6 +77,14 @@ class Decision:
         """Return why a row is not feasible."""
         nominated = self._rejected_nomination()
         return nominated[1] if nominated is not None and nominated[0] == row else self.evaluation.status(row)
+
+    def rows_with(self, code: Code) -> RowNumbers:
+        """Return the rows whose status has a code."""
+        mask = self.evaluation.rejected_with(code)
+        nominated = self._rejected_nomination()
+        if nominated is not None:
+            mask[nominated[0]] = nominated[1].code is code
+        return np.flatnonzero(mask)
 
     def fit_error(self) -> str:
         """Return why no node fits, in kube-scheduler's words, without what PostFilter adds."""

@@ -21,6 +21,7 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.classes import class_key
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
+from policysched.schedule.cycle.nominated_pods import with_nominated_pods
 from policysched.schedule.cycle.per_pod_results import with_per_pod_results
 from policysched.state.cluster import Cluster
 
@@ -83,9 +84,13 @@ class Engine:
         Before one is chosen, others may lay answers of theirs over it: see `laid_over` in `per_pod_results`.
         """
         evaluation = self.evaluate(pod, key)
-        return (
-            with_per_pod_results(evaluation, self.profile, pod) if self.profile.has_per_pod_results(pod) else evaluation
-        )
+        if self.profile.has_per_pod_results(pod):
+            evaluation = with_per_pod_results(evaluation, self.profile, pod)
+        nominations = self.cluster.nominations
+        if nominations and evaluation.rejection is None:
+            nominated = nominations.yielded_to(pod, self.cluster.nodes.row_of)
+            return with_nominated_pods(evaluation, nominated) if nominated else evaluation
+        return evaluation
 
     def choose(self, pod: Pod, evaluation: Evaluation) -> Decision:
         """Choose among the nodes that were found, before the cluster changes."""

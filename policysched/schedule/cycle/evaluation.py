@@ -11,6 +11,7 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.plugin_results import PRESENCE, Changes, FilterResults, NarrowedNodes, ScoreResults
 from policysched.schedule.cycle.what_if import Trial
 from policysched.state.cluster import Cluster
+from policysched.state.nominations import PodsByRow
 from policysched.state.tables.amounts import PodResources, pod_resources
 
 FEASIBLE = 0
@@ -138,6 +140,8 @@ class Evaluation:
     score_failure: Status | None
     """The status of a plugin that failed at PreScore; it matters once there is more than one node to choose."""
 
+    nominated: PodsByRow = MappingProxyType({})
+    """The nominated pods that the pod at hand has to leave their place, by row; a class's evaluation has none."""
     nbytes: int
     """The memory that it took when it was last measured, 0 before that. Units: bytes."""
 
@@ -283,12 +287,31 @@ class Evaluation:
         As where kube-scheduler tries single nodes, it is what filters say, whether or not PreFilter narrowed the node
         away. PreFilter did not end the pod.
         """
-        return Trial(self.cluster, self.filters[1:] if self.narrowing else self.filters, row)
+        return Trial(self.cluster, self.plugin_filters(), row, self.nominated.get(row, ()))
+
+    def plugin_filters(self) -> list[FilterResults]:
+        """Return what the profile's filters say, without narrowing and nominated pods."""
+        return [one for one in self.filters if one.place >= 0]
 
     def status(self, row: int) -> Status:
         """Return why a row is not feasible."""
         results = self.filters[int(self.first[row]) - 1]
         return results.reason(int(results.codes[row]))
+
+    def rejected_with(self, wanted: Code) -> Mask:
+        """Return which rows are kept out by a status with a code.
+
+        Shapes: (N,).
+        """
+        first = self.first[: self.cluster.nodes.size]
+        mask: Mask = np.zeros(first.size, np.bool_)
+        for position in np.unique(first[first > 0]).tolist():
+            results, rows = self.filters[position - 1], first == position
+            codes = results.codes[: first.size]
+            for code in np.unique(codes[rows]).tolist():
+                if results.reason(code).code is wanted:
+                    mask |= rows & (codes == code)
+        return mask
 
     def histogram(self) -> list[tuple[Status, int]]:
         """Count the rows by the status that keeps them out."""

@@ -20,6 +20,7 @@ from functools import partial
 
 from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, RejectionListener, Resource
 from policysched.model.objects import Pod
+from policysched.model.pod_requirements import pod_priority
 from policysched.pausing import Pausing
 from policysched.schedule.queue.hints import NO_INTERESTS, HintBudget, Interests, Verdict, index_of, judge, label
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
@@ -189,10 +190,11 @@ class Queue:
         earliest = min(sweep, self._queues.error_backoff_ends)
         return None if earliest == math.inf else earliest
 
-    def move(self, change: Change, but: str = "") -> int:
+    def move(self, change: Change, but: str = "", *, at_most: int | None = None) -> int:
         """Requeue the pods that a change may help, and keep it for those in flight; count the former.
 
-        Of many pods the first are judged now, and the others while pods are popped. The pod `but` is left alone.
+        Of many pods the first are judged now, and the others while pods are popped. The pod `but` is left alone, and so
+        are pods of a higher priority than `at_most` where one is given.
         """
         if change.nothing:
             return 0
@@ -204,6 +206,10 @@ class Queue:
             for plugin, hints in matching.items():
                 concerned.update(self._queues.waiting.found_by(change, profile, plugin, index_of(hints)))
         concerned.pop(but, None)
+        if at_most is not None:
+            concerned = {
+                identity: queued for identity, queued in concerned.items() if pod_priority(queued.pod) <= at_most
+            }
         if interesting:
             self._in_flight.record(Occurrence(change))
         return self._in_portions(list(concerned.values()), partial(self._judge_all, change))
@@ -238,6 +244,11 @@ class Queue:
                 self._in_flight.record(Occurrence(only=identity))
             else:
                 self._queues.enter_active(queued, "ForceActivate")
+
+    def latest(self, queued: QueuedPod) -> Pod:
+        """Return a pod whose attempt is under way as it is known now."""
+        flight = self._in_flight.get(queued.identity)
+        return (flight.latest if flight is not None and flight.queued is queued else None) or queued.pod
 
     def get(self, identity: str) -> QueuedPod | None:
         """Find a pod, queued or in flight."""

@@ -1,0 +1,91 @@
+"""Interfaces of PostFilter: plugins that run once no node was feasible, such as preemption.
+
+A plugin is given the failed decision and answers what it found. It changes nothing by that: what is to be done outside
+(deleting victims, say) it hands back as `act`, so that a dry-run can ask the same plugin and leave the work undone.
+
+Source: k8s.io/kube-scheduler/framework/interface.go (PostFilterPlugin, PostFilterResult, NominatingInfo).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from policysched.framework.binding import Handle
+from policysched.framework.plugin import Plugin
+from policysched.framework.status import Code, Status
+from policysched.model.objects import Pod
+from policysched.state.cluster import Cluster
+from policysched.state.tables.columns import RowNumbers
+
+
+class WhatIf(Protocol):
+    """One node with other pods than it has, for the pod of a failed decision; the cluster stays as it is."""
+
+    def remove(self, pod: Pod) -> None:
+        """Take a pod away that is placed on the node or was added here."""
+
+    def add(self, pod: Pod) -> None:
+        """Add a pod that was taken away here, or one that is placed nowhere."""
+
+    def verdict(self) -> Status | None:
+        """Return the status that would keep the node out, None where the pod could go there.
+
+        Pods of equal or higher priority that are nominated to the node count as kube-scheduler counts them: the pod
+        has to fit with them and without them.
+        """
+
+
+class FailedDecision(Protocol):
+    """A decision without a feasible node; it holds until the cluster changes."""
+
+    @property
+    def pod(self) -> Pod:
+        """The pod."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+
+    @property
+    def rng(self) -> random.Random:
+        """What draws among equals."""
+
+    def rows_with(self, code: Code) -> RowNumbers:
+        """Return the rows of the nodes that were rejected with a code, in the order of rows."""
+
+    def status_of(self, node: str) -> Status | None:
+        """Return the status that keeps a node out, None for a name that no node has."""
+
+    def trial(self, row: int) -> WhatIf:
+        """Return a what-if of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """What a plugin at PostFilter found."""
+
+    status: Status | None = None
+    """None where the pod is to fit soon; a rejection, or a failure. Its reasons end the pod's message."""
+    nominated_node: str | None = None
+    """The node that is kept for the pod from now on; empty where none is any more, None where nothing changes."""
+    act: Callable[[Handle], Awaitable[None]] | None = None
+    """Begins at once what is to be done outside, and returns what to wait for; nobody calls it in a dry-run."""
+    victims: Sequence[Pod] = ()
+    """The pods that are to make room."""
+    details: Any = None
+    """What the plugin tells records of how it came to that."""
+
+
+class PostFilterPlugin(Plugin, Protocol):
+    """A plugin that runs when no node was feasible."""
+
+    def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
+        """Look for a way to make the pod fit.
+
+        Args:
+            pod: The pod as it is known now, perhaps newer than the one that was decided about.
+            failed: The decision.
+        """

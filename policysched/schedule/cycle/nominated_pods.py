@@ -1,0 +1,66 @@
+"""Pods nominated to nodes, laid over the evaluation of a pod that has to leave them their place.
+
+A node that is kept for pods of equal or higher priority must pass every filter twice: with them on it and without
+them. Only such nodes are asked about anew, in a what-if; the evaluation of the class stays as it was, and where nothing
+is nominated nothing is done.
+
+Shapes: C the capacity of the columns.
+Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods, addGENominatedPods).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from policysched.framework import Codes, FilterPlugin, Status
+from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
+from policysched.schedule.cycle.per_pod_results import laid_over
+from policysched.schedule.cycle.plugin_results import FilterResults
+from policysched.state.nominations import PodsByRow
+
+
+def with_nominated_pods(evaluation: Evaluation, nominated: PodsByRow) -> Evaluation:
+    """Return an evaluation in which nodes have room for the pods nominated to them, too.
+
+    Args:
+        evaluation: One that PreFilter did not end.
+        nominated: By row the pods that are to be left their place.
+
+    Cost: O(nodes with such pods).
+    """
+    made = evaluation.copy()
+    made.nominated = nominated
+    found: dict[int, Status] = {}
+    for row in nominated:
+        if not made.cluster.nodes.present.data[row] or (made.narrowing and made.first[row] == NARROWED):
+            continue
+        status = made.trial(row).verdict_with_nominated()
+        if status is not None:
+            found[row] = status
+    return laid_over(made, [_WithNominatedPods(found, made.cluster.nodes.columns.capacity)]) if found else made
+
+
+class _WithNominatedPods(FilterResults):
+    """What filters say of nodes with the pods nominated to them: it comes before what they say without."""
+
+    __slots__ = ("_statuses",)
+
+    def __init__(self, found: dict[int, Status], capacity: int) -> None:
+        self._statuses = list(dict.fromkeys(found.values()))
+        numbers = {status: number for number, status in enumerate(self._statuses, 1)}
+        self.place = -1
+        self.plugin = cast("FilterPlugin", self)
+        self.state = None
+        self.rejects_any = True
+        self.codes: Codes = np.zeros(capacity, np.int32)
+        for row, status in found.items():
+            self.codes[row] = numbers[status]
+
+    def recompute(self, capacity: int, size: int) -> None:
+        """Leave the answers as they are: they were given for this decision alone."""
+
+    def reason(self, code: int) -> Status:
+        """Return the status of the plugin that objected."""
+        return self._statuses[code - 1]

@@ -1,0 +1,127 @@
+"""Running PostFilter plugins on a decision without a feasible node: until one succeeds, fails, or ends it.
+
+It changes nothing and starts nothing. What a plugin wants done outside is part of its result, and whoever decides for
+good does it.
+
+Source: pkg/scheduler/framework/runtime/framework.go (RunPostFilterPlugins), schedule_one.go (schedulingAlgorithm),
+pkg/scheduler/framework/interface.go (NodesForStatusCode).
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from policysched.framework import (
+    NO_ROWS,
+    Code,
+    PostFilterPlugin,
+    PostFilterResult,
+    RowNumbers,
+    Status,
+    unschedulable,
+)
+from policysched.model.objects import Pod
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.plugin_results import FilterResults
+from policysched.schedule.cycle.what_if import Trial
+
+log = logging.getLogger(__name__)
+
+
+class FailedCycle:
+    """A decision as PostFilter plugins see it (`FailedDecision`).
+
+    Args:
+        decision: One without a feasible node, of a cluster with nodes, in which no plugin failed.
+        rng: What draws among equals.
+    """
+
+    def __init__(self, decision: Decision, rng: random.Random) -> None:
+        self.decision, self.rng = decision, rng
+        self.pod, self.cluster = decision.pod, decision.cluster
+        self._filters: list[FilterResults] | None = None
+
+    def rows_with(self, code: Code) -> RowNumbers:
+        """Return the rows of the nodes that were rejected with a code; PreFilter's rejection is one of all nodes."""
+        rejection = self.decision.rejection
+        if rejection is not None:
+            nodes = self.cluster.nodes
+            return nodes.present.data[: nodes.size].nonzero()[0] if rejection.code is code else NO_ROWS
+        return self.decision.rows_with(code)
+
+    def status_of(self, node: str) -> Status | None:
+        """Return the status that keeps a node out, None for a name that no node has."""
+        row = self.cluster.nodes.row_of.get(node, -1)
+        if row < 0 or not self.cluster.nodes.present.data[row]:
+            return None
+        return self.decision.rejection or self.decision.status(row)
+
+    def trial(self, row: int) -> Trial:
+        """Return a what-if of a node."""
+        evaluation = self.decision.evaluation
+        return Trial(self.cluster, self.filters, row, evaluation.nominated.get(row, ()))
+
+    @property
+    def filters(self) -> list[FilterResults]:
+        """What the filters say, of those as well that were not asked because PreFilter rejected the pod."""
+        if self._filters is None:
+            nodes = self.cluster.nodes
+            self._filters = self.decision.evaluation.plugin_filters()
+            if self.decision.rejection is not None:
+                for one in self._filters:
+                    one.recompute(nodes.columns.capacity, nodes.size)
+        return self._filters
+
+
+def run_post_filters(
+    plugins: Sequence[PostFilterPlugin], pod: Pod, decision: Decision, rng: random.Random
+) -> PostFilterResult:
+    """Ask PostFilter plugins about a decision; without any, no node is kept for the pod.
+
+    Args:
+        plugins: The plugins in their order.
+        pod: The pod as it is known now.
+        decision: One without a feasible node, in which no plugin failed.
+        rng: What draws among equals.
+
+    Returns:
+        The result of the plugin that ended it; else all reasons, with the last word about a nominated node.
+    """
+    if not plugins or not decision.cluster.nodes.count:
+        return PostFilterResult(unschedulable(), nominated_node="")
+    failed = FailedCycle(decision, rng)
+    nominated: str | None = None
+    reasons: list[str] = []
+    for plugin in plugins:
+        result = _asked(plugin, pod, failed)
+        status = result.status
+        if status is None or status.code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+            return result
+        if not status.rejects:
+            return PostFilterResult(Status(Code.ERROR, status.reasons, plugin.name))
+        if result.nominated_node is not None:
+            nominated = result.nominated_node
+        reasons += status.reasons
+    return PostFilterResult(unschedulable(*reasons), nominated)
+
+
+def _asked(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilterResult:
+    """Ask a plugin; one that raises, or gives anything but a result, failed."""
+    try:
+        result: Any = plugin.post_filter(pod, failed)
+    except Exception as error:
+        log.exception("PostFilter plugin %s failed for pod=%s", plugin.name, pod.key)
+        return PostFilterResult(Status(Code.ERROR, (f'running PostFilter plugin "{plugin.name}": {error!r}',)))
+    if isinstance(result, PostFilterResult):
+        return result
+    why = f'running PostFilter plugin "{plugin.name}": it gave {type(result).__name__} in place of a result'
+    return PostFilterResult(Status(Code.ERROR, (why,)))
+
+
+def message_of(decision: Decision, result: PostFilterResult) -> str:
+    """Return why no node fits, with what PostFilter found at its end."""
+    said = "" if result.status is None else result.status.message
+    return f"{decision.fit_error()} {said}" if said else decision.fit_error()

@@ -1,0 +1,87 @@
+"""Nodes that are kept for other pods: a pod of no higher priority has to fit beside them, and without them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from msgspec.structs import replace
+
+from policysched.app.configuration.profiles import default_profile
+from policysched.framework import Cluster
+from policysched.model.objects import Pod, PodStatus
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from tests.build import cluster, node, pod
+from tests.plugins.inter_pod_affinity.build import label, near, term
+from tests.schedule.stand import running
+
+
+def promised(to: str, name: str = "promised", **spec: Any) -> Pod:
+    return replace(pod(name, **spec), status=PodStatus(nominated_node_name=to))
+
+
+def decide(around: Cluster, wanted: Pod) -> Decision:
+    return Engine(around, default_profile(), random.Random(0)).decide(wanted)
+
+
+def test_nominated_pod_of_equal_priority_holds_its_node() -> None:
+    around = cluster(node("a"), node("b"))
+    around.nominations.update(promised("a", requests={"cpu": 4}))
+    assert decide(around, pod(requests={"cpu": 1})).node == "b"
+    assert decide(around, pod(requests={"cpu": 1}, priority=1)).feasible_count == 2
+
+
+def test_node_without_room_beside_a_nominated_pod_says_what_is_short() -> None:
+    around = cluster(node("a", allocatable={"cpu": 4}), node("b", allocatable={"cpu": 1}))
+    around.nominations.update(promised("a", requests={"cpu": 4}))
+    decision = decide(around, pod(requests={"cpu": 2}))
+    assert decision.fit_error() == "0/2 nodes are available: 2 Insufficient cpu."
+    assert decision.rejectors() == {"NodeResourcesFit"}
+
+
+def test_affinity_to_a_nominated_pod_alone_is_not_enough() -> None:
+    around = cluster(node("a", labels={"zone": "z"}))
+    around.nominations.update(promised("a", labels={"app": "db"}))
+    wanted = pod(affinity=near(term(label("app", "db"), "zone")))
+    assert decide(around, wanted).fit_error() == "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."
+
+
+def test_class_keeps_its_own_answers_beside_nominated_pods() -> None:
+    around = cluster(node("a"), node("b"))
+    engine = Engine(around, default_profile(), random.Random(0))
+    wanted = pod(requests={"cpu": 1})
+    assert engine.decide(wanted).feasible_count == 2
+    around.nominations.update(promised("a", requests={"cpu": 4}))
+    assert engine.decide(wanted).feasible_count == 1
+    around.nominations.discard("default.promised")
+    assert engine.decide(wanted).feasible_count == 2
+
+
+def test_own_nominated_node_is_judged_with_the_pods_promised_to_it() -> None:
+    around = cluster(node("a"), node("b"))
+    around.nominations.update(promised("b", requests={"cpu": 4}))
+    wanted = promised("b", "p", requests={"cpu": 1})
+    assert decide(around, wanted).node == "a"
+    around.nominations.discard("default.promised")
+    assert decide(around, wanted).nominated
+
+
+async def test_pods_of_other_schedulers_hold_the_node_they_are_nominated_to() -> None:
+    async with running(node("n1")) as stand:
+        theirs = promised("n1", requests={"cpu": 4}, scheduler_name="another")
+        await stand.settled(theirs, pod("p", requests={"cpu": 1}))
+        assert stand.bound == {}
+        stand.scheduler.drop(theirs)
+        await stand.settle()
+        assert stand.bound == {"p": "n1"}
+
+
+async def test_nomination_that_ends_wakes_no_pod_of_higher_priority() -> None:
+    async with running(node("n1")) as stand:
+        theirs = promised("n1", requests={"cpu": 3}, priority=5, scheduler_name="another")
+        full = pod("full", on="n1", requests={"cpu": 4}, priority=100)
+        await stand.settled(theirs, full, pod("low", requests={"cpu": 1}), pod("high", requests={"cpu": 1}, priority=9))
+        assert (stand.attempts("low"), stand.attempts("high")) == (1, 1)
+        await stand.settled(replace(theirs, status=PodStatus()))
+        assert (stand.attempts("low"), stand.attempts("high")) == (2, 1)
