@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -21,7 +21,12 @@ from policysched.model.decode import ObjectError, decode, without_nulls
 Arguments = Mapping[str, Any]
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Duration = Annotated[str, msgspec.Meta(extra={"null": True})]
+"""A duration as Go writes it."""
+StatedDuration = Annotated[str, msgspec.Meta(extra={"null": False})]
+"""A duration that must not be null: kube-scheduler reads a null as the empty text there, which is none."""
 A = TypeVar("A", bound="PluginArguments")
+S = TypeVar("S")
 Fault = tuple[str, str]
 """A field that is not valid, and why."""
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
@@ -40,6 +45,7 @@ _UNITS: Final = {
 _PART: Final = re.compile(r"(?<![0-9.])([0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
 _DURATION: Final = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)")
 _LONGEST: Final = 2**63 - 1
+_STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 _SHAPES: Final[dict[type[Any], Any]] = {}
 """What was found out about shapes of arguments."""
 
@@ -51,6 +57,9 @@ class Given(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
 class PluginArguments(Given, frozen=True):
     """The base of a plugin's arguments, which may say what they are: fields with their types and defaults."""
 
+    checked_when_made: ClassVar[bool] = False
+    """Whether they have to be valid only where the plugin is enabled."""
+
     api_version: str = ""
     kind: str = ""
 
@@ -59,32 +68,49 @@ class PluginArguments(Given, frozen=True):
         return iter(())
 
 
-def converted(plugin: str, arguments: Arguments, shape: type[A], *, of_type_alone: bool = False) -> A:
-    """Turn what a configuration states into a plugin's shape.
+def converted(plugin: str, arguments: Any, shape: type[A]) -> A:
+    """Turn what a configuration states into a plugin's arguments.
 
     Args:
         plugin: the plugin's name.
-        arguments: what stands in `args`.
+        arguments: what stands in `args`, None where nothing does; arguments that were read already are taken as they
+            are.
         shape: a subclass of PluginArguments.
-        of_type_alone: whether its faults are overlooked.
 
     Raises:
         UsageError: a field is unknown, of the wrong type or not valid, or the arguments say that they are something
         else.
     """
-    plain, unknown = without_null_fields(arguments, shape)
-    if unknown:
-        raise refusal(plugin, unknown, "there is no such field")
-    for field, expected in (("apiVersion", API_VERSION), ("kind", f"{plugin}Args")):
-        if plain.get(field) not in (None, "", expected):
-            raise refusal(plugin, field, f"expected {expected}, got {plain[field]}")
-    try:
-        made = decode(shape, f"{plugin}Args", plain)
-    except ObjectError as error:
-        raise refusal(plugin, error.field, error.reason) from error
-    for field, why in () if of_type_alone else made.faults():
-        raise refusal(plugin, field, why)
+    if isinstance(arguments, shape):
+        return arguments
+    made, faults = read_arguments(plugin, arguments, shape)
+    for fault in faults or (() if made is None else made.faults()):
+        raise refusal(plugin, *fault)
+    assert made is not None  # noqa: S101 - what is missing has a fault
     return made
+
+
+def read_arguments(plugin: str, arguments: Any, shape: type[A]) -> tuple[A | None, list[Fault]]:
+    """Read what a configuration states as a plugin's arguments, with their defaults.
+
+    Args:
+        plugin: the plugin's name.
+        arguments: what stands in `args`, None where nothing does.
+        shape: a subclass of PluginArguments.
+
+    Returns:
+        The arguments, None where they cannot be read, and what is unknown or of the wrong type.
+    """
+    if arguments is not None and not isinstance(arguments, Mapping):
+        return None, [("", "the arguments have to be an object")]
+    made, faults = strictly(arguments or {}, shape)
+    if made is None:
+        return None, faults
+    kind = f"{plugin}Args"
+    for field, got, expected in (("apiVersion", made.api_version, API_VERSION), ("kind", made.kind, kind)):
+        if got not in ("", expected):
+            faults.append((field, f"expected {expected}, got {got}"))
+    return None if faults else msgspec.structs.replace(made, api_version=API_VERSION, kind=kind), faults
 
 
 def refusal(plugin: str, field: str, why: str) -> UsageError:
@@ -92,8 +118,8 @@ def refusal(plugin: str, field: str, why: str) -> UsageError:
     return UsageError(f"{plugin}: {field}: {why}" if field else f"{plugin}: {why}")
 
 
-def without_null_fields(raw: Any, shape: type[Any], kept: str = "") -> tuple[Any, str]:
-    """Copy a JSON value as kube-scheduler reads its nulls: as absent in an object, as empty in a list.
+def strictly(raw: Any, shape: type[S], kept: str = "") -> tuple[S | None, list[Fault]]:
+    """Read a JSON value as kube-scheduler reads it: a null is as good as absent, a field that nobody knows a mistake.
 
     Args:
         raw: the value.
@@ -101,35 +127,76 @@ def without_null_fields(raw: Any, shape: type[Any], kept: str = "") -> tuple[Any
         kept: the name of a field whose value stays as it is, nulls and all.
 
     Returns:
-        The copy, and a field that the shape does not have, in nested objects too; the empty text where there is none.
+        The value, None where something has the wrong type, and all that is unknown or of the wrong type.
     """
     if shape not in _SHAPES:  # finding out the fields of a shape takes longer than reading a configuration
         _SHAPES[shape] = msgspec.inspect.type_info(shape)
-    unknown: list[str] = []
-    return _copied(raw, _SHAPES[shape], "", kept, unknown), next(iter(unknown), "")
+    faults: list[Fault] = []
+    plain = _copied(raw, _SHAPES[shape], "", kept, faults)
+    placed: set[str] = set()
+    while True:
+        try:
+            made = decode(shape, shape.__name__, plain)
+        except ObjectError as error:
+            faults.append((error.field, error.reason))
+            if error.field in placed or not _put_aside(plain, error.field):
+                return None, faults
+            placed.add(error.field)
+        else:
+            return (None if placed else made), faults
 
 
-def _copied(value: Any, kind: Any, place: str, kept: str, unknown: list[str]) -> Any:
+def _put_aside(plain: Any, path: str) -> bool:
+    """Take a value of the wrong type away, so that the next one is found; return whether that could be done."""
+    steps = [int(index) if index else name for index, name in _STEP.findall(path)]
+    holder = plain
+    try:
+        *above, last = steps
+        for step in above:
+            holder = holder[step]
+        if isinstance(holder, list):
+            holder[last] = {} if holder[last] != {} else ""
+        else:
+            del holder[last]
+    except (LookupError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _copied(value: Any, kind: Any, place: str, kept: str, faults: list[Fault]) -> Any:
     if isinstance(kind, msgspec.inspect.UnionType):
         kind = next(one for one in kind.types if not isinstance(one, msgspec.inspect.NoneType))
     if isinstance(value, Mapping):
-        types = {field.encode_name: field.type for field in getattr(kind, "fields", ())}
-        paths = {name: f"{place}.{name}".removeprefix(".") for name in value}
-        if isinstance(kind, msgspec.inspect.StructType):
-            unknown += [path for name, path in paths.items() if name not in types]
-        return {
-            name: one if name == kept else _copied(one, types.get(name), paths[name], kept, unknown)
-            for name, one in value.items()
-            if one is not None
-        }
+        return _copied_object(value, kind, place, kept, faults)
     if isinstance(value, list | tuple):
         item = getattr(kind, "item_type", None)
         empty: Any = "" if isinstance(item, msgspec.inspect.StrType) else {}
         return [
-            empty if one is None else _copied(one, item, f"{place}[{index}]", kept, unknown)
+            empty if one is None else _copied(one, item, f"{place}[{index}]", kept, faults)
             for index, one in enumerate(value)
         ]
     return without_nulls(value)
+
+
+def _copied_object(value: Mapping[str, Any], kind: Any, place: str, kept: str, faults: list[Fault]) -> dict[str, Any]:
+    types = {field.encode_name: field.type for field in getattr(kind, "fields", ())}
+    made = {}
+    for name, one in value.items():
+        path = f"{place}.{name}".removeprefix(".")
+        if name not in types and isinstance(kind, msgspec.inspect.StructType):
+            faults.append((path, "there is no such field"))
+        of = types.get(name)
+        if isinstance(of, msgspec.inspect.Metadata) and _is_no_duration(one, of):
+            faults.append((path, f"{msgspec.json.encode(one).decode()} is not a duration as 10s or 1m30s"))
+        elif one is not None:
+            made[name] = one if name == kept else _copied(one, of, path, kept, faults)
+    return made
+
+
+def _is_no_duration(value: Any, kind: msgspec.inspect.Metadata) -> bool:
+    if value is None:
+        return not (kind.extra or {})["null"]
+    return isinstance(value, str) and nanoseconds(value) is None
 
 
 def nanoseconds(text: str) -> int | None:
@@ -140,6 +207,29 @@ def nanoseconds(text: str) -> int | None:
     if total > _LONGEST:
         return None
     return -total if text.startswith("-") else total
+
+
+def go_duration(text: str) -> str:
+    """Write a duration as Go prints it, as `1h0m0.5s` for `60m500ms`; what is none stays as it is."""
+    length = nanoseconds(text)
+    if length is None:
+        return text
+    sign, rest = "-" * (length < 0), abs(length)
+    if rest < SECOND:
+        for unit in ("ms", "µs", "ns"):
+            if rest >= _UNITS[unit]:
+                return f"{sign}{_decimal(rest, _UNITS[unit])}{unit}"
+        return "0s"
+    minutes, rest = divmod(rest, _UNITS["m"])
+    hours, minutes = divmod(minutes, 60)
+    before = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{before}{_decimal(rest, SECOND)}s"
+
+
+def _decimal(number: int, unit: int) -> str:
+    whole, rest = divmod(number, unit)
+    digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0")
+    return f"{whole}.{digits}" if rest else str(whole)
 
 
 def _scaled(number: str, unit: int) -> int:

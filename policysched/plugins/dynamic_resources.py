@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
+from msgspec.structs import force_setattr
 
 from policysched.framework import (
     SKIP,
@@ -35,7 +36,7 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 from policysched.model.requests import incoming_requests
 from policysched.model.selection.name_validation import is_device_resource_name
-from policysched.plugins.arguments import SECOND, Fault, PluginArguments, nanoseconds
+from policysched.plugins.arguments import SECOND, Duration, Fault, PluginArguments, go_duration, nanoseconds
 from policysched.plugins.helper import FinalScores, HintTable, row_count
 from policysched.state.tables.nodes import NodeTable
 
@@ -47,8 +48,13 @@ NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 class DynamicResourcesArguments(PluginArguments, frozen=True):
     """The arguments of DynamicResources."""
 
-    filter_timeout: str = "10s"
-    binding_timeout: str = "10m"
+    filter_timeout: Duration = "10s"
+    binding_timeout: Duration = "10m"
+
+    def __post_init__(self) -> None:
+        """Write durations as Go does."""
+        for field in ("filter_timeout", "binding_timeout"):
+            force_setattr(self, field, go_duration(getattr(self, field)))
 
     def faults(self) -> Iterator[Fault]:
         """Name fields that are not valid, and why."""
@@ -56,10 +62,7 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
             ("filterTimeout", self.filter_timeout, 0),
             ("bindingTimeout", self.binding_timeout, SECOND),
         ):
-            length = nanoseconds(text)
-            if length is None:
-                yield field, f'"{text}" is not a duration as 10s or 1m30s'
-            elif length < least:
+            if (nanoseconds(text) or 0) < least:
                 yield field, f'"{text}" is shorter than {least // SECOND}s'
 
 

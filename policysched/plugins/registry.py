@@ -18,7 +18,7 @@ from typing import Any, Final
 from policysched.errors import UsageError
 from policysched.framework import Plugin
 from policysched.framework.registry import PluginRegistry
-from policysched.plugins.arguments import Fault, Int32, PluginArguments, converted, refusal
+from policysched.plugins.arguments import Fault, Int32, PluginArguments, converted
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.dynamic_resources import DynamicResources, DynamicResourcesArguments
 from policysched.plugins.inter_pod_affinity.plugin import AffinityArguments, inter_pod_affinity
@@ -87,6 +87,7 @@ class PreemptionArguments(PluginArguments, frozen=True):
             yield "minCandidateNodesAbsolute", f"{absolute} is below 0"
         if percentage == absolute == 0:
             yield "minCandidateNodesPercentage", "cannot be 0 together with minCandidateNodesAbsolute"
+            yield "minCandidateNodesAbsolute", "cannot be 0 together with minCandidateNodesPercentage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ def plugin_named(name: str, args: Any = None) -> Plugin:
         raise UsageError(f"plugin {name!r} is not known; known are {', '.join(sorted(PLUGINS))}")
     if entry.make is None:
         return EnginePart(name)
-    return entry.make() if entry.arguments is None else entry.make(_given(name, entry.arguments, args))
+    return entry.make() if entry.arguments is None else entry.make(converted(name, args, entry.arguments))
 
 
 def default_registry() -> PluginRegistry:
@@ -180,25 +181,6 @@ def default_registry() -> PluginRegistry:
 
 def _without_handle(name: str, args: Any, _handle: Any) -> Plugin:
     return plugin_named(name, args)
-
-
-def check_arguments(name: str, args: Any) -> None:
-    """Check the arguments of a plugin that is not enabled, or that may be none of kube-scheduler's.
-
-    Of NodeResourcesFit only the shape is looked at then, as kube-scheduler does.
-
-    Raises:
-        UsageError: they are not valid.
-    """
-    entry = PLUGINS.get(name)
-    if entry is not None and entry.arguments is not None:
-        _given(name, entry.arguments, args, of_type_alone=name == "NodeResourcesFit")
-
-
-def _given(name: str, shape: type[PluginArguments], args: Any, *, of_type_alone: bool = False) -> PluginArguments:
-    if args is not None and not isinstance(args, Mapping):
-        raise refusal(name, "", "the arguments have to be an object")
-    return converted(name, args or {}, shape, of_type_alone=of_type_alone)
 
 
 def default_plugins() -> list[Enabled]:

@@ -10,9 +10,9 @@ import pytest
 import policysched
 from policysched.errors import UsageError
 from policysched.model.policy import LAST_GOOD
+from tests.app.configuration.test_profiles import disabled
+from tests.app.configuration.test_reading import HEAD
 from tests.app.dry_runs import Object, node, pod, policy, record, requiring
-from tests.app.test_configuration import HEAD
-from tests.app.test_profiles import disabled
 
 
 def test_policies_among_the_objects_apply_and_given_ones_replace_them() -> None:

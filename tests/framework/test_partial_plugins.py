@@ -29,7 +29,7 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record, make_record
-from tests.app.test_configuration import HEAD
+from tests.app.configuration.test_reading import HEAD
 from tests.build import cluster, node, pod
 
 LABELLED = {"zone": "a"}

@@ -24,8 +24,7 @@ func (r *request) listPlugins() (map[string]pluginLists, error) {
 	}
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	defer cancel()
-	chosen := profiles{configuration.Profiles, configuration.Profiles[0].SchedulerName}
-	world, err := newEnvironment(ctx, chosen, nil, nil)
+	world, err := worldOf(ctx, configuration)
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +33,18 @@ func (r *request) listPlugins() (map[string]pluginLists, error) {
 		lists[name] = listsOf(made.ListPlugins())
 	}
 	return lists, nil
+}
+
+// makeProfiles makes the profiles of a configuration, only to see whether they can be made.
+func makeProfiles(configuration *config.KubeSchedulerConfiguration) error {
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	defer cancel()
+	_, err := worldOf(ctx, configuration)
+	return err
+}
+
+func worldOf(ctx context.Context, configuration *config.KubeSchedulerConfiguration) (*environment, error) {
+	return newEnvironment(ctx, profiles{configuration.Profiles, configuration.Profiles[0].SchedulerName}, nil, nil)
 }
 
 func listsOf(plugins *config.Plugins) pluginLists {

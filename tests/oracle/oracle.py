@@ -81,6 +81,16 @@ class Oracle:
         found: dict[str, Lists] = self._ask({"config": config, "profiles": True})["profiles"]
         return found
 
+    def completed(self, config: dict[str, Any]) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
+        """Complete a configuration with kube-scheduler's defaults.
+
+        Returns:
+            The configuration as kube-scheduler writes it, None where it refuses it, and its reasons: `stage` (decode,
+            validate or build), `field` where it names one by itself, `message`.
+        """
+        answer = self._ask({"config": config, "completed": True})
+        return answer.get("completed"), answer.get("refusals", [])
+
     def _ask(self, case: Case) -> dict[str, Any]:
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the oracle was started without pipes")

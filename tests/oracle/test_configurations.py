@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policysched.app.configuration.file import POLICIES, plugin_lists, read_profiles
+from policysched.app.configuration.model import POLICIES
+from policysched.app.configuration.plugin_lists import plugin_lists
 from policysched.app.configuration.profiles import configured_profiles
+from policysched.app.configuration.reading import read_configuration
 from policysched.errors import UsageError
 
 from . import configs
@@ -69,8 +71,9 @@ def our_profiles(config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: we refuse the configuration.
     """
-    assert configured_profiles(config).keys() == read_profiles(config).keys()
-    return {name: _listed(given.plugins) for name, given in read_profiles(config).items()}
+    profiles = {one.scheduler_name or "": one.plugins for one in read_configuration(config).profiles}
+    assert configured_profiles(config).keys() == profiles.keys()
+    return {name: _listed(plugins) for name, plugins in profiles.items()}
 
 
 def _listed(plugins: Any) -> dict[str, list[Any]]:

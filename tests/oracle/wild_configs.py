@@ -39,8 +39,8 @@ NUMBERS = (-(2**31) - 1, -101, -1, 0, 1, 2, 3, 10, 11, 99, 100, 101, 2**31 - 1, 
 TEXTS = ("", "x", "a/b", "a/b/c", "/b", "not a name", "-1s", "0.5s", "LeastAllocated", API_VERSION, "Like", "Exists")
 
 
-def wild(rng: Random) -> Thing:
-    """Draw a configuration, in half the cases with one mistake."""
+def wild(rng: Random, *, unharmed: bool = False) -> Thing:
+    """Draw a configuration, in half the cases with one mistake unless it has to be unharmed."""
     profiles = [profile(rng, f"p{number}") for number in range(rng.choice([1, 1, 1, 1, 2, 3]))]
     config: Thing = {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration", "profiles": profiles}
     if rng.random() < 0.1:
@@ -49,7 +49,7 @@ def wild(rng: Random) -> Thing:
         _sort_alike(rng, profiles)
     if len(profiles) == 1 and rng.random() < 0.2:
         del profiles[0]["schedulerName"]
-    return broken(rng, config) if rng.random() < 0.5 else config
+    return config if unharmed or rng.random() >= 0.5 else broken(rng, config)
 
 
 def profile(rng: Random, name: str) -> Thing:
@@ -106,10 +106,88 @@ def _sort_alike(rng: Random, profiles: list[Thing]) -> None:
         one["plugins"]["queueSort"] = copy.deepcopy(sorting)
 
 
-def broken(rng: Random, config: Thing) -> Thing:
+def whole(rng: Random) -> Thing:
+    """Draw a configuration with all its fields, in more than half of the cases with one to three mistakes."""
+    config = wild(rng, unharmed=True)
+    for field, draw in rng.sample(sorted(FIELDS.items()), rng.choice([0, 1, 2, 5, len(FIELDS)])):
+        config[field] = draw(rng)
+    for _ in range(rng.choice([0, 0, 1, 1, 1, 2, 3])):
+        config = broken(rng, config, tuple(config))
+    return config
+
+
+def _election(rng: Random) -> Thing:
+    return _some(
+        rng,
+        leaderElect=rng.random() < 0.5,
+        leaseDuration=rng.choice(DURATIONS),
+        renewDeadline=rng.choice(DURATIONS),
+        retryPeriod=rng.choice(DURATIONS),
+        resourceLock=rng.choice(["", "leases", "endpoints"]),
+        resourceName=rng.choice(["", "mine"]),
+        resourceNamespace=rng.choice(["", "ours"]),
+    )
+
+
+def _connection(rng: Random) -> Thing:
+    return _some(
+        rng,
+        kubeconfig=rng.choice(["", "/etc/kubernetes/scheduler.conf"]),
+        acceptContentTypes=rng.choice(["", "application/json"]),
+        contentType=rng.choice(["", "application/json"]),
+        qps=rng.choice([0, 0.5, 100, 1000.25]),
+        burst=rng.choice([0, 1, 200, -1]),
+    )
+
+
+def _extender(rng: Random) -> Thing:
+    names = ["example.com/gpu", "a.io/b", "cpu", "kubernetes.io/x", "bad name", "", "requests.a.io/b"]
+    resources = [
+        _some(rng, name=rng.choice(names[: rng.choice([2, 2, 7])]), ignoredByScheduler=rng.random() < 0.5)
+        for _ in range(rng.choice([0, 1, 1, 2]))
+    ]
+    texts = {name: rng.choice(["", "x"]) for name in ("serverName", "certFile", "keyFile", "caFile")}
+    data = {name: rng.choice(["", "AAEC", "UEVN"]) for name in ("certData", "keyData", "caData")}
+    return _some(
+        rng,
+        urlPrefix=rng.choice(["http://127.0.0.1:8888", ""]),
+        filterVerb="filter",
+        preemptVerb="preempt",
+        prioritizeVerb=rng.choice(["", "prioritize"]),
+        weight=rng.choice([-1, 0, 1, 5, 2**40]),
+        bindVerb=rng.choice(["", "", "bind"]),
+        enableHTTPS=rng.random() < 0.5,
+        tlsConfig=_some(rng, insecure=rng.random() < 0.5, **texts, **data),
+        httpTimeout=rng.choice(DURATIONS),
+        nodeCacheCapable=rng.random() < 0.5,
+        managedResources=resources,
+        ignorable=rng.random() < 0.5,
+    )
+
+
+def _some(rng: Random, **fields: Any) -> Thing:
+    return {name: value for name, value in fields.items() if rng.random() < 0.6}
+
+
+DURATIONS = ("10s", "0s", "15s", "1m30s", "-5s", "1.5h", "2500ms", "100us", "7ns", "26h3m0.25s")
+FIELDS: dict[str, Callable[[Random], Any]] = {
+    "parallelism": lambda rng: rng.choice([1, 16, 100]),
+    "leaderElection": _election,
+    "clientConnection": _connection,
+    "enableProfiling": lambda rng: rng.random() < 0.5,
+    "enableContentionProfiling": lambda rng: rng.random() < 0.5,
+    "percentageOfNodesToScore": lambda rng: rng.choice([0, 50, 100]),
+    "podInitialBackoffSeconds": lambda rng: rng.choice([1, 2, 10, 11]),
+    "podMaxBackoffSeconds": lambda rng: rng.choice([1, 10, 60]),
+    "extenders": lambda rng: [_extender(rng) for _ in range(rng.choice([0, 1, 1, 2]))],
+    "delayCacheUntilActive": lambda rng: rng.random() < 0.5,
+}
+
+
+def broken(rng: Random, config: Thing, fields: tuple[str, ...] = ("profiles",)) -> Thing:
     """Change one place of a configuration: often into a mistake, sometimes into something else that is right."""
     made = copy.deepcopy(config)
-    *above, last = rng.choice([path for path in _paths(made, ()) if path[0] == "profiles"])
+    *above, last = rng.choice([path for path in _paths(made, ()) if path[0] in fields])
     holder: Any = made
     for step in above:
         holder = holder[step]

@@ -103,7 +103,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (FIT, strategy(resources=weights(cpu="1")), "scoringStrategy.resources[0].weight: expected int, got str"),
     (FIT, strategy(resources=weights(cpu=True)), "scoringStrategy.resources[0].weight: expected int, got bool"),
     (FIT, strategy(requestedToCapacityRatio={}), "requestedToCapacityRatio: is only for the type Requested"),
-    (FIT, strategy(RATIO), "requestedToCapacityRatio.shape: at least one point is needed"),
+    (FIT, strategy(RATIO), "requestedToCapacityRatio: is needed for the type RequestedToCapacityRatio"),
     (FIT, shape(), "requestedToCapacityRatio.shape: at least one point is needed"),
     (FIT, shape((0, 0), (0, 1)), "shape[1].utilization: 0 does not rise from 0"),
     (FIT, shape((50, 0), (40, 1)), "shape[1].utilization: 40 does not rise from 50"),

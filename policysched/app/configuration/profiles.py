@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec.structs import fields
 
-from policysched.app.configuration.file import (
-    POINTS_OF,
+from policysched.app.configuration.model import (
     POLICIES,
-    ConfigurationError,
     ListedPlugin,
-    Lists,
     Plugins,
     PluginSet,
-    PointsByPlugin,
-    enabled_anywhere,
-    plugin_lists,
-    read_profiles,
+    ProfileConfig,
+    completed_profile,
 )
+from policysched.app.configuration.plugin_lists import POINTS_OF, Lists, list_faults, plugin_lists
+from policysched.app.configuration.reading import Given, ReadConfiguration, load_configuration
 from policysched.errors import UsageError
 from policysched.framework.partial_plugins import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
-from policysched.plugins import EnginePart, check_arguments, default_registry
-from policysched.plugins.registry import DEFAULT_ORIGIN
+from policysched.plugins import EnginePart, default_registry
+from policysched.plugins.arguments import Fault, PluginArguments
+from policysched.plugins.registry import DEFAULT_ORIGIN, MULTI_POINT
 
 DEFAULT_NAME = "policysched"
 NO_PLUGINS: Final = PluginRegistry()
@@ -44,7 +43,8 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
 def default_profile(scheduler_name: str = DEFAULT_NAME, *, off: Iterable[str] = ()) -> Profile:
     """Make the profile of the default plugins, less those that are `off`, in kube-scheduler's order."""
     disabled = PluginSet(disabled=tuple(ListedPlugin(name=name) for name in off))
-    return _profile(scheduler_name, Plugins(multi_point=disabled), {}, registry_with())
+    given = ProfileConfig(scheduler_name=scheduler_name, plugins=Plugins(multi_point=disabled))
+    return _Parts(completed_profile(given), registry_with()).profile()
 
 
 def registry_with(others: PluginRegistry = NO_PLUGINS) -> PluginRegistry:
@@ -67,9 +67,9 @@ def points_of(plugin: Any) -> frozenset[str]:
 
 
 def configured_profiles(
-    config: str | Mapping[str, Any] | None, others: PluginRegistry = NO_PLUGINS, handle: Any = None
+    config: Given | ReadConfiguration | None, others: PluginRegistry = NO_PLUGINS, handle: Any = None
 ) -> dict[str, Profile]:
-    """Make the profiles of a KubeSchedulerConfiguration, given as text or as a dict.
+    """Make the profiles of a KubeSchedulerConfiguration.
 
     Args:
         config: The configuration; without one there is the default profile alone.
@@ -77,46 +77,88 @@ def configured_profiles(
         handle: What these are given to reach the cluster with.
 
     Raises:
-        UsageError: it is no such configuration, has a field that is not supported, or kube-scheduler would refuse it;
-            or one of the other plugins has a name that is taken.
+        UsageError: it is no such configuration, or kube-scheduler would refuse it; or one of the other plugins has a
+            name that is taken.
     """
     registry = registry_with(others)
     if config is None:
         return {DEFAULT_NAME: default_profile()}
-    profiles = {}
-    for index, (name, given) in enumerate(read_profiles(config).items()):
-        try:
-            profiles[name] = _profile(name, given.plugins, given.arguments, registry, handle)
-        except UsageError as error:
-            raise ConfigurationError(f"profiles[{index}]", str(error)) from error
-    return profiles
+    read = config if isinstance(config, ReadConfiguration) else load_configuration(config)
+    parts = [_Parts(one, registry, handle) for one in read.completed.profiles]
+    found = [fault for index, one in enumerate(parts) for fault in _placed(one, read, index)]
+    found += _queue_sort_faults(parts) if not found else ()
+    if found:
+        raise read.error(found)
+    return {one.name: one.profile() for one in parts}
 
 
-def _profile(
-    scheduler_name: str, plugins: Plugins, arguments: Mapping[str, Any], registry: PluginRegistry, handle: Any = None
-) -> Profile:
-    enabled = enabled_anywhere(plugins)
-    made = {name: registry.make(name, arguments.get(name), handle) for name in enabled if name in registry}
-    acts_at = {**{name: points_of(made.get(name)) for name in registry}, **POINTS_OF}
-    lists = plugin_lists(plugins, acts_at)
-    for name in arguments.keys() - enabled:
-        check_arguments(name, arguments[name])
-    return _Made(lists, made, acts_at).profile(scheduler_name)
+def _placed(parts: _Parts, read: ReadConfiguration, index: int) -> Iterator[Fault]:
+    """Name what is wrong with a profile by the places of the file, whose multiPoint lacks the default plugins."""
+    everywhere = parts.given.plugins.multi_point.enabled
+    stated = read.multi_point(index)
+    for place, why in parts.faults():
+        before, _, rest = place.partition(f"plugins.{MULTI_POINT}.enabled[")
+        if before or not rest:
+            yield f"profiles[{index}].{place}", why
+        else:
+            name = everywhere[int(rest.removesuffix("]"))].name
+            yield f"profiles[{index}].plugins.{MULTI_POINT}.enabled[{stated.index(name)}]", why
 
 
-class _Made:
+def _queue_sort_faults(parts: Iterable[_Parts]) -> Iterator[Fault]:
+    """Refuse profiles that sort the one queue in different ways."""
+    first, *others = (one.queue_sort() for one in parts)
+    for index, (name, args) in enumerate(others, 1):
+        if name != first[0]:
+            yield f"profiles[{index}].plugins.queueSort", f"{name} is not the plugin of the first profile, {first[0]}"
+        elif args != first[1]:
+            yield f"profiles[{index}].pluginConfig", f"the arguments of {name} are not those of the first profile"
+
+
+class _Parts:
     """The plugins of one profile, made once each for all their points."""
 
-    def __init__(self, lists: Lists, plugins: Mapping[str, Any], acts_at: PointsByPlugin) -> None:
-        self._lists = lists
-        self._plugins = plugins
-        self._acts_at = acts_at
+    def __init__(self, given: ProfileConfig, registry: PluginRegistry, handle: Any = None) -> None:
+        self.given = given
+        self.name = given.scheduler_name or ""
+        self._plugins: dict[str, Any] = {}
+        self._unmade: list[Fault] = []
+        for name in sorted(given.plugins.enabled_anywhere & set(registry)):
+            self._make(name, registry, handle)
+        self._acts_at = {**{name: points_of(self._plugins.get(name)) for name in registry}, **POINTS_OF}
 
-    def profile(self, scheduler_name: str) -> Profile:
+    def _make(self, name: str, registry: PluginRegistry, handle: Any) -> None:
+        places = {one.name: f"pluginConfig[{index}].args" for index, one in enumerate(self.given.plugin_config)}
+        args = self.given.arguments.get(name)
+        wrong = list(args.faults()) if isinstance(args, PluginArguments) else []
+        self._unmade += ((f"{places[name]}.{field}", why) for field, why in wrong)
+        if wrong:
+            return
+        try:
+            self._plugins[name] = registry.make(name, args, handle)
+        except Exception as error:
+            why = str(error) if isinstance(error, UsageError) else f"{name} cannot be made: {error!r}"
+            self._unmade.append((places.get(name, "plugins"), why))
+
+    def faults(self) -> Iterator[Fault]:
+        """Name what is wrong with the profile."""
+        yield from self._unmade
+        yield from () if self._unmade else list_faults(self.given.plugins, self._acts_at)
+
+    def queue_sort(self) -> tuple[str, Any]:
+        """Return the plugin that sorts the queue, and its arguments."""
+        [name] = self._lists.points["queueSort"]
+        return name, self.given.arguments.get(name)
+
+    @cached_property
+    def _lists(self) -> Lists:
+        return plugin_lists(self.given.plugins, self._acts_at)
+
+    def profile(self) -> Profile:
         """Put the plugins at their points."""
         filters = self._filters()
         return Profile(
-            scheduler_name=scheduler_name,
+            scheduler_name=self.name,
             queue_sort=self._at("queueSort")[0],
             pre_enqueue=self._having("preEnqueue", "pre_enqueue"),
             filters=filters,

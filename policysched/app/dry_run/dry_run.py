@@ -22,6 +22,8 @@ from msgspec.structs import replace
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
+from policysched.app.configuration.reading import Given as Configured
+from policysched.app.configuration.reading import load_configuration
 from policysched.app.dry_run.workload_pods import as_new
 from policysched.app.files.saved_clusters import Saved
 from policysched.app.plugins.discovery import find_plugins
@@ -89,7 +91,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     pod: Object,
     policies: Iterable[Object] = (),
     *,
-    config: str | Object | None = None,
+    config: Configured | None = None,
     now: datetime | str | None = None,
     seed: int | None = None,
     metrics: Numbers | Measure | None = None,
@@ -103,7 +105,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
             compile acts as its annotation keeps.
         pod: The pod to place.
         policies: SchedulingPolicy objects; one replaces an object of its name.
-        config: A KubeSchedulerConfiguration as text or dict; absent, the default plugins.
+        config: A KubeSchedulerConfiguration as text or dict, or as an object of a file; absent, the default plugins.
         now: The time that rules see, a datetime or a text as `2026-01-05T23:00:00+01:00`, UTC where it has no zone;
             absent, the present.
         seed: What draws among equally good nodes.
@@ -160,14 +162,16 @@ def _decide(cluster: Cluster, profile: Profile, wanted: Pod, seed: int | None) -
 
 
 def _choose_profile(
-    wanted: Pod, raw: Object, config: str | Object | None, plugins: PluginRegistry | None
+    wanted: Pod, raw: Object, config: Configured | None, plugins: PluginRegistry | None
 ) -> tuple[Profile, Pod]:
     stated = (raw.get("spec") or {}).get("schedulerName")
     if isinstance(stated, str) and not stated.strip():
         raise UsageError(f'pod "{wanted.key}": spec.schedulerName: a name is needed; without the field a default holds')
     if config is None:
         return _under(default_profile(stated or DEFAULT_NAME), wanted)
-    profiles = configured_profiles(config, find_plugins().registry if plugins is None else plugins)
+    read = load_configuration(config)
+    read.refuse_extenders()
+    profiles = configured_profiles(read, find_plugins().registry if plugins is None else plugins)
     named = profiles.get(wanted.spec.scheduler_name)
     if named is not None:
         return _under(named, wanted)

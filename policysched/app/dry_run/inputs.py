@@ -9,7 +9,6 @@ from typing import Final
 
 from policysched.app.checking.check import findings, twins
 from policysched.app.checking.findings import Finding, policy_key
-from policysched.app.configuration.file import ConfigurationError
 from policysched.app.dry_run.dry_run import Measure, Report, compiles, dry_run, in_force, not_compiled
 from policysched.app.dry_run.live_cluster import read_cluster
 from policysched.app.dry_run.workload_pods import Wanted, controlled, pod_of
@@ -69,14 +68,10 @@ class Inputs:
         tried = [one.object for one in self.policies if policy_key(one.object) not in errors]
         policies = [one for one in map(in_force, self._standing()) if compiles(one)] + tried
         try:
-            config = None if self.config is None else self.config.object
             report = dry_run(
                 others, self.wanted.object, policies,
-                config=config, seed=seed, metrics=self.metrics, plugins=self.plugins,
+                config=self.config, seed=seed, metrics=self.metrics, plugins=self.plugins,
             )  # fmt: skip
-        except ConfigurationError as error:
-            assert self.config is not None  # noqa: S101 - it is what is wrong
-            raise self.config.refusal(error.place, error.why) from error
         except ObjectError as error:
             raise _located(error, self.wanted, self.documents) from error
         taking_part = {policy_key(one) for one in policies}

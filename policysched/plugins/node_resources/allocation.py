@@ -25,6 +25,7 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Rows, Scores
@@ -309,7 +310,15 @@ class ScoredResource(Given, frozen=True):
     name: str = ""
     weight: Int64 = 0
 
+    def __post_init__(self) -> None:
+        """Take no weight for one of 1."""
+        force_setattr(self, "weight", self.weight or 1)
+
+
+SCORED_BY_DEFAULT: Final = tuple(ScoredResource(name=one.name, weight=one.weight) for one in CPU_AND_MEMORY)
+"""What arguments that name no resource score."""
+
 
 def weighted(resources: Sequence[ScoredResource]) -> tuple[ResourceWeight, ...]:
-    """Return the resources that arguments name, with their weights; cpu and memory where they name none."""
-    return tuple(ResourceWeight(one.name, one.weight or 1) for one in resources) or CPU_AND_MEMORY
+    """Return the resources that arguments name, with their weights."""
+    return tuple(ResourceWeight(one.name, one.weight) for one in resources)

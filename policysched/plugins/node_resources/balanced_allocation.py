@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Cluster, Rows, Scores
@@ -21,6 +22,7 @@ from policysched.plugins.arguments import Fault, PluginArguments
 from policysched.plugins.helper import ONE, FinalScores, OwnRowOnly, constant
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
+    SCORED_BY_DEFAULT,
     ResourceWeight,
     ScoredAmounts,
     ScoredResource,
@@ -153,10 +155,14 @@ class BalanceArguments(PluginArguments, frozen=True):
 
     resources: tuple[ScoredResource, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Score cpu and memory where nothing is named."""
+        force_setattr(self, "resources", self.resources or SCORED_BY_DEFAULT)
+
     def faults(self) -> Iterator[Fault]:
         """Name fields that are not valid, and why."""
         for index, one in enumerate(self.resources):
-            if one.weight not in (0, 1):
+            if one.weight != 1:
                 yield f"resources[{index}].weight", f"{one.weight} is not 1: balance knows no weights"
             if one.name in {other.name for other in self.resources[:index]}:
                 yield f"resources[{index}].name", f'"{one.name}" is there twice'

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, ClassVar, Final
 
 import numpy as np
+from msgspec.structs import force_setattr
 
 from policysched.framework import (
     Action,
@@ -46,6 +48,7 @@ from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
     FULL,
     HIGHEST_POINT,
+    SCORED_BY_DEFAULT,
     OnRow,
     Point,
     RequestedToCapacityRatio,
@@ -251,15 +254,15 @@ class RatioParameters(Given, frozen=True):
         """Name fields that are not valid, and why."""
         if not self.shape:
             yield "shape", "at least one point is needed"
-        last = -1
         for index, one in enumerate(self.shape):
             if not 0 <= one.utilization <= FULL:
                 yield f"shape[{index}].utilization", f"{one.utilization} is not between 0 and {FULL}"
             if not 0 <= one.score <= HIGHEST_POINT:
                 yield f"shape[{index}].score", f"{one.score} is not between 0 and {HIGHEST_POINT}"
-            if one.utilization <= last:
-                yield f"shape[{index}].utilization", f"{one.utilization} does not rise from {last}"
-            last = one.utilization
+        for index, (last, one) in enumerate(pairwise(self.shape), 1):
+            if one.utilization <= last.utilization:
+                yield f"shape[{index}].utilization", f"{one.utilization} does not rise from {last.utilization}"
+                break
 
 
 class ScoringStrategy(Given, frozen=True):
@@ -269,14 +272,20 @@ class ScoringStrategy(Given, frozen=True):
     resources: tuple[ScoredResource, ...] = ()
     requested_to_capacity_ratio: RatioParameters | None = None
 
+    def __post_init__(self) -> None:
+        """Score cpu and memory where nothing is named."""
+        force_setattr(self, "resources", self.resources or SCORED_BY_DEFAULT)
+
     def faults(self) -> Iterator[Fault]:
         """Name fields that are not valid, and why."""
         for index, one in enumerate(self.resources):
-            if not 0 <= one.weight <= 100:
+            if not 1 <= one.weight <= 100:
                 yield f"resources[{index}].weight", f"{one.weight} is not between 1 and 100"
         parameters = self.requested_to_capacity_ratio
-        if self.type == RATIO:
-            for field, why in (parameters or RatioParameters()).faults():
+        if self.type == RATIO and parameters is None:
+            yield "requestedToCapacityRatio", f"is needed for the type {RATIO}"
+        elif self.type == RATIO and parameters is not None:
+            for field, why in parameters.faults():
                 yield f"requestedToCapacityRatio.{field}", why
         elif self.type not in SIMPLE:
             known = ", ".join(sorted((*SIMPLE, RATIO)))
@@ -287,6 +296,8 @@ class ScoringStrategy(Given, frozen=True):
 
 class FitArguments(PluginArguments, frozen=True):
     """The arguments of NodeResourcesFit."""
+
+    checked_when_made: ClassVar[bool] = True
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import force_setattr
 
 from policysched.framework import (
     SKIP,
@@ -158,9 +159,13 @@ class SpreadArguments(PluginArguments, frozen=True):
     defaulting_type: str = ""
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Take the empty type for the system's."""
+        force_setattr(self, "defaulting_type", self.defaulting_type or SYSTEM)
+
     def faults(self) -> Iterator[Fault]:
         """Name fields that are not valid, and why."""
-        kind, constraints = self.defaulting_type or SYSTEM, self.default_constraints
+        kind, constraints = self.defaulting_type, self.default_constraints
         if kind not in (SYSTEM, LIST):
             yield "defaultingType", f'"{kind}" is neither {LIST} nor {SYSTEM}'
         if kind == SYSTEM and constraints:
@@ -175,7 +180,7 @@ class SpreadArguments(PluginArguments, frozen=True):
 
 def pod_topology_spread(given: SpreadArguments) -> PodTopologySpread:
     """Make PodTopologySpread."""
-    are_the_systems = (given.defaulting_type or SYSTEM) == SYSTEM
+    are_the_systems = given.defaulting_type == SYSTEM
     return PodTopologySpread(SYSTEM_DEFAULTS if are_the_systems else Defaults(given.default_constraints))
 
 

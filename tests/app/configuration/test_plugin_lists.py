@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from policysched.app.configuration.file import (
+from policysched.app.configuration.model import (
     DEFAULT,
-    POINTS_OF,
     ListedPlugin,
-    Lists,
     Plugins,
     PluginSet,
+    ProfileConfig,
+    completed_profile,
     merged,
-    plugin_lists,
 )
+from policysched.app.configuration.plugin_lists import POINTS_OF, Lists, plugin_lists
 from policysched.errors import UsageError
 from policysched.plugins.registry import ACTS_AT, PLUGINS
 
@@ -42,7 +42,11 @@ def only(*given: Any) -> PluginSet:
 
 
 def lists(**given: PluginSet) -> Lists:
-    return plugin_lists(Plugins(**given))
+    return plugin_lists(completed_plugins(**given))
+
+
+def completed_plugins(**given: PluginSet) -> Plugins:
+    return completed_profile(ProfileConfig(plugins=Plugins(**given))).plugins
 
 
 def at(point: str, **given: PluginSet) -> list[str]:
@@ -176,16 +180,25 @@ def test_a_weight_below_0_counts_as_long_as_the_sum_before_the_next_plugin_does_
         ({"multi_point": disabled("*")}, "plugins.queueSort: exactly one plugin has to sort the queue, not 0"),
         ({"queue_sort": disabled("PrioritySort")}, "plugins.queueSort: exactly one plugin"),
         ({"bind": disabled("*")}, "plugins.bind: at least one plugin has to bind"),
-        ({"filter": enabled("NotThere")}, 'plugins.filter.enabled: there is no plugin "NotThere"; there are Default'),
-        ({"multi_point": enabled("NotThere")}, 'plugins.multiPoint.enabled: there is no plugin "NotThere"'),
-        ({"multi_point": enabled("*")}, 'plugins.multiPoint.enabled: there is no plugin "*"'),
-        ({"score": enabled("NodeName")}, "plugins.score.enabled: NodeName does nothing at score"),
-        ({"pre_filter": enabled("TaintToleration")}, "plugins.preFilter.enabled: TaintToleration does nothing at pre"),
-        ({"filter": enabled("NodeName", "NodeName")}, "plugins.filter.enabled: NodeName is there twice"),
+        (
+            {"filter": enabled("NotThere")},
+            'plugins.filter.enabled[0]: there is no plugin "NotThere"; there are Default',
+        ),
+        ({"multi_point": enabled("NotThere")}, 'plugins.multiPoint.enabled[21]: there is no plugin "NotThere"'),
+        ({"multi_point": enabled("*")}, 'plugins.multiPoint.enabled[21]: there is no plugin "*"'),
+        ({"score": enabled("NodeName")}, "plugins.score.enabled[0]: NodeName does nothing at score"),
+        (
+            {"pre_filter": enabled("TaintToleration")},
+            "plugins.preFilter.enabled[0]: TaintToleration does nothing at pre",
+        ),
+        ({"filter": enabled("NodeName", "NodeName")}, "plugins.filter.enabled[1]: NodeName is there twice"),
         ({"multi_point": enabled("NodeName", "NodeName")}, "plugins.multiPoint.enabled: NodeName is there twice"),
         ({"multi_point": enabled("GangScheduling", "GangScheduling")}, "GangScheduling is there twice"),
         ({"score": enabled(("SchedulingPolicy", 2))}, "SchedulingPolicy takes no weight: every policy has its own"),
-        ({"pre_score": enabled("SchedulingPolicy")}, "plugins.preScore.enabled: SchedulingPolicy does nothing at pre"),
+        (
+            {"pre_score": enabled("SchedulingPolicy")},
+            "plugins.preScore.enabled[0]: SchedulingPolicy does nothing at pre",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused(given: dict[str, PluginSet], message: str) -> None:
@@ -201,9 +214,9 @@ def test_a_plugin_that_is_twice_in_multi_point_does_no_harm_where_points_overrid
 
 
 def test_plugins_without_a_point_left_are_still_enabled() -> None:
-    found = lists(score=disabled("*"), pre_score=disabled("*"), filter=disabled("NodeName"))
-    assert {"ImageLocality", "NodeResourcesBalancedAllocation", "NodeName"} <= found.enabled
-    assert "NodeName" not in lists(multi_point=disabled("NodeName")).enabled
+    found = completed_plugins(score=disabled("*"), pre_score=disabled("*"), filter=disabled("NodeName"))
+    assert {"ImageLocality", "NodeResourcesBalancedAllocation", "NodeName"} <= found.enabled_anywhere
+    assert "NodeName" not in completed_plugins(multi_point=disabled("NodeName")).enabled_anywhere
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from policysched.app.configuration.file import ListedPlugin, Plugins, PluginSet, read_profiles
+from policysched.app.configuration.model import ListedPlugin, PluginSet
+from policysched.app.configuration.reading import read_configuration
 from policysched.errors import UsageError
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -14,7 +15,10 @@ TEXT_HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConf
 
 
 def read(*profiles: Any, **fields: Any) -> Any:
-    return read_profiles({**HEAD, "profiles": list(profiles), **fields})
+    """Read profiles, by their names."""
+    return {
+        one.scheduler_name: one for one in read_configuration({**HEAD, "profiles": list(profiles), **fields}).profiles
+    }
 
 
 def refusal(*profiles: Any, **fields: Any) -> str:
@@ -48,12 +52,12 @@ def test_profiles_go_by_their_names(profiles: list[Any], names: list[str]) -> No
     ],
 )
 def test_a_configuration_may_be_a_text(text: str) -> None:
-    assert list(read_profiles(TEXT_HEAD + text)) == ["default-scheduler"]
+    assert [one.scheduler_name for one in read_configuration(TEXT_HEAD + text).profiles] == ["default-scheduler"]
 
 
 def test_a_json_text_is_a_text_too() -> None:
     text = '{"kind": "KubeSchedulerConfiguration", "apiVersion": "kubescheduler.config.k8s.io/v1"}'
-    assert list(read_profiles(text)) == ["default-scheduler"]
+    assert [one.scheduler_name for one in read_configuration(text).profiles] == ["default-scheduler"]
 
 
 def test_plugins_and_arguments_are_read_as_they_are_written() -> None:
@@ -61,8 +65,8 @@ def test_plugins_and_arguments_are_read_as_they_are_written() -> None:
     entries = [{"name": "A", "args": {"x": 1}}, {"name": "B"}]
     [profile] = read({"plugins": {**plugins, "bind": None}, "pluginConfig": entries}).values()
     enabled = (ListedPlugin(name="A", weight=5), ListedPlugin(name="B"))
-    assert profile.plugins == Plugins(score=PluginSet(enabled=enabled, disabled=(ListedPlugin(name="*"),)))
-    assert profile.arguments == {"A": {"x": 1}, "B": None}
+    assert profile.plugins.score == PluginSet(enabled=enabled, disabled=(ListedPlugin(name="*"),))
+    assert [profile.arguments[name] for name in ("A", "B")] == [{"x": 1}, None]
 
 
 @pytest.mark.parametrize(
@@ -87,10 +91,10 @@ def test_plugins_and_arguments_are_read_as_they_are_written() -> None:
         ({"plugins": {"score": {"enabled": [{"weight": "5"}]}}}, "profiles[0].plugins.score.enabled[0].weight: expect"),
         ({"plugins": {"score": {"enabled": [{"weight": 2**31}]}}}, "profiles[0].plugins.score.enabled[0].weight: exp"),
         ({"pluginConfig": [{"name": 5}]}, "profiles[0].pluginConfig[0].name: expected text, got int: quote it"),
-        ({"pluginConfig": [{"name": "A"}, {"name": "A"}]}, "profiles[0].pluginConfig: repeated config for plugin A"),
+        ({"pluginConfig": [{"name": "A"}, {"name": "A"}]}, "profiles[0].pluginConfig[1]: repeated config for plugin A"),
         (
             {"pluginConfig": [{"name": "EBSLimits"}]},
-            "profiles[0].pluginConfig: the plugin EBSLimits is no longer there",
+            "profiles[0].pluginConfig[0]: the plugin EBSLimits is no longer there",
         ),
         ({"schedulerName": 5}, "profiles[0].schedulerName: expected text, got int: quote it"),
         ({"schedulerName": ""}, "profiles[0].schedulerName: a name is needed"),
@@ -104,12 +108,8 @@ def test_a_mistake_in_a_profile_is_refused_by_its_field(profile: Any, message: s
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        (
-            {"extenders": []},
-            "extenders: is not supported yet; supported here are percentageOfNodesToScore and profiles",
-        ),
-        ({"leaderElection": {}}, "leaderElection: is not supported yet"),
-        ({"parallelism": None}, "parallelism: is not supported yet"),
+        ({"parallelism": 0}, "parallelism: 0 is not above 0"),
+        ({"podInitialBackoffSeconds": 11}, "podMaxBackoffSeconds: 10 is below podInitialBackoffSeconds 11"),
         ({"leaderElect": True}, "leaderElect: there is no such field"),
         ({"profiles": {}}, "profiles: expected array, got object"),
         ({"percentageOfNodesToScore": -1}, "percentageOfNodesToScore: -1 is not between 0 and 100"),
@@ -135,7 +135,7 @@ def test_a_mistake_in_the_whole_is_refused_by_its_field(fields: dict[str, Any], 
 )
 def test_a_text_that_is_no_configuration_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read_profiles(text)
+        read_configuration(text)
     assert str(caught.value).startswith(message)
 
 
@@ -146,17 +146,16 @@ def test_a_text_that_is_no_configuration_is_refused(text: str, message: str) -> 
         ({}, "profiles[1].schedulerName: a name is needed"),
         (
             {"schedulerName": "b", "plugins": {"queueSort": {"enabled": [{"name": "PrioritySort"}]}}},
-            "profiles[1]: queueSort and its arguments have to be the same in all profiles",
+            "profiles[1].plugins.queueSort: has to be the same in all profiles",
         ),
         (
             {"schedulerName": "b", "plugins": {"queueSort": {"disabled": [{"name": "Other"}]}}},
-            "profiles[1]: queueSort and its arguments",
+            "profiles[1].plugins.queueSort: has to be the same",
         ),
         (
-            {"schedulerName": "b", "pluginConfig": [{"name": "PrioritySort", "args": {"a": 1}}]},
-            "profiles[1]: queueSort and its arguments",
+            {"schedulerName": "b", "pluginConfig": [{"args": {"a": 1}}]},
+            "profiles[1].pluginConfig[0].args: the arguments of queueSort have to be the same",
         ),
-        ({"schedulerName": "b", "pluginConfig": [{"args": {"a": 1}}]}, "profiles[1]: queueSort and its arguments"),
     ],
 )
 def test_profiles_have_to_agree(second: dict[str, Any], message: str) -> None:

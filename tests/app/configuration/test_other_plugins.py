@@ -13,7 +13,7 @@ from policysched.framework import AssumedPod
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.plugins.nodes.node_filters import NodeUnschedulable
-from tests.app.test_configuration import HEAD
+from tests.app.configuration.test_reading import HEAD
 
 
 class Closed(NodeUnschedulable):
@@ -78,10 +78,10 @@ def test_other_plugin_is_made_of_its_arguments_and_the_handle() -> None:
 @pytest.mark.parametrize(
     ("plugins", "error"),
     [
-        ({"permit": enabled("Closed")}, "plugins.permit.enabled: Closed does nothing at permit"),
-        ({"filter": enabled("Opened")}, 'plugins.filter.enabled: there is no plugin "Opened"; there are Closed, '),
-        ({"multiPoint": enabled("Opened")}, 'plugins.multiPoint.enabled: there is no plugin "Opened"; there are '),
-        ({"filter": enabled("Closed", "Closed")}, "plugins.filter.enabled: Closed is there twice"),
+        ({"permit": enabled("Closed")}, "plugins.permit.enabled[0]: Closed does nothing at permit"),
+        ({"filter": enabled("Opened")}, 'plugins.filter.enabled[0]: there is no plugin "Opened"; there are Closed, '),
+        ({"multiPoint": enabled("Opened")}, 'plugins.multiPoint.enabled[0]: there is no plugin "Opened"; there are '),
+        ({"filter": enabled("Closed", "Closed")}, "plugins.filter.enabled[1]: Closed is there twice"),
     ],
 )
 def test_names_and_points_that_are_not_there_are_refused(plugins: dict[str, Any], error: str) -> None:

@@ -12,7 +12,7 @@ from policysched.errors import UsageError
 from policysched.framework import Plugin
 from policysched.framework.partial_plugins import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
 from policysched.framework.profile import Profile
-from tests.app.test_configuration import HEAD
+from tests.app.configuration.test_reading import HEAD
 
 
 def configured(*profiles: Any, **fields: Any) -> dict[str, Profile]:
@@ -202,30 +202,30 @@ STRANGE = {"scoringStrategy": {"type": "NoneAllocated"}}
     [
         (
             {"pluginConfig": entries(NodeResourcesFit=STRANGE)},
-            'NodeResourcesFit: scoringStrategy.type: "NoneAllocated"',
+            'pluginConfig[0].args.scoringStrategy.type: "NoneAllocated"',
         ),
-        ({"pluginConfig": entries(NodeAffinity=[])}, "NodeAffinity: the arguments have to be an object"),
+        ({"pluginConfig": entries(NodeAffinity=[])}, "pluginConfig[0].args: the arguments have to be an object"),
         ({"plugins": {"bind": disabled("*")}}, "plugins.bind: at least one plugin has to bind"),
         (
             {
                 "plugins": {"multiPoint": disabled("NodeResourcesBalancedAllocation")},
                 "pluginConfig": entries(NodeResourcesBalancedAllocation={"resources": [{"name": "cpu", "weight": 3}]}),
             },
-            "NodeResourcesBalancedAllocation: resources[0].weight: 3 is not 1",
+            "pluginConfig[0].args.resources[0].weight: 3 is not 1",
         ),
         (
             {
                 "plugins": {"multiPoint": disabled("NodeResourcesFit")},
                 "pluginConfig": entries(NodeResourcesFit={"strategy": {}}),
             },
-            "NodeResourcesFit: strategy: there is no such field",
+            "pluginConfig[0].args.strategy: there is no such field",
         ),
     ],
 )
 def test_what_is_refused_names_the_profile(profile: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         configured({"schedulerName": "a"}, {"schedulerName": "b", **profile})
-    assert str(caught.value).startswith(f"config: profiles[1]: {message}")
+    assert str(caught.value).startswith(f"config: profiles[1].{message}")
 
 
 def test_of_a_fit_that_is_disabled_only_the_shape_of_its_arguments_counts() -> None:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from policysched import dry_run
-from policysched.app.configuration.file import UNSUPPORTED
-from policysched.errors import UsageError
 from policysched.framework.plugin import FilterAlone, ScoreAlone
 from policysched.plugins import default_plugins
 from policysched.plugins.registry import TAKING_ARGUMENTS
@@ -40,12 +36,6 @@ def test_the_configuration_packs_pods_by_their_gpus() -> None:
     assert packing["scores"]["busy"]["NodeResourcesFit"] == 5 * 69
     assert packing["scores"]["empty"]["NodeResourcesFit"] == 5 * 25
     assert not {"ImageLocality", "NodeResourcesBalancedAllocation"} & packing["scores"]["busy"].keys()
-
-
-@pytest.mark.parametrize("field", UNSUPPORTED)
-def test_fields_that_are_not_in_the_table_are_refused(field: str) -> None:
-    with pytest.raises(UsageError, match=f"{field}: is not supported yet"):
-        dry_run([], pod("p", **{GPU: "1"}), config=f"{CONFIG}\n{field}:\n")
 
 
 def test_the_document_names_the_plugins_that_it_speaks_of() -> None:

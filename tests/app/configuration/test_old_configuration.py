@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from policysched.app.configuration.file import OLD_VERSIONS, REPLACED, as_v1
 from policysched.app.configuration.profiles import configured_profiles
+from policysched.app.configuration.reading import OLD_VERSIONS, REPLACED, load_configuration, read_configuration
 from policysched.errors import UsageError
 
 V1 = "kubescheduler.config.k8s.io/v1"
@@ -35,7 +35,10 @@ def test_plugins_that_are_gone_are_left_out_with_a_warning(
     assert gone not in names
     assert "NodePorts" not in names
     assert REPLACED[gone] in names
-    assert caplog.messages == [f"plugin {gone} is no longer there and is left out: {REPLACED[gone]} does its work"]
+    assert caplog.messages == [
+        f"apiVersion {version} is read as {V1}, with its defaults",
+        f"plugin {gone} is no longer there and is left out: {REPLACED[gone]} does its work",
+    ]
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
@@ -56,12 +59,43 @@ def test_other_versions_are_refused() -> None:
         configured_profiles(config("kubescheduler.config.k8s.io/v1alpha1"))
 
 
-def test_a_configuration_of_v1_is_given_back() -> None:
-    stated = config(V1)
-    assert as_v1(stated) is stated
-
-
 def test_the_old_one_is_not_changed() -> None:
     stated = config(OLD_VERSIONS[0], pluginConfig=[{"name": "EBSLimits"}])
-    assert as_v1(stated)["profiles"] == [{"pluginConfig": []}]
+    assert "EBSLimits" not in read_configuration(stated).profiles[0].arguments
     assert stated == config(OLD_VERSIONS[0], pluginConfig=[{"name": "EBSLimits"}])
+
+
+def test_an_old_file_has_the_defaults_of_v1() -> None:
+    old, new = (read_configuration(config(version)) for version in (OLD_VERSIONS[1], V1))
+    assert old == new
+
+
+def test_fields_that_are_gone_are_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    stated = config(OLD_VERSIONS[2]) | {"healthzBindAddress": "0.0.0.0:10251", "metricsBindAddress": None}
+    assert read_configuration(stated) == read_configuration(config(V1))
+    assert caplog.messages[1:] == ["healthzBindAddress is no longer there and is left out"]
+
+
+TEXT = """apiVersion: kubescheduler.config.k8s.io/v1beta3
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    filter:
+      enabled:
+      - name: EBSLimits
+      - name: NodePorts
+      - name: CinderLimits
+      - name: 5
+  pluginConfig:
+  - name: EBSLimits
+  - {name: VolumeBinding, args: {bindTimeoutSeconds: -1}}
+"""
+
+
+def test_places_are_those_of_the_file_whatever_is_left_out() -> None:
+    with pytest.raises(UsageError) as refusal:
+        load_configuration(TEXT)
+    assert str(refusal.value).startswith("config:10:15: profiles[0].plugins.filter.enabled[3].name: expected text")
+    with pytest.raises(UsageError) as refusal:
+        load_configuration(TEXT.replace("name: 5", "name: NodeName"))
+    assert str(refusal.value) == ("config:13:54: profiles[0].pluginConfig[1].args.bindTimeoutSeconds: -1 is below 0")

@@ -1,0 +1,124 @@
+"""Which plugins act at which extension point, in which order and with which weights, by kube-scheduler's rules.
+
+Knows names, points and weights, nothing of plugins and their arguments. It takes what a completed profile enables and
+disables; `SchedulingPolicy` stands for all policies, at filter and score.
+
+Source: framework/runtime/framework.go (NewFramework, updatePluginList, expandMultiPointPlugins, getValidScoreWeights),
+v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from policysched.app.configuration.model import ALL, POLICIES, ListedPlugin, Plugins, PluginSet
+from policysched.errors import UsageError
+from policysched.plugins.arguments import Fault
+from policysched.plugins.registry import ACTS_AT, MULTI_POINT
+
+PointsByPlugin: TypeAlias = Mapping[str, frozenset[str]]
+POINTS_OF: Final[PointsByPlugin] = {**ACTS_AT, POLICIES: frozenset({"filter", "score"})}
+NOWHERE: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The plugins of a profile."""
+
+    points: Mapping[str, tuple[str, ...]]
+    """By point, in the order in which they act."""
+    weights: Mapping[str, int]
+    """Of the plugins that score."""
+
+
+def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Lists:
+    """List the plugins of a profile.
+
+    Args:
+        plugins: What the completed profile enables and disables.
+        acts_at: The points of each plugin that there is, by name.
+
+    Raises:
+        UsageError: the profile would be refused.
+    """
+    for place, why in list_faults(plugins, acts_at):
+        raise UsageError(f"{place}: {why}")
+    weights = dict(_weights("score", plugins, acts_at))
+    return Lists({point: tuple(_expanded(point, plugins, acts_at)) for point in _sets(plugins)}, weights)
+
+
+def list_faults(plugins: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Iterator[Fault]:
+    """Name the fields that cannot be as they are, and why."""
+    yield from _name_faults(plugins, acts_at)
+    points = {point: _expanded(point, plugins, acts_at) for point in _sets(plugins)}
+    yield from _repeats(points)
+    if len(points["queueSort"]) != 1:
+        yield "plugins.queueSort", f"exactly one plugin has to sort the queue, not {len(points['queueSort'])}"
+    if not points["bind"]:
+        yield "plugins.bind", "at least one plugin has to bind"
+    if len(points["placementGenerate"]) > 1:
+        yield "plugins.placementGenerate", "at most one plugin can generate placements"
+    for point in ("score", "placementScore"):
+        yield from _weight_faults(point, _weights(point, plugins, acts_at))
+
+
+def _sets(plugins: Plugins) -> dict[str, PluginSet]:
+    return {point: own for point, own in plugins.by_point().items() if point != MULTI_POINT}
+
+
+def _name_faults(plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[Fault]:
+    for point, own in plugins.by_point().items():
+        seen: set[str] = set()
+        for position, one in enumerate(own.enabled):
+            place = f"plugins.{point}.enabled[{position}]"
+            if one.name not in acts_at:
+                yield place, f'there is no plugin "{one.name}"; there are {", ".join(sorted(acts_at))}'
+            elif one.name == POLICIES and one.weight:
+                yield place, f"{POLICIES} takes no weight: every policy has its own"
+            elif point != MULTI_POINT and point not in acts_at[one.name]:
+                yield place, f"{one.name} does nothing at {point}"
+            elif point != MULTI_POINT and one.name in seen:
+                yield place, f"{one.name} is there twice"
+            seen.add(one.name)
+
+
+def _repeats(points: Mapping[str, list[str]]) -> Iterator[Fault]:
+    """Name what multiPoint enables twice; at other points that was found before."""
+    found = {name for names in points.values() for name in names if names.count(name) > 1}
+    for name in sorted(found):
+        yield f"plugins.{MULTI_POINT}.enabled", f"{name} is there twice"
+
+
+def _expanded(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> list[str]:
+    """List the plugins at a point: first those of its own that multiPoint has too, then those of multiPoint alone."""
+    own = _sets(plugins)[point]
+    specific = list(dict.fromkeys(one.name for one in own.enabled))
+    if own.disables(ALL):
+        return specific
+    everywhere = [one.name for one in plugins.multi_point.enabled if point in acts_at.get(one.name, NOWHERE)]
+    everywhere = [name for name in everywhere if not own.disables(name)]
+    first = [name for name in specific if name in everywhere]
+    alone = [name for name in everywhere if name not in specific]
+    return [*first, *alone, *(name for name in specific if name not in everywhere)]
+
+
+def _weights(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[tuple[str, int]]:
+    """Return the weights at a point: that of its own list before that of multiPoint, and 1 where none is given."""
+    seen: set[str] = set()
+    stated: Iterable[ListedPlugin] = (*_sets(plugins)[point].enabled, *plugins.multi_point.enabled)
+    for one in stated:
+        if one.name != POLICIES and point in acts_at.get(one.name, NOWHERE) and one.name not in seen:
+            seen.add(one.name)
+            yield one.name, one.weight or 1
+
+
+def _weight_faults(point: str, weights: Iterable[tuple[str, int]]) -> Iterator[Fault]:
+    """Refuse a sum of weights that falls below 0 on the way through them."""
+    total = 0
+    for name, weight in weights:
+        if total < 0:
+            yield f"plugins.{point}", f"the weights before {name} add up to less than 0"
+            return
+        total += weight

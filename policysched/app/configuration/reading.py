@@ -1,0 +1,232 @@
+"""Read a KubeSchedulerConfiguration into its completed form, or say all that is wrong with it.
+
+The file is read as strictly as kube-scheduler reads it. Files of older versions (v1beta1 to v1beta3) are read as those
+of v1, with v1's defaults, without the fields and plugins that are gone since: the limit plugins of single clouds, whose
+work NodeVolumeLimits does, and SelectorSpread, whose work PodTopologySpread does. In a v1 file such names are refused.
+
+Source: kube-scheduler/config/v1/types.go (DecodeNestedObjects), cmd/kube-scheduler/app/options/configfile.go, v1.36.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from msgspec.structs import replace
+
+from policysched.app.configuration.model import KIND, Configuration, PluginConfig, ProfileConfig, completed
+from policysched.app.configuration.validation import faults
+from policysched.app.files.objects import Document
+from policysched.app.files.objects import read as read_files
+from policysched.app.files.positions import SourcePosition
+from policysched.errors import UsageError
+from policysched.plugins.arguments import API_VERSION, Fault, read_arguments, strictly
+from policysched.plugins.registry import PLUGINS
+
+log = logging.getLogger(__name__)
+OLD_VERSIONS: Final = tuple(f"kubescheduler.config.k8s.io/v1beta{number}" for number in (1, 2, 3))
+REPLACED: Final = {
+    "AzureDiskLimits": "NodeVolumeLimits",
+    "CinderLimits": "NodeVolumeLimits",
+    "EBSLimits": "NodeVolumeLimits",
+    "GCEPDLimits": "NodeVolumeLimits",
+    "SelectorSpread": "PodTopologySpread",
+}
+"""Plugins that are gone, with those that do their work."""
+GONE_FIELDS: Final = ("healthzBindAddress", "metricsBindAddress")
+"""Fields of older versions that kube-scheduler itself overlooks since v1.23."""
+NO_FILE: Final = "config"
+"""The name of a configuration that is no file."""
+_INDEX: Final = re.compile(r"\[(\d+)\]")
+Given: TypeAlias = str | Mapping[str, Any] | Document
+"""A configuration as a text, as a dict or as an object of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFault:
+    """One thing that is wrong with a configuration."""
+
+    file: str
+    """The file, `config` where there is none."""
+    place: SourcePosition | None
+    field: str
+    """The field in the file, empty for the whole."""
+    message: str
+
+    def __str__(self) -> str:
+        """Write it in one line."""
+        where = f"{self.file}:{self.place.line}:{self.place.column}" if self.place else self.file
+        return ": ".join(filter(None, (where, self.field, self.message)))
+
+
+class ConfigurationError(UsageError):
+    """A configuration that cannot be used.
+
+    Attributes:
+        faults: All that is wrong with it.
+    """
+
+    def __init__(self, faults: Sequence[FieldFault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(map(str, self.faults)))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadConfiguration:
+    """A configuration, and where its fields stand."""
+
+    completed: Configuration
+    stated: Configuration
+    """Without the defaults that depend on the whole file."""
+    source: _Source
+
+    def error(self, found: Iterable[Fault]) -> ConfigurationError:
+        """Make the error for fields that are not valid."""
+        return self.source.error(found)
+
+    def refuse_extenders(self) -> None:
+        """Refuse a configuration with extenders, without which decisions would be others.
+
+        Raises:
+            ConfigurationError: it has some.
+        """
+        if self.completed.extenders:
+            raise self.error([("extenders", "HTTP extenders are not supported yet")])
+
+    def multi_point(self, index: int) -> list[str]:
+        """Return what a profile enables at multiPoint as it is stated, before the default plugins are put under it."""
+        profiles = self.stated.profiles
+        return [one.name for one in profiles[index].plugins.multi_point.enabled] if profiles else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What a configuration was read from."""
+
+    stated: Mapping[str, Any]
+    """As v1 writes it."""
+    document: Document | None
+    left_out: Mapping[str, Sequence[int]]
+    """Which items of the document's lists `stated` has, for lists of which it lacks some."""
+
+    def error(self, found: Iterable[Fault]) -> ConfigurationError:
+        return ConfigurationError([self._placed(*one) for one in found])
+
+    def _placed(self, field: str, why: str) -> FieldFault:
+        path, end = "", 0
+        for index in _INDEX.finditer(field):
+            kept = self.left_out.get(field[: index.start()])
+            path += f"{field[end : index.start()]}[{kept[int(index[1])] if kept else index[1]}]"
+            end = index.end()
+        path += field[end:]
+        document = self.document
+        if document is None:
+            return FieldFault(NO_FILE, None, path, why)
+        return FieldFault(document.file, document.place(path), path, why)
+
+
+def read_configuration(given: Given) -> Configuration:
+    """Read a configuration, with kube-scheduler's defaults filled in.
+
+    Raises:
+        ConfigurationError: it is not valid.
+        UsageError: it is no configuration.
+    """
+    return load_configuration(given).completed
+
+
+def load_configuration(given: Given) -> ReadConfiguration:
+    """Read a configuration and remember where its fields stand.
+
+    Raises:
+        ConfigurationError: it is not valid.
+        UsageError: it is no configuration.
+    """
+    source = _source(given)
+    decoded, found = strictly(source.stated, Configuration, kept="args")
+    profiles = []
+    for index, profile in enumerate(decoded.profiles if decoded is not None else ()):
+        made, wrong = _with_arguments(profile, f"profiles[{index}]")
+        profiles.append(made)
+        found += wrong
+    if decoded is None or found:
+        raise source.error(found)
+    configuration = completed(replace(decoded, profiles=tuple(profiles)))
+    found = list(faults(configuration))
+    if found:
+        raise source.error(found)
+    return ReadConfiguration(configuration, decoded, source)
+
+
+def _source(given: Given) -> _Source:
+    document = None
+    if isinstance(given, str):
+        documents = read_files(given, NO_FILE)
+        if len(documents) != 1:
+            raise UsageError(f"{NO_FILE}: expected one document, got {len(documents)}")
+        given = documents[0]
+    if isinstance(given, Document):
+        document, given = given, given.object
+    source = _Source(given, document, {})
+    if not isinstance(given, Mapping) or given.get("kind") != KIND:
+        raise source.error([("", f"expected an object of kind {KIND}")])
+    version = given.get("apiVersion")
+    if version in OLD_VERSIONS:
+        return _renewed(source, str(version))
+    if version != API_VERSION:
+        raise source.error([("apiVersion", f"expected {API_VERSION}")])
+    return source
+
+
+def _with_arguments(profile: ProfileConfig, place: str) -> tuple[ProfileConfig, list[Fault]]:
+    """Read the arguments of the plugins that have some."""
+    found: list[Fault] = []
+    configs = []
+    for index, one in enumerate(profile.plugin_config):
+        entry, args = PLUGINS.get(one.name), one.args
+        if entry is not None and entry.arguments is not None:
+            args, wrong = read_arguments(one.name, one.args, entry.arguments)
+            at = f"{place}.pluginConfig[{index}].args"
+            found += ((f"{at}.{field}" if field else at, why) for field, why in wrong)
+        configs.append(PluginConfig(name=one.name, args=args))
+    return replace(profile, plugin_config=tuple(configs)), found
+
+
+def _renewed(source: _Source, version: str) -> _Source:
+    """Read a configuration of an older version as one of v1, saying what is left out."""
+    log.warning("apiVersion %s is read as %s, with its defaults", version, API_VERSION)
+    gone: set[str] = set()
+    left_out: dict[str, Sequence[int]] = {}
+    stated = _as_v1(source.stated, "", gone, left_out)
+    for name in sorted(gone):
+        log.warning("plugin %s is no longer there and is left out: %s does its work", name, REPLACED[name])
+    for name in GONE_FIELDS:
+        if stated.pop(name, None) is not None:
+            log.warning("%s is no longer there and is left out", name)
+    return _Source(stated, source.document, left_out)
+
+
+def _as_v1(value: Any, path: str, gone: set[str], left_out: dict[str, Sequence[int]]) -> Any:
+    """Copy a value without the plugins that are gone, noting their names and which items stay."""
+    if isinstance(value, Mapping):
+        return {
+            key: API_VERSION
+            if key == "apiVersion" and item in OLD_VERSIONS
+            else _as_v1(item, f"{path}.{key}".lstrip("."), gone, left_out)
+            for key, item in value.items()
+        }
+    if not isinstance(value, list | tuple):
+        return value
+    kept = [index for index, item in enumerate(value) if not _is_gone(item)]
+    if len(kept) < len(value):
+        gone.update(item["name"] for item in value if _is_gone(item))
+        left_out[path] = kept
+    return [_as_v1(value[index], f"{path}[{place}]", gone, left_out) for place, index in enumerate(kept)]
+
+
+def _is_gone(item: Any) -> bool:
+    name = item.get("name") if isinstance(item, Mapping) else None
+    return isinstance(name, str) and name in REPLACED
