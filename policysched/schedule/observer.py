@@ -93,6 +93,10 @@ class LogLines(Observer):
         """Say how many pods are to make room."""
         log.info("preempting pod=%s node=%s victims=%d", queued.pod.key, result.nominated_node, len(result.victims))
 
+    def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
+        """Say into which queue an event has put a pod."""
+        log.debug("queued pod=%s queue=%s event=%s", queued.pod.key, queue, event)
+
     def on_attempt(self, attempt: Attempt) -> None:
         """Say how an attempt ended."""
         key = attempt.queued.pod.key

@@ -114,7 +114,20 @@ TAINTS: Final[tuple[Situation, ...]] = (
         steps=[Change("Node", "elm", both(labelled(soil="loam"), tainted()))],
         # what repelled the first one is gone, though it cannot go there any more
         wakes="sandy loamy",
+        there="rocky",
         events="NodeUpdate",
+    ),
+    situation(
+        "a taint that goes helps nobody whom labels or amounts kept out",
+        plugins="NodeAffinity NodeResourcesFit",
+        given=[host("oak", "2", soil="clay"), node("elm", cpu="2", taints=[taint("dry")])],
+        waiting=[
+            rejected("large", "NodeResourcesFit", requests={"cpu": "4"}),
+            rejected("sandy", "NodeAffinity", affinity=on_nodes_with("soil", "sand")),
+        ],
+        steps=[Change("Node", "elm", tainted())],
+        there="large sandy",
+        events="",
     ),
     situation(
         "an uncordoned node helps",

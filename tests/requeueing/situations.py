@@ -74,6 +74,7 @@ class Situation:
         events: what the queue calls the steps, as kube-scheduler does; none where nobody can be helped by them.
         given: the objects that are there before.
         served: whether an API server of v1.36 with its usual gates stores these objects and takes these steps.
+        there: the names of those that kube-scheduler tries again besides.
     """
 
     claim: str
@@ -84,6 +85,7 @@ class Situation:
     events: frozenset[str]
     given: tuple[Json, ...]
     served: bool = True
+    there: frozenset[str] = frozenset()
 
 
 def situation(
@@ -96,6 +98,7 @@ def situation(
     wakes: str = "",
     events: str,
     served: bool = True,
+    there: str = "",
 ) -> Situation:
     """Make a row; names are separated by spaces."""
     return Situation(
@@ -107,6 +110,7 @@ def situation(
         frozenset(events.split()),
         tuple(given),
         served,
+        frozenset(there.split()),
     )
 
 

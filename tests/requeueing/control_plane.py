@@ -1,0 +1,194 @@
+"""Plays situations on a real API server, for one scheduler after another, and reads from their logs whom they wake.
+
+Each profile of the schedulers has the plugins of a situation; the log says which event put a pod into which queue.
+Nodes have no kubelets and no controllers touch what a situation says, so that nothing happens but its steps.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from tests.controlplane.api import Api, RefusedError
+from tests.controlplane.build import binary
+from tests.controlplane.loading import until
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Program, Warden, free_port
+from tests.e2e.objects import Json
+from tests.requeueing.player import profile
+from tests.requeueing.situations import Change, Create, Delete, Situation, Step
+
+CONTROLLERS: Final = ("serviceaccount-controller", "namespace-controller")
+ADMISSION: Final = "TaintNodesByCondition,ServiceAccount,StorageObjectInUseProtection,DefaultTolerationSeconds"
+"""What would change the objects of a situation, or keep them from going."""
+NEVER: Final = frozenset(("PopFromBackoffQ", "BackoffComplete", "ScheduleAttemptFailure"))
+"""What puts pods into queues without anything having happened."""
+CALM: Final = 0.3
+"""How long a scheduler may take to hear of an event. Units: seconds."""
+_OURS: Final = re.compile(r"queued pod=default/(\S+) queue=(\w+) event=(\S+)")
+_THEIRS: Final = re.compile(
+    r'"Pod moved to an internal scheduling queue.*" pod="default/([^"]+)" event="([^"]+)" queue="(\w+)"'
+)
+Move = tuple[str, str, str]
+"""A pod, the queue that it entered, and the event."""
+
+
+def our_moves(lines: Iterable[str]) -> Iterator[Move]:
+    """Read moves from the lines of policysched."""
+    for line in lines:
+        if found := _OURS.search(line):
+            yield found[1], found[2], found[3]
+
+
+def their_moves(lines: Iterable[str]) -> Iterator[Move]:
+    """Read moves from the lines of kube-scheduler."""
+    for line in lines:
+        if found := _THEIRS.search(line):
+            yield found[1], found[3].lower(), found[2]
+
+
+def profile_name(row: Situation) -> str:
+    """Name the profile of a situation: that of its plugins."""
+    return "-".join(row.plugins).lower()
+
+
+def configuration_of(rows: Sequence[Situation]) -> Json:
+    """Make a KubeSchedulerConfiguration with a profile for each list of plugins."""
+    profiles = {profile_name(row): profile(profile_name(row), row.plugins) for row in rows}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": list(profiles.values()),
+    }
+
+
+def bare_plane() -> ControlPlane:
+    """Make a control plane on which nothing happens by itself."""
+    flags = [f"--disable-admission-plugins={ADMISSION}"]
+    return ControlPlane(controllers=CONTROLLERS, kubelets=False, apiserver_flags=flags)
+
+
+class KubeScheduler:
+    """kube-scheduler with profiles of a configuration, which logs every move of a pod."""
+
+    def __init__(self, plane: ControlPlane, configuration: Json) -> None:
+        self._warden = Warden(plane.logs)
+        path = plane.folder / "kube-scheduler.yaml"
+        path.write_text(
+            yaml.safe_dump(
+                configuration
+                | {
+                    "clientConnection": {"kubeconfig": str(plane.kubeconfig()), "qps": 1000, "burst": 1000},
+                    "leaderElection": {"leaderElect": False},
+                }
+            )
+        )
+        command: list[str | Path] = [binary("kube-scheduler"), f"--config={path}", "--v=5"]
+        command += [f"--secure-port={free_port()}", "--bind-address=127.0.0.1"]
+        self._program = Program("kube-scheduler", command, plane.logs / "kube-scheduler.log", self._warden)
+
+    def __enter__(self) -> KubeScheduler:
+        self._program.start()
+        try:
+            self._program.wait(lambda: any("Handlers synced" in line for line in self.lines()))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._program.stop()
+        self._warden.dismiss()
+
+    def lines(self) -> list[str]:
+        """Give what it has logged."""
+        log = self._program.log
+        return log.read_text("utf-8", "replace").splitlines() if log.exists() else []
+
+    def moves(self) -> list[Move]:
+        """Give the moves of pods so far."""
+        return list(their_moves(self.lines()))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a scheduler made of a situation."""
+
+    claim: str
+    wakes: frozenset[str]
+    events: frozenset[str]
+
+
+class Stage:
+    """Plays situations on an API server, one after the other, each from nothing."""
+
+    def __init__(self, api: Api, moves: Callable[[], list[Move]]) -> None:
+        self._api, self._moves = api, moves
+        self._made: list[tuple[str, str]] = []
+
+    def play(self, row: Situation) -> Found:
+        """Play one and say which pods were tried again, and on which events."""
+        before = len(self._moves())
+        for obj in row.given:
+            self._create(deepcopy(obj))
+        time.sleep(CALM / 2)
+        for one in row.waiting:
+            self._create(deepcopy(one.pod) | {"spec": one.pod["spec"] | {"schedulerName": profile_name(row)}})
+        names = {one.name for one in row.waiting}
+        until(lambda: self._turned_away(before) >= names, f"{row.claim}: all turned away")
+        told = len(self._moves())
+        for step in row.steps:
+            self._do(step)
+        if row.wakes:
+            until(lambda: self._woken(told, row).keys() >= row.wakes, f"{row.claim}: {sorted(row.wakes)} tried again")
+        time.sleep(CALM)
+        woken = self._woken(told, row)
+        self._clean()
+        return Found(row.claim, frozenset(woken), frozenset().union(*woken.values()))
+
+    def _turned_away(self, since: int) -> set[str]:
+        last = {name: queue for name, queue, _ in self._moves()[since:]}
+        return {name for name, queue in last.items() if queue in {"unschedulable", "gated"}}
+
+    def _woken(self, since: int, row: Situation) -> dict[str, set[str]]:
+        """Find who was woken by the steps, and by what; those who were bound then may wake others again."""
+        found: dict[str, set[str]] = {}
+        for name, queue, event in self._moves()[since:]:
+            later = event.startswith("AssignedPod") and event not in row.events
+            if queue in {"active", "backoff"} and event not in NEVER and not later:
+                found.setdefault(name, set()).add(event)
+        return found
+
+    def _create(self, obj: Json) -> None:
+        made = self._api.create(obj)
+        self._made.append((obj["kind"], obj["metadata"]["name"]))
+        if obj["kind"] == "Node" and made["spec"].get("taints", []) != obj["spec"].get("taints", []):
+            raise AssertionError(f"somebody taints nodes: {made['spec']}")
+
+    def _do(self, step: Step) -> None:
+        match step:
+            case Create(obj):
+                self._create(deepcopy(obj))
+            case Change(kind, name, edit, part):
+                changed = self._api.get(kind, name)
+                edit(changed)
+                self._api.call("PUT", self._api.kind(kind).path("default", name) + part, changed)
+            case Delete(kind, name):
+                self._api.delete(kind, name, gracePeriodSeconds=0)
+
+    def _clean(self) -> None:
+        for kind, name in reversed(self._made):
+            try:
+                self._api.delete(kind, name, gracePeriodSeconds=0)
+            except RefusedError as error:
+                if error.status != 404:
+                    raise
+        self._made.clear()
+        time.sleep(CALM / 2)
