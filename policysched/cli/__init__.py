@@ -25,6 +25,7 @@ from policysched.cli.explain import explain
 from policysched.cli.fmt import fmt
 from policysched.cli.options import OnceCommand
 from policysched.cli.output import say, say_error, show_every_record
+from policysched.cli.plugins import plugins
 from policysched.cli.run import run
 from policysched.cli.sandbox import sandbox
 from policysched.errors import ConnectionProblemError, PolicyschedError, UsageError
@@ -43,7 +44,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, dry_run, check, fmt, explain, sandbox, demo, version):
+for command in (run, dry_run, check, fmt, plugins, explain, sandbox, demo, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 
 INTERRUPTED = 130

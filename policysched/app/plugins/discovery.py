@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from policysched.app.configuration.profiles import registry_with
-from policysched.app.plugins.factories import CheckedFactory, shown_error
+from policysched.app.plugins.factories import CheckedFactory, shown_error, stated_name
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 
@@ -50,9 +50,9 @@ class EntryPointFactory:
 
     def __call__(self, args: Any, handle: Any) -> Any:
         """Make the plugin."""
-        return CheckedFactory(self.entry.name, self.load())(args, handle)
+        return self.checked()(args, handle)
 
-    def load(self) -> Any:
+    def checked(self) -> CheckedFactory:
         """Import the factory."""
         try:
             factory = self.entry.load()
@@ -60,7 +60,7 @@ class EntryPointFactory:
             raise UsageError(f"{described(self.entry)} cannot be imported: {shown_error(error)}") from error
         if not callable(factory):
             raise UsageError(f"{described(self.entry)} is no factory: it is {factory!r:.80}")
-        return factory
+        return CheckedFactory(self.entry.name, factory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,10 @@ class AmbiguousFactory:
 
     def __call__(self, _args: Any, _handle: Any) -> Any:
         """Refuse to make a plugin."""
+        raise UsageError(self.why)
+
+    def checked(self) -> CheckedFactory:
+        """Refuse to say which one it is."""
         raise UsageError(self.why)
 
 
@@ -138,8 +142,7 @@ def _register(registry: PluginRegistry, flag: str) -> None:
         raise UsageError(f"--plugin {flag}: cannot be imported: {shown_error(error)}") from error
     if not callable(factory):
         raise UsageError(f"--plugin {flag}: it is no factory: it is {factory!r:.80}")
-    stated = getattr(factory, "name", None)
-    name = given["name"] or (stated if isinstance(stated, str) else factory.__name__)
+    name = given["name"] or stated_name(factory)
     known = registry_with(registry)
     if name in known:
         raise UsageError(f"--plugin {flag}: a plugin named {name} already exists: {known[name].origin}")

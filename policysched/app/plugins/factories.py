@@ -56,6 +56,18 @@ class CheckedFactory:
             raise self._refusal(f"{type(made).__name__} has no method of an extension point, such as filter or score")
         return made
 
+    def checked(self) -> CheckedFactory:
+        """Return itself, as nothing has to be imported first."""
+        return self
+
+    def makes(self) -> type[Any] | None:
+        """Return the class of what it makes, None where it does not say so."""
+        if isinstance(self.factory, type):
+            return self.factory
+        self._parameters()
+        made = self._resolved(inspect.signature(self.factory).return_annotation)
+        return made if isinstance(made, type) and made is not inspect.Signature.empty else None
+
     def _parameters(self) -> list[inspect.Parameter]:
         """Return the parameters that are given something."""
         if not callable(self.factory):
@@ -92,22 +104,32 @@ class CheckedFactory:
 
     def _shape(self, annotation: Any) -> type[Any] | None:
         """Return what the arguments are read into, None for a dict."""
-        if isinstance(annotation, str):
-            module = sys.modules.get(getattr(self.factory, "__module__", ""))
-            # Only this annotation: others may name what is imported for type checkers alone.
-            declared = SimpleNamespace(__annotations__={"args": annotation})
-            try:
-                annotation = typing.get_type_hints(declared, vars(module) if module else {})["args"]
-            except (NameError, AttributeError, SyntaxError, TypeError) as error:
-                raise self._refusal(f"the annotation of its arguments cannot be read: {error}") from error
+        annotation = self._resolved(annotation)
         if annotation in _PLAIN or typing.get_origin(annotation) in (dict, Mapping):
             return None
         if isinstance(annotation, type) and (is_dataclass(annotation) or issubclass(annotation, msgspec.Struct)):
             return annotation
         raise self._refusal(f"arguments are a dataclass, a msgspec struct or a dict, not {annotation}")
 
+    def _resolved(self, annotation: Any) -> Any:
+        """Read an annotation that is a text; others may name what is imported for type checkers alone."""
+        if not isinstance(annotation, str):
+            return annotation
+        module = sys.modules.get(getattr(self.factory, "__module__", ""))
+        declared = SimpleNamespace(__annotations__={"it": annotation})
+        try:
+            return typing.get_type_hints(declared, vars(module) if module else {})["it"]
+        except (NameError, AttributeError, SyntaxError, TypeError) as error:
+            raise self._refusal(f"the annotation {annotation} cannot be read: {error}") from error
+
     def _refusal(self, why: str) -> UsageError:
         return UsageError(f"plugin {self.name}: {why}")
+
+
+def stated_name(factory: Any) -> str:
+    """Return the name that a factory gives its plugin: its `name`, else what it is called."""
+    stated = getattr(factory, "name", None)
+    return stated if isinstance(stated, str) else str(getattr(factory, "__name__", type(factory).__name__))
 
 
 def shown_error(error: BaseException) -> str:

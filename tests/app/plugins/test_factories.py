@@ -134,7 +134,7 @@ def test_factory_may_take_nothing() -> None:
         (WithStruct, {"weight": 101}, "args.weight: Expected `int` <= 100"),
         (WithStruct, [], "the arguments have to be an object"),
         (WithDict, "text", "the arguments have to be an object"),
-        (WithDecimal, {}, "the annotation of its arguments cannot be read: name 'Decimal' is not defined"),
+        (WithDecimal, {}, "the annotation Decimal cannot be read: name 'Decimal' is not defined"),
         (WithNumber, {}, "arguments are a dataclass, a msgspec struct or a dict, not <class 'int'>"),
     ],
 )

@@ -1,0 +1,79 @@
+"""List the plugins that a configuration may enable: names, points and origins.
+
+Nothing is made for it: of a factory that is no class, and does not say what it returns, the points are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec.structs import fields
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from policysched.app.configuration.file import POINTS_OF, Plugins
+from policysched.app.configuration.profiles import points_of, registry_with
+from policysched.app.plugins.discovery import FoundPlugins
+from policysched.app.plugins.factories import CheckedFactory
+from policysched.errors import UsageError
+from policysched.plugins.registry import DEFAULT_ORIGIN
+from policysched.visible import visible
+
+_ORDER: Final = tuple(one.encode_name for one in fields(Plugins))
+_NOT_KNOWN: Final = "known when it is made"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRow:
+    """A plugin that is registered."""
+
+    name: str
+    points: tuple[str, ...] | None
+    """In the order in which a pod meets them; None where they are not known."""
+    origin: str
+    problem: str = ""
+    """Why it cannot be enabled."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it; what is not known or not there is left out."""
+        said = {"name": self.name, "points": self.points, "origin": self.origin, "problem": self.problem or None}
+        return {key: value for key, value in said.items() if value is not None}
+
+
+def plugin_rows(found: FoundPlugins) -> Iterator[PluginRow]:
+    """List the default plugins in their order, then those that were found."""
+    registry = registry_with(found.registry)
+    for name in registry:
+        entry = registry[name]
+        try:
+            points = POINTS_OF[name] if entry.origin == DEFAULT_ORIGIN else _points(entry.factory)
+        except UsageError as error:
+            yield PluginRow(name, None, entry.origin, str(error))
+        else:
+            ordered = None if points is None else tuple(point for point in _ORDER if point in points)
+            yield PluginRow(name, ordered, entry.origin)
+
+
+def plugin_table(rows: list[PluginRow]) -> Table:
+    """Show the rows."""
+    table = Table(
+        "name", "points", "origin", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True
+    )
+    for row in rows:
+        points = _NOT_KNOWN if row.points is None else " ".join(row.points)
+        table.add_row(*(Text(visible(text)) for text in (row.name, "-" if row.problem else points, row.origin)))
+    return table
+
+
+def _points(factory: Any) -> frozenset[str] | None:
+    """Return the points of what a factory makes.
+
+    Raises:
+        UsageError: it does not import, is no factory, or makes no plugin.
+    """
+    checked: CheckedFactory = factory.checked()
+    made = checked.makes()
+    return None if made is None else points_of(made)

@@ -1,0 +1,53 @@
+"""What authors of plugins import.
+
+A plugin is a class with methods of the extension points where it acts. `framework.plugin_methods` has their signatures,
+as protocols that nobody needs to inherit.
+"""
+
+from policysched.framework import (
+    MAX_NODE_SCORE,
+    Action,
+    ApiError,
+    Aspect,
+    Code,
+    Hint,
+    Resource,
+    Status,
+    Wait,
+    WaitingPod,
+    unresolvable,
+    unschedulable,
+)
+from policysched.framework.cycle_state import CycleState
+from policysched.framework.node_info import NodeArrays, NodeInfo
+from policysched.framework.plugin_handle import PluginHandle
+from policysched.framework.plugin_methods import NodeScore, PreFilterResult, QueuedPodInfo, Rejections
+from policysched.framework.registry import PluginFactory, PluginRegistry
+from policysched.model.objects import Node, Pod
+
+__all__ = [
+    "MAX_NODE_SCORE",
+    "Action",
+    "ApiError",
+    "Aspect",
+    "Code",
+    "CycleState",
+    "Hint",
+    "Node",
+    "NodeArrays",
+    "NodeInfo",
+    "NodeScore",
+    "PluginFactory",
+    "PluginHandle",
+    "PluginRegistry",
+    "Pod",
+    "PreFilterResult",
+    "QueuedPodInfo",
+    "Rejections",
+    "Resource",
+    "Status",
+    "Wait",
+    "WaitingPod",
+    "unresolvable",
+    "unschedulable",
+]

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import json
+
+from tests.app.plugins.distributions import CLOSED
+from tests.cli.conftest import Command, Write
+
+
+def test_plugins_lists_names_points_and_origins(command: Command, write: Write) -> None:
+    write("closed.py", CLOSED)
+    done = command("plugins", "--plugin", "closed.py:Closed")
+    assert (done.code, done.problem) == (0, "")
+    assert ["Closed", "permit", "--plugin", "closed.py:Closed"] in [line.split() for line in done.out.splitlines()]
+
+
+def test_plugins_are_listed_as_json(command: Command, write: Write) -> None:
+    write("closed.py", CLOSED)
+    done = command("plugins", "--plugin", "x=closed.py:Closed", "-o", "json")
+    assert json.loads(done.out)[-1] == {"name": "x", "points": ["permit"], "origin": "--plugin closed.py:Closed"}
+
+
+def test_plugins_names_what_cannot_be_enabled(command: Command, write: Write) -> None:
+    write("wrong.py", "from __future__ import annotations\ndef wrong(args, handle) -> Missing: ...\n")
+    done = command("plugins", "--plugin", "wrong.py:wrong")
+    assert done.code == 1
+    assert done.problem == "error: plugin wrong: the annotation Missing cannot be read: name 'Missing' is not defined\n"
+    assert "NodeName" in done.out
+
+
+def test_plugins_refuses_a_flag_that_cannot_be_used(command: Command) -> None:
+    done = command("plugins", "--plugin", "nothing")
+    assert (done.code, done.out) == (2, "")
+    assert done.problem.startswith("error: --plugin nothing: expected ")
