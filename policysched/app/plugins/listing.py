@@ -14,7 +14,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from policysched.app.configuration.file import POINTS_OF, Plugins
+from policysched.app.configuration.model import Plugins
+from policysched.app.configuration.plugin_lists import POINTS_OF
 from policysched.app.configuration.profiles import points_of, registry_with
 from policysched.app.plugins.discovery import FoundPlugins
 from policysched.app.plugins.factories import CheckedFactory
