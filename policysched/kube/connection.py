@@ -16,6 +16,7 @@ from typing import Any, TypedDict
 
 import aiohttp
 import yaml
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from kubernetes.aio import config
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
@@ -95,7 +96,11 @@ class Connection:
         """The HTTP session; made at first use, because it belongs to the running loop."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
-                limit=CONNECTIONS, ssl=self._tls or True, keepalive_timeout=60, enable_cleanup_closed=False
+                limit=CONNECTIONS,
+                ssl=self._tls or True,
+                keepalive_timeout=60,
+                # Some versions of Python hold on to closed TLS connections; these are ended with the session then.
+                enable_cleanup_closed=NEEDS_CLEANUP_CLOSED,
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,

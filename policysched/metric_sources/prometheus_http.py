@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import aiohttp
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from yarl import URL
 
 from policysched.connection_errors import LOST, TIMEOUT, TLS, describe
@@ -98,7 +99,9 @@ class PrometheusClient:
     def _opened(self) -> aiohttp.ClientSession:
         """Return the session; made at first use, because it belongs to the running loop."""
         if self._session is None:
-            connector = aiohttp.TCPConnector(ssl=self._tls or True, keepalive_timeout=60)
+            connector = aiohttp.TCPConnector(
+                ssl=self._tls or True, keepalive_timeout=60, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED
+            )
             self._session = aiohttp.ClientSession(
                 connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
             )
