@@ -1,0 +1,176 @@
+"""`HttpExtender`, an extender that is asked by HTTP POST with JSON, one request for each verb and pod.
+
+Whatever a server does, slow, broken, large or nonsense, comes out as an ExtenderError within the configured time.
+
+Source: pkg/scheduler/extender.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Final, Protocol
+
+import aiohttp
+from yarl import URL
+
+from policysched.connection_errors import LOST, describe
+from policysched.errors import UsageError
+from policysched.extenders import wire
+from policysched.extenders.settings import ExtenderSettings, make_tls
+from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
+from policysched.framework.plugin import MAX_NODE_SCORE
+from policysched.model.objects import Container, Pod
+
+LARGEST: Final = 256 << 20
+"""The largest answer that is read: 5,000 whole nodes of 50 KiB. Units: bytes."""
+_PIECE: Final = 1 << 16
+_SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
+
+
+class ObjectTexts(Protocol):
+    """Objects as the API server wrote them, without `managedFields`."""
+
+    async def pod(self, pod: Pod) -> bytes:
+        """Return a pod as JSON.
+
+        Raises:
+            ExtenderError: it cannot be had.
+        """
+
+    def node(self, name: str) -> bytes:
+        """Return a node that is there as JSON."""
+
+
+class HttpExtender:
+    """One extender, and one HTTP session with it."""
+
+    def __init__(self, settings: ExtenderSettings, texts: ObjectTexts) -> None:
+        """Look at the settings; no request is made yet.
+
+        Raises:
+            UsageError: the URL or a certificate cannot be used.
+        """
+        self._settings, self._texts = settings, texts
+        self._url = _checked(settings)
+        self._tls = make_tls(settings) if self._url.startswith("https") else None
+        self._timeout = aiohttp.ClientTimeout(total=settings.timeout)
+        self._session: aiohttp.ClientSession | None = None
+        self.name = settings.url_prefix
+        self.ignorable = settings.ignorable
+        self.filters, self.prioritizes = bool(settings.filter_verb), bool(settings.prioritize_verb)
+        self.preempts, self.binds = bool(settings.preempt_verb), bool(settings.bind_verb)
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Return whether a container of the pod names a resource that the extender manages, or it manages all pods."""
+        managed = self._settings.managed_resources
+        return not managed or any(_names(one, managed) for one in (*pod.spec.containers, *pod.spec.init_containers))
+
+    async def filter(self, pod: Pod, nodes: Sequence[str]) -> FilterAnswer:
+        """Ask which of some nodes the pod may go to."""
+        body = await self._post(self._settings.filter_verb, await self._arguments(pod, nodes))
+        return wire.read_filter(body, nodes, by_name=self._settings.node_cache_capable, extender=self.name)
+
+    async def prioritize(self, pod: Pod, nodes: Sequence[str]) -> dict[str, int]:
+        """Ask for scores; they count by the extender's weight, ten for ten of a plugin's hundred."""
+        body = await self._post(self._settings.prioritize_verb, await self._arguments(pod, nodes))
+        factor = self._settings.weight * _SCALE
+        return {node: score * factor for node, score in wire.read_scores(body).items()}
+
+    async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> dict[str, NamedVictims]:
+        """Ask which candidates are left, and which pods have to leave them."""
+        body = await self._post(self._settings.preempt_verb, await self._candidates(pod, candidates))
+        return wire.read_victims(body)
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        """Ask the extender to bind a pod."""
+        metadata = pod.metadata
+        sent = wire.binding_arguments(metadata.name, metadata.namespace, metadata.uid, node)
+        wire.read_binding(await self._post(self._settings.bind_verb, sent))
+
+    async def close(self) -> None:
+        """Close the session's connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _arguments(self, pod: Pod, nodes: Sequence[str]) -> bytes:
+        text = await self._texts.pod(pod)
+        if self._settings.node_cache_capable:
+            return wire.named_arguments(text, nodes)
+        return wire.filter_arguments(text, map(self._texts.node, nodes))
+
+    async def _candidates(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> bytes:
+        text = await self._texts.pod(pod)
+        if self._settings.node_cache_capable:
+            return wire.named_preemption_arguments(text, {node: one.named() for node, one in candidates.items()})
+        whole = {
+            node: ([await self._texts.pod(one) for one in victims.pods], victims.pdb_violations)
+            for node, victims in candidates.items()
+        }
+        return wire.preemption_arguments(text, whole)
+
+    async def _post(self, verb: str, body: bytes) -> bytes:
+        """Ask.
+
+        Raises:
+            ExtenderError: there is no answer, or none with status 200.
+        """
+        url = self._url + verb
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        try:
+            async with self._opened().post(
+                URL(url, encoded=True),
+                data=body,
+                headers=headers,
+                timeout=self._timeout,
+                server_hostname=self._settings.tls.server_name or None,
+            ) as response:
+                if response.status != HTTPStatus.OK:
+                    raise ExtenderError(f"failed {verb} with extender at URL {url}, code {response.status}")
+                return await _read(response, url)
+        except LOST as error:
+            raise ExtenderError(f"failed {verb} with extender: {describe(error, url)[1]}") from error
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """Return the session; made at first use, because it belongs to the running loop."""
+        if self._session is None:
+            connector = aiohttp.TCPConnector(ssl=self._tls or True, keepalive_timeout=60)
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                headers={"User-Agent": "policysched", "Accept": "application/json"},
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+
+def _checked(settings: ExtenderSettings) -> str:
+    """Return the URL in front of verbs.
+
+    Raises:
+        UsageError: it is none that can be asked.
+    """
+    prefix = settings.url_prefix
+    try:
+        url = URL(prefix)
+    except ValueError as error:
+        raise UsageError(f'extender "{prefix}": urlPrefix is no URL: {error}') from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise UsageError(f'extender "{prefix}": urlPrefix is no http or https URL')
+    return prefix.rstrip("/") + "/"
+
+
+def _names(container: Container, managed: frozenset[str]) -> bool:
+    given = container.resources
+    return not managed.isdisjoint(given.requests) or not managed.isdisjoint(given.limits)
+
+
+async def _read(response: aiohttp.ClientResponse, url: str) -> bytes:
+    body = bytearray()
+    async for piece in response.content.iter_chunked(_PIECE):
+        body += piece
+        if len(body) > LARGEST:
+            response.close()
+            raise ExtenderError(f"the answer of {url} has more than {LARGEST >> 20} MiB")
+    return bytes(body)

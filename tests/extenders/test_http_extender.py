@@ -1,0 +1,222 @@
+"""Asking one HTTP extender: what is sent, what is made of answers, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from policysched.errors import UsageError
+from policysched.extenders.http_extender import HttpExtender
+from policysched.extenders.settings import ExtenderSettings
+from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
+from policysched.model.decode import decode_pod
+from policysched.model.objects import Pod
+from tests.extenders.fake_extender import FakeExtender, fake_extender
+
+NODES = ("n1", "n2", "n3")
+
+
+class Texts:
+    """Objects as JSON, made of their names."""
+
+    async def pod(self, pod: Pod) -> bytes:
+        return msgspec.json.encode({"metadata": {"name": pod.metadata.name, "uid": pod.metadata.uid}, "spec": {"x": 1}})
+
+    def node(self, name: str) -> bytes:
+        return msgspec.json.encode({"metadata": {"name": name}, "status": {"y": [2]}})
+
+
+def pod(name: str = "web", **requests: str) -> Pod:
+    containers = [{"name": "c", "resources": {"requests": requests}}]
+    return decode_pod(
+        {"metadata": {"name": name, "namespace": "ns", "uid": f"u-{name}"}, "spec": {"containers": containers}}
+    )
+
+
+@asynccontextmanager
+async def asking(fake: FakeExtender, **settings: Any) -> AsyncIterator[HttpExtender]:
+    verbs = {"filter_verb": "filter", "prioritize_verb": "prioritize", "preempt_verb": "preempt", "bind_verb": "bind"}
+    extender = HttpExtender(ExtenderSettings(fake.url, **(verbs | settings)), Texts())
+    try:
+        yield extender
+    finally:
+        await extender.close()
+
+
+async def test_filter_sends_whole_nodes_and_reads_those_left() -> None:
+    async with fake_extender() as fake, asking(fake) as extender:
+        fake.answers["filter"] = lambda asked: {
+            "Nodes": {"items": asked["Nodes"]["items"][:1]},
+            "FailedNodes": {"n2": "too far"},
+            "FailedAndUnresolvableNodes": {"n3": "never"},
+        }
+        answer = await extender.filter(pod(), NODES)
+    assert answer == FilterAnswer(frozenset({"n1"}), {"n2": "too far"}, {"n3": "never"})
+    [(verb, asked)] = fake.asked
+    assert verb == "filter"
+    assert asked["Pod"] == {"metadata": {"name": "web", "uid": "u-web"}, "spec": {"x": 1}}
+    assert asked["Nodes"]["items"] == [{"metadata": {"name": name}, "status": {"y": [2]}} for name in NODES]
+    assert asked["NodeNames"] is None
+    assert fake.headers[0]["Content-Type"] == "application/json"
+
+
+async def test_filter_sends_names_to_one_that_knows_the_nodes() -> None:
+    async with fake_extender() as fake, asking(fake, node_cache_capable=True) as extender:
+        fake.answers["filter"] = lambda asked: {"NodeNames": asked["NodeNames"][1:]}
+        answer = await extender.filter(pod(), NODES)
+    assert answer.nodes == {"n2", "n3"}
+    assert fake.asked[0][1] == {
+        "Pod": {"metadata": {"name": "web", "uid": "u-web"}, "spec": {"x": 1}},
+        "Nodes": None,
+        "NodeNames": list(NODES),
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ({"nodenames": ["n1"]}, {"n1"}),  # Go reads names of fields in any case
+        ({"nodes": {"ITEMS": [{"Metadata": {"NAME": "n2"}}]}}, {"n2"}),
+        ({"NodeNames": None, "Nodes": {"items": [{"metadata": {"name": "n3"}}]}}, {"n3"}),
+        ({"NodeNames": []}, set()),
+        ({}, set()),
+        ({"Nodes": {"items": None}, "FailedNodes": None}, set()),
+    ],
+)
+async def test_filter_answers_are_read_as_go_reads_them(answer: Any, left: set[str]) -> None:
+    async with fake_extender() as fake, asking(fake, node_cache_capable=True) as extender:
+        fake.answers["filter"] = lambda _: answer
+        assert (await extender.filter(pod(), NODES)).nodes == left
+
+
+async def test_scores_count_by_weight_and_ten_for_ten() -> None:
+    async with fake_extender() as fake, asking(fake, weight=3) as extender:
+        fake.answers["prioritize"] = lambda _: [
+            {"Host": "n1", "Score": 10}, {"Host": "n2", "Score": -1}, {"Host": "n1", "Score": 1}, {"host": "n3"},
+        ]  # fmt: skip
+        assert await extender.prioritize(pod(), NODES) == {"n1": 330, "n2": -30, "n3": 0}
+        fake.answers["prioritize"] = lambda _: None
+        assert await extender.prioritize(pod(), NODES) == {}
+
+
+async def test_a_pod_is_bound_by_name_and_uid() -> None:
+    async with fake_extender() as fake, asking(fake) as extender:
+        fake.answers["bind"] = lambda _: {}
+        await extender.bind(pod(), "n1")
+        assert fake.asked == [("bind", {"PodName": "web", "PodNamespace": "ns", "PodUID": "u-web", "Node": "n1"})]
+        fake.answers["bind"] = lambda _: {"Error": "no room"}
+        with pytest.raises(ExtenderError, match=r"^no room$"):
+            await extender.bind(pod(), "n1")
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+async def test_candidates_of_preemption_are_sent_and_read(by_name: bool) -> None:
+    candidates = {"n1": NodeVictims((pod("low"), pod("lower")), 1), "n2": NodeVictims((pod("other"),))}
+    async with fake_extender() as fake, asking(fake, node_cache_capable=by_name) as extender:
+        fake.answers["preempt"] = lambda _: {
+            "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "u-low"}], "NumPDBViolations": 2}, "n2": None}
+        }
+        left = await extender.preempt(pod("high"), candidates)
+    assert left == {"n1": NamedVictims(("u-low",), 2), "n2": NamedVictims(())}
+    [(_, asked)] = fake.asked
+    if by_name:
+        assert asked["NodeNameToVictims"] is None
+        assert asked["NodeNameToMetaVictims"] == {
+            "n1": {"Pods": [{"UID": "u-low"}, {"UID": "u-lower"}], "NumPDBViolations": 1},
+            "n2": {"Pods": [{"UID": "u-other"}], "NumPDBViolations": 0},
+        }
+    else:
+        assert asked["NodeNameToMetaVictims"] is None
+        assert [one["metadata"]["name"] for one in asked["NodeNameToVictims"]["n1"]["Pods"]] == ["low", "lower"]
+        assert asked["NodeNameToVictims"]["n1"]["NumPDBViolations"] == 1
+
+
+@pytest.mark.parametrize(
+    ("managed", "requests", "interested"),
+    [
+        ((), {}, True),
+        (("example.com/gpu",), {"cpu": "1"}, False),
+        (("example.com/gpu",), {"cpu": "1", "example.com/gpu": "1"}, True),
+        (("example.com/gpu",), {"example.com/gpu": "0"}, True),  # naming it is enough
+    ],
+)
+def test_extender_is_interested_in_pods_that_name_its_resources(
+    managed: tuple[str, ...], requests: Mapping[str, str], interested: bool
+) -> None:
+    extender = HttpExtender(ExtenderSettings("http://x", managed_resources=frozenset(managed)), Texts())
+    assert extender.is_interested(pod(**requests)) is interested
+
+
+def test_init_containers_and_limits_name_resources_too() -> None:
+    extender = HttpExtender(ExtenderSettings("http://x", managed_resources=frozenset({"a/b"})), Texts())
+    init = [{"name": "i", "resources": {"limits": {"a/b": "1"}}}]
+    assert extender.is_interested(decode_pod({"metadata": {"name": "p"}, "spec": {"initContainers": init}}))
+
+
+BROKEN = [
+    (web.Response(status=500), "failed filter with extender at URL {url}/filter, code 500"),
+    (web.Response(status=302, headers={"Location": "http://127.0.0.1:1/"}), "cannot be reached"),
+    (web.Response(text="<html>"), "the answer is no JSON"),
+    (web.Response(text="[" * 100_000), "the answer is no JSON"),
+    (web.Response(text="[]"), "the answer: expected an object, got a list"),
+    (web.Response(text='{"Error": "out of order"}'), "^out of order$"),
+    (web.Response(text='{"NodeNames": "n1"}'), "NodeNames: expected a list, got a text"),
+    (web.Response(text='{"NodeNames": [1]}'), "NodeNames: expected a text, got a number"),
+    (web.Response(text='{"NodeNames": ["n9", "n1"]}'), 'claims a filtered node "n9" which is not found'),
+    (web.Response(text='{"NodeNames": ["n1"], "FailedNodes": {"n2": 1}}'), "FailedNodes: expected a text, got a num"),
+]
+
+
+@pytest.mark.parametrize(("answer", "says"), BROKEN, ids=[says for _, says in BROKEN])
+async def test_nonsense_is_an_error_that_says_what_is_wrong(answer: web.Response, says: str) -> None:
+    async with fake_extender() as fake, asking(fake, node_cache_capable=True) as extender:
+        copied = web.Response(status=answer.status, body=answer.body, headers=answer.headers)
+        fake.answers["filter"] = copied
+        with pytest.raises(ExtenderError, match=says.format(url=fake.url)):
+            await extender.filter(pod(), NODES)
+
+
+@pytest.mark.parametrize("score", ["1.5", "true", '"1"', "1e400", str(2**63), "{}"])
+async def test_a_score_that_is_no_whole_number_is_an_error(score: str) -> None:
+    async with fake_extender() as fake, asking(fake) as extender:
+        fake.answers["prioritize"] = web.Response(text=f'[{{"Host": "n1", "Score": {score}}}]')
+        with pytest.raises(ExtenderError):
+            await extender.prioritize(pod(), NODES)
+
+
+async def test_a_slow_extender_is_given_up_in_time() -> None:
+    async def slow(_: Any) -> Any:
+        await asyncio.sleep(30)
+
+    async with fake_extender() as fake, asking(fake, timeout=0.05) as extender:
+        fake.answers["filter"] = slow
+        with pytest.raises(ExtenderError, match="did not answer in time"):
+            await extender.filter(pod(), NODES)
+
+
+async def test_a_server_that_is_not_there_is_an_error() -> None:
+    async with fake_extender() as fake:
+        pass
+    async with asking(fake) as extender:
+        with pytest.raises(ExtenderError, match="connection refused"):
+            await extender.filter(pod(), NODES)
+
+
+async def test_an_answer_is_read_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policysched.extenders.http_extender.LARGEST", 1 << 20)
+    async with fake_extender() as fake, asking(fake) as extender:
+        fake.answers["filter"] = web.Response(body=b" " * (2 << 20))
+        with pytest.raises(ExtenderError, match="has more than 1 MiB"):
+            await extender.filter(pod(), NODES)
+
+
+@pytest.mark.parametrize("url", ["", "ftp://x", "http://", "x:80", "http://[::1"])
+def test_a_url_that_cannot_be_asked_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="urlPrefix is no"):
+        HttpExtender(ExtenderSettings(url), Texts())
