@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
+from policysched.framework.extender import EXTENDER, Extender
 from policysched.framework.plugin import (
     FilterOfChangedRow,
     FilterPlugin,
@@ -54,6 +55,8 @@ class Profile:
     binds: tuple[BindPlugin, ...] = ()
     """The plugins that bind pods: each is asked until one does not skip the pod."""
     post_binds: tuple[PostBindPlugin, ...] = ()
+    extenders: tuple[Extender, ...] = ()
+    """The services outside that take part in decisions, in the order in which they are asked."""
     policies_filter: bool = True
     policies_score: bool = True
     """Whether SchedulingPolicies act at these points."""
@@ -131,10 +134,11 @@ class Profile:
     def hints(self) -> dict[str, Sequence[Hint]]:
         """The changes that can help pods which plugins rejected, by plugin.
 
-        One at Reserve or Permit that names none is helped by every change.
+        One at Reserve or Permit that names none is helped by every change, and so is an extender.
         """
         rejecting = (*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits)
-        return {plugin.name: plugin.events() if hasattr(plugin, "events") else ANY_CHANGE for plugin in rejecting}
+        named = {plugin.name: plugin.events() if hasattr(plugin, "events") else ANY_CHANGE for plugin in rejecting}
+        return named | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
 
     @cached_property
     def _prepared_scores(self) -> tuple[tuple[ScorePlugin, int | None], ...]:
@@ -165,6 +169,10 @@ class Profile:
     def has_per_pod_results(self, pod: Pod) -> bool:
         """Whether some plugin has answers of the pod's own."""
         return any(asked(pod) for asked in self._per_pod_checks)
+
+    def extending(self, pod: Pod) -> list[Extender]:
+        """Return the extenders that are interested in a pod."""
+        return [one for one in self.extenders if one.is_interested(pod)]
 
     def generations(self, cluster: Cluster) -> Hashable:
         """Return a value whose change makes prepared states stale."""

@@ -35,6 +35,7 @@ from policysched.framework import (
     Wait,
     WaitingPod,
 )
+from policysched.framework.extender import EXTENDER, Extender, ExtenderError
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.conditions import ConditionWrites
@@ -184,6 +185,9 @@ class Binder:
                 return work
             if work and (status := await _awaited("PreBind", plugin, partial(plugin.pre_bind, assumed, self.handle))):
                 return status
+        for extender in profile.extending(assumed.pod):
+            if extender.binds and (bound := await _bound_by(extender, assumed)) is not None:
+                return None if bound.code is Code.SUCCESS else bound
         for one in profile.binds:
             status = await _awaited("Bind", one, partial(one.bind, assumed, self.handle))
             if status is None or status.code is not Code.SKIP:
@@ -298,6 +302,18 @@ async def _awaited(point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]
     except Exception as error:
         return _failed(point, plugin, error)
     return _checked(point, plugin, answer)
+
+
+async def _bound_by(extender: Extender, assumed: AssumedPod) -> Status | None:
+    """Have an extender bind a pod; None where it failed and is to be ignored."""
+    try:
+        await extender.bind(assumed.pod, assumed.node)
+    except ExtenderError as error:
+        if not extender.ignorable:
+            return Status(Code.ERROR, (str(error),), EXTENDER)
+        log.warning("extender=%s is ignored in binding pod=%s: %s", extender.name, assumed.pod.key, error)
+        return None
+    return Status(Code.SUCCESS)
 
 
 def _failed(point: str, plugin: Plugin, error: Exception) -> Status:

@@ -29,6 +29,7 @@ from policysched.framework import (
     RejectionListener,
     Resource,
 )
+from policysched.framework.extender import ExtenderError
 from policysched.framework.profile import Profile
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Node, Pod
@@ -36,6 +37,7 @@ from policysched.model.pod_requirements import pod_priority
 from policysched.pausing import Pausing, finished
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.binding import Binder, Failure
+from policysched.schedule.cycle import extending
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import message_of, run_post_filters
@@ -253,18 +255,35 @@ class Scheduler:
                 self.queue.done(queued)
                 return
             self._tell_time()
-            decision = self._engines[pod.spec.scheduler_name].decide(pod)
+            decision = await self._decide(queued)
+            if decision is None:
+                self.queue.done(queued)
+                return
             if self._observers:
                 tell(self._observers, lambda one: one.on_decision(queued, decision))
             if decision.row < 0:
                 self._decided_against(queued, decision)
             else:
                 await self._place(queued, decision)
+        except ExtenderError as error:
+            self._fail(queued, Failure(Result.ERROR, str(error)))
         except Exception as error:
             log.exception("the cycle of pod=%s failed", pod.key)
             self.cluster.forget(queued.identity)  # its binding did not begin
             if queued.stage is Stage.IN_FLIGHT:
                 self._fail(queued, Failure(Result.ERROR, f"the scheduling cycle failed: {error!r}"))
+
+    async def _decide(self, queued: QueuedPod) -> Decision | None:
+        """Run a scheduling cycle; None where the pod went away while extenders were asked."""
+        pod, engine = queued.pod, self._engines[queued.profile]
+        extenders = self._profiles[queued.profile].extending(pod)
+        if not extenders:
+            return engine.decide(pod)
+        answers = await extending.ask(engine, pod, extenders)
+        if self.queue.get(queued.identity) is not queued or queued.identity in self.cluster.pods.by_id:
+            return None
+        self._tell_time()
+        return extending.choose(engine, pod, answers)
 
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:
         """Count a pod on its node and start its binding, unless a plugin objects."""

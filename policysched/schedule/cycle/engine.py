@@ -98,7 +98,7 @@ class Engine:
             return Decision(self.cluster, pod, evaluation)
         if evaluation.rejection is not None:
             return Decision(self.cluster, pod, evaluation, rejection=evaluation.rejection)
-        nominated = self._nominated_row(pod, evaluation)
+        nominated = self.nominated_row(pod, evaluation)
         if nominated is not None:
             tied = np.array([nominated])
             return Decision(self.cluster, pod, evaluation, row=nominated, tied=tied, feasible_count=1, nominated=True)
@@ -133,7 +133,8 @@ class Engine:
         if evaluation.to_be_measured:
             self._keep(key, evaluation)
 
-    def _nominated_row(self, pod: Pod, evaluation: Evaluation) -> int | None:
+    def nominated_row(self, pod: Pod, evaluation: Evaluation) -> int | None:
+        """Return the row of the pod's nominated node where every filter lets it pass, None otherwise."""
         name = pod.status.nominated_node_name
         row = self.cluster.nodes.row_of.get(name) if name else None
         if row is None or not self.cluster.nodes.present.data[row]:

@@ -160,7 +160,7 @@ class Evaluation:
         self.filter_failure = None
         self.ranked = np.zeros(0, _width(profile))
         self.infeasible = int(np.iinfo(self.ranked.dtype).min)
-        self.scored = bool(profile.scores)
+        self.scored = bool(profile.scores or profile.extenders)
         self.scores: list[ScoreResults] = []
         """The score plugins that have something to say; up to date where a row is feasible, and after `score`."""
         self.score_failure = None
