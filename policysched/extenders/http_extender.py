@@ -38,8 +38,12 @@ class ObjectTexts(Protocol):
             ExtenderError: it cannot be had.
         """
 
-    def node(self, name: str) -> bytes:
-        """Return a node that is there as JSON."""
+    async def nodes(self, names: Sequence[str]) -> Sequence[bytes]:
+        """Return nodes as JSON, in the order of their names.
+
+        Raises:
+            ExtenderError: one cannot be had.
+        """
 
 
 class HttpExtender:
@@ -98,7 +102,7 @@ class HttpExtender:
         text = await self._texts.pod(pod)
         if self._settings.node_cache_capable:
             return wire.named_arguments(text, nodes)
-        return wire.filter_arguments(text, map(self._texts.node, nodes))
+        return wire.filter_arguments(text, await self._texts.nodes(nodes))
 
     async def _candidates(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> bytes:
         text = await self._texts.pod(pod)

@@ -60,11 +60,22 @@ class _Peek(msgspec.Struct):
 _PEEK = msgspec.json.Decoder(_Peek)
 
 
+class TextKeeper(Protocol):
+    """Keeps what the API server wrote of objects that are told apart by name alone."""
+
+    def take(self, name: str, raw: bytes) -> None:
+        """Take an object as it is now."""
+
+    def drop(self, name: str) -> None:
+        """Forget an object that is gone."""
+
+
 class ObjectCache(Generic[T]):
     """Known objects by namespace and name."""
 
-    def __init__(self, watched: ApiKind[T], on_broken: OnBroken) -> None:
+    def __init__(self, watched: ApiKind[T], on_broken: OnBroken, texts: TextKeeper | None = None) -> None:
         self._watched = watched
+        self._texts = texts
         self._on_broken = on_broken
         self._known: dict[Key, T] = {}
         self._uids: set[str] = set()
@@ -94,12 +105,13 @@ class ObjectCache(Generic[T]):
                 self.skip(raw, "the list has another one of this name")
                 continue
             old = gone.get(key)
-            self._keep(key, obj)
+            self._keep(key, obj, raw)
             if old is not None and old.metadata.uid == obj.metadata.uid:
                 del gone[key]
             if old is None or anew or old.metadata.resource_version != obj.metadata.resource_version:
                 changed.append(obj)
         self._keep_nameless(gone)
+        self._drop_texts(gone)
         return changed, list(gone.values())
 
     def _keep_nameless(self, gone: dict[Key, T]) -> None:
@@ -107,6 +119,11 @@ class ObjectCache(Generic[T]):
         if _NOBODY in self._broken and not self._watched.malformed_is_gone:
             for key in gone.keys() - self._known.keys():
                 self._keep(key, gone.pop(key))
+
+    def _drop_texts(self, gone: Mapping[Key, T]) -> None:
+        if self._texts is not None:
+            for _, name in gone.keys() - self._known.keys():
+                self._texts.drop(name)
 
     def take(self, raw: msgspec.Raw, *, deleted: bool, reach: Callable[[str], None]) -> tuple[T | None, T | None]:
         """Take an object from a watch; give the one that is gone, and the one that came or changed.
@@ -131,7 +148,7 @@ class ObjectCache(Generic[T]):
             return None, None
         anew = old is not None and old.metadata.uid != obj.metadata.uid
         gone = self._forget(key) if anew else None
-        self._keep(key, obj)
+        self._keep(key, obj, raw)
         return gone, obj
 
     def skip(self, raw: msgspec.Raw, reason: str) -> None:
@@ -163,8 +180,10 @@ class ObjectCache(Generic[T]):
                     self._watched.kind, _text((namespace, name)), "another one has its UID", "metadata.uid"
                 )
 
-    def _keep(self, key: Key, obj: T) -> None:
+    def _keep(self, key: Key, obj: T, raw: msgspec.Raw | None = None) -> None:
         self._known[key] = obj
+        if self._texts is not None and raw is not None:
+            self._texts.take(key[1], bytes(raw))
         if self._watched.known_by_uid and obj.metadata.uid:
             self._uids.add(obj.metadata.uid)
 
@@ -172,6 +191,8 @@ class ObjectCache(Generic[T]):
         gone = self._known.pop(key, None)
         if gone is not None:
             self._uids.discard(gone.metadata.uid)
+            if self._texts is not None:
+                self._texts.drop(key[1])
         return gone
 
     def __len__(self) -> int:

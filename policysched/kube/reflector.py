@@ -25,7 +25,7 @@ import msgspec
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.listing import is_older, is_served, read_list
-from policysched.kube.object_cache import PORTION, HasMetadata, ObjectCache, OnBroken, identify
+from policysched.kube.object_cache import PORTION, HasMetadata, ObjectCache, OnBroken, TextKeeper, identify
 from policysched.kube.transport import SILENT, ApiStatus, Pacing, Retry, Transport
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import ApiKind
@@ -90,6 +90,7 @@ class Reflector(Generic[T]):
         pacing: Pacing,
         *,
         on_broken: OnBroken | None = None,
+        texts: TextKeeper | None = None,
     ) -> None:
         self.synced = asyncio.Event()
         """Set once the handler has heard of every object there was at the start."""
@@ -99,7 +100,7 @@ class Reflector(Generic[T]):
         """True while the server does not have the resource, or not for us, and there never was an object."""
         self.watched = watched
         self._transport, self._handler = transport, handler
-        self._cache = ObjectCache(watched, on_broken or _log_broken)
+        self._cache = ObjectCache(watched, on_broken or _log_broken, texts)
         self._pacing, self._retry = pacing, Retry(pacing)
         self._relisting = Retry(pacing)
         """The pauses before lists that watches ask for; over as soon as a watch lasts."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,8 +28,8 @@ class Texts:
     async def pod(self, pod: Pod) -> bytes:
         return msgspec.json.encode({"metadata": {"name": pod.metadata.name, "uid": pod.metadata.uid}, "spec": {"x": 1}})
 
-    def node(self, name: str) -> bytes:
-        return msgspec.json.encode({"metadata": {"name": name}, "status": {"y": [2]}})
+    async def nodes(self, names: Sequence[str]) -> list[bytes]:
+        return [msgspec.json.encode({"metadata": {"name": name}, "status": {"y": [2]}}) for name in names]
 
 
 def pod(name: str = "web", **requests: str) -> Pod:
