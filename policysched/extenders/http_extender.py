@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Final, Protocol
 
 import aiohttp
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from yarl import URL
 
 from policysched.connection_errors import LOST, describe
@@ -139,7 +140,9 @@ class HttpExtender:
     def _opened(self) -> aiohttp.ClientSession:
         """Return the session; made at first use, because it belongs to the running loop."""
         if self._session is None:
-            connector = aiohttp.TCPConnector(ssl=self._tls or True, keepalive_timeout=60)
+            connector = aiohttp.TCPConnector(
+                ssl=self._tls or True, keepalive_timeout=60, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED
+            )
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 headers={"User-Agent": "policysched", "Accept": "application/json"},

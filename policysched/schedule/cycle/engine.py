@@ -139,7 +139,7 @@ class Engine:
         row = self.cluster.nodes.row_of.get(name) if name else None
         if row is None or not self.cluster.nodes.present.data[row]:
             return None
-        return row if evaluation.trial(row).verdict() is None else None
+        return None if evaluation.is_rejected_outside(row) or evaluation.trial(row).verdict() is not None else row
 
 
 def _no_evaluations() -> LRUCache[Hashable, Evaluation]:

@@ -50,6 +50,8 @@ _OUT_OF_RANGE = (
     'applying score defaultWeights on Score plugins: plugin "{}" returns an invalid score {}, '
     f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
 )
+BEHIND_ALL = 1 << 30
+"""The place of extenders, behind all filters of the profile."""
 BYTES = 3072
 """What an evaluation takes beside its arrays and the results of its plugins. Units: bytes."""
 MEASURED_EVERY = 32
@@ -290,8 +292,12 @@ class Evaluation:
         return Trial(self.cluster, self.plugin_filters(), row, self.nominated.get(row, ()))
 
     def plugin_filters(self) -> list[FilterResults]:
-        """Return what the profile's filters say, without narrowing and nominated pods."""
-        return [one for one in self.filters if one.place >= 0]
+        """Return what the profile's filters say, without narrowing, nominated pods and extenders."""
+        return [one for one in self.filters if 0 <= one.place < BEHIND_ALL]
+
+    def is_rejected_outside(self, row: int) -> bool:
+        """Return whether an extender keeps the pod off a row."""
+        return any(one.codes[row] for one in self.filters if one.place >= BEHIND_ALL)
 
     def status(self, row: int) -> Status:
         """Return why a row is not feasible."""

@@ -24,7 +24,7 @@ from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.evaluation import Evaluation
+from policysched.schedule.cycle.evaluation import BEHIND_ALL, Evaluation
 from policysched.schedule.cycle.per_pod_results import laid_over
 from policysched.schedule.cycle.plugin_results import FilterResults, ScoreResults
 
@@ -34,8 +34,6 @@ NOT_ASKED = Status(
 )
 SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
 """The status of a node that an extender left out without a word."""
-BEHIND_ALL = 1 << 30
-"""The place of extenders behind all filters."""
 
 
 @dataclass(slots=True)
