@@ -6,7 +6,7 @@ they are watched, while some extender needs them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -20,8 +20,7 @@ from policysched.model.kinds import NODES
 from policysched.model.lenient_json import shallow
 from policysched.model.objects import Pod
 
-_Members = dict[str, msgspec.Raw]
-_OBJECT: Final = msgspec.json.Decoder(_Members)
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -49,7 +48,7 @@ class NodeTexts:
         return name in self._texts
 
 
-class ObjectTexts:
+class WatchedTexts:
     """Pods and nodes as JSON, without `managedFields` as kube-scheduler's are.
 
     Args:
@@ -101,27 +100,6 @@ class ObjectTexts:
                 self._nodes.take(name, bytes(raw))
 
 
-class GivenTexts:
-    """The same of objects from files.
-
-    Args:
-        pod: The pod that is decided for.
-        objects: All others.
-    """
-
-    def __init__(self, pod: Mapping[str, object], objects: Sequence[Mapping[str, object]]) -> None:
-        self._pod = _ENCODER.encode(pod)
-        self._nodes = {_named(one): one for one in objects if one.get("kind") == NODES.kind}
-
-    async def pod(self, pod: Pod) -> bytes:  # noqa: ARG002 - there is one
-        """Return the pod."""
-        return without_managed_fields(self._pod)
-
-    async def nodes(self, names: Sequence[str]) -> list[bytes]:
-        """Return nodes."""
-        return [without_managed_fields(_ENCODER.encode(self._nodes[name])) for name in names]
-
-
 def without_managed_fields(raw: bytes) -> bytes:
     """Leave out who wrote which field, which is half of an object, and what a typed object of Go has not."""
     try:
@@ -148,8 +126,3 @@ def _uid(text: bytes) -> str:
         return msgspec.json.decode(text, type=_Identified).metadata.uid
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return ""
-
-
-def _named(obj: Mapping[str, object]) -> str:
-    metadata = obj.get("metadata")
-    return str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""

@@ -29,7 +29,6 @@ from policysched.framework import (
     RejectionListener,
     Resource,
 )
-from policysched.framework.extender import ExtenderError
 from policysched.framework.profile import Profile
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Node, Pod
@@ -265,8 +264,6 @@ class Scheduler:
                 self._decided_against(queued, decision)
             else:
                 await self._place(queued, decision)
-        except ExtenderError as error:
-            self._fail(queued, Failure(Result.ERROR, str(error)))
         except Exception as error:
             log.exception("the cycle of pod=%s failed", pod.key)
             self.cluster.forget(queued.identity)  # its binding did not begin

@@ -10,7 +10,7 @@ import pytest
 
 from policysched.framework.extender import ExtenderError
 from policysched.kube.object_cache import ObjectCache
-from policysched.kube.object_texts import NodeTexts, ObjectTexts, without_managed_fields
+from policysched.kube.object_texts import NodeTexts, WatchedTexts, without_managed_fields
 from policysched.model.kinds import NODES
 from policysched.model.objects import Metadata, Pod
 
@@ -79,7 +79,7 @@ def test_nothing_is_kept_while_nobody_wants_it() -> None:
 async def test_nodes_that_are_not_kept_yet_are_listed_once() -> None:
     listed = {"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": [NODE]}
     transport = Answers(api_v1_nodes=listed)
-    texts = ObjectTexts(transport, NodeTexts())  # type: ignore[arg-type]
+    texts = WatchedTexts(transport, NodeTexts())  # type: ignore[arg-type]
     assert [json.loads(one) for one in await texts.nodes(["n1"])] == [KEPT]
     assert [json.loads(one) for one in await texts.nodes(["n1"])] == [KEPT]
     assert len(transport.asked) == 1
@@ -90,7 +90,7 @@ async def test_nodes_that_are_not_kept_yet_are_listed_once() -> None:
 async def test_pod_is_asked_for_and_refused_when_it_was_made_anew() -> None:
     answer = {"kind": "Pod", "metadata": {"name": "web", "uid": "u", "managedFields": []}, "spec": {"x": 1}}
     transport = Answers(api_v1_namespaces_d_pods_web=answer)
-    texts = ObjectTexts(transport, NodeTexts())  # type: ignore[arg-type]
+    texts = WatchedTexts(transport, NodeTexts())  # type: ignore[arg-type]
     pod = Pod(metadata=Metadata(name="web", namespace="d", uid="u"))
     assert json.loads(await texts.pod(pod)) == {"metadata": {"name": "web", "uid": "u"}, "spec": {"x": 1}}
     with pytest.raises(ExtenderError, match="it was made anew"):

@@ -160,7 +160,7 @@ class ExtenderTls(Given, frozen=True):
     ca_data: bytes = b""
 
 
-class Extender(Given, frozen=True):
+class ExtenderConfig(Given, frozen=True):
     """An HTTP service that takes part in decisions."""
 
     url_prefix: str = ""
@@ -195,7 +195,7 @@ class Configuration(Given, frozen=True):
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[ProfileConfig, ...] = ()
-    extenders: tuple[Extender, ...] = ()
+    extenders: tuple[ExtenderConfig, ...] = ()
     delay_cache_until_active: bool = False
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import fields
 from policysched.app.configuration.model import (
     ClientConnection,
     Configuration,
-    Extender,
+    ExtenderConfig,
     LeaderElection,
     ListedPlugin,
     ManagedResource,
@@ -34,7 +34,7 @@ _SHOWN_EMPTY: Final[Mapping[type, frozenset[str]]] = {
     ProfileConfig: frozenset({"schedulerName"}),
     ListedPlugin: frozenset({"name"}),
     PluginConfig: frozenset({"name", "args"}),
-    Extender: frozenset({"urlPrefix"}),
+    ExtenderConfig: frozenset({"urlPrefix"}),
     ManagedResource: frozenset({"name"}),
     AffinityArguments: frozenset({"ignorePreferredTermsOfExistingPods"}),
     ScoredResource: frozenset({"name"}),

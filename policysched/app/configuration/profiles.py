@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import fields
 
+from policysched.app.configuration.extenders import without_extenders_resources
 from policysched.app.configuration.model import (
     POLICIES,
     ListedPlugin,
@@ -84,7 +85,7 @@ def configured_profiles(
     if config is None:
         return {DEFAULT_NAME: default_profile()}
     read = config if isinstance(config, ReadConfiguration) else load_configuration(config)
-    parts = [_Parts(one, registry, handle) for one in read.completed.profiles]
+    parts = [_Parts(one, registry, handle) for one in without_extenders_resources(read.completed)]
     found = [fault for index, one in enumerate(parts) for fault in _placed(one, read, index)]
     found += _queue_sort_faults(parts) if not found else ()
     if found:

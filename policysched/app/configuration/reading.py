@@ -87,15 +87,6 @@ class ReadConfiguration:
         """Make the error for fields that are not valid."""
         return self.source.error(found)
 
-    def refuse_extenders(self) -> None:
-        """Refuse a configuration with extenders, without which decisions would be others.
-
-        Raises:
-            ConfigurationError: it has some.
-        """
-        if self.completed.extenders:
-            raise self.error([("extenders", "HTTP extenders are not supported yet")])
-
     def multi_point(self, index: int) -> list[str]:
         """Return what a profile enables at multiPoint as it is stated, before the default plugins are put under it."""
         profiles = self.stated.profiles

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from policysched.app.configuration.model import Configuration, Extender, LeaderElection, ProfileConfig
+from policysched.app.configuration.model import Configuration, ExtenderConfig, LeaderElection, ProfileConfig
 from policysched.model.selection.name_validation import is_extended_resource_name, is_qualified_name
 from policysched.plugins.arguments import Fault, PluginArguments, nanoseconds
 
@@ -118,7 +118,7 @@ def _queue_sort_faults(profiles: Sequence[ProfileConfig]) -> Iterator[Fault]:
                 )
 
 
-def _extenders_faults(extenders: Sequence[Extender]) -> Iterator[Fault]:
+def _extenders_faults(extenders: Sequence[ExtenderConfig]) -> Iterator[Fault]:
     managed: set[str] = set()
     for index, one in enumerate(extenders):
         place = f"extenders[{index}]"

@@ -23,7 +23,8 @@ from msgspec.structs import replace
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
 from policysched.app.configuration.reading import Given as Configured
-from policysched.app.configuration.reading import load_configuration
+from policysched.app.configuration.reading import ReadConfiguration, load_configuration
+from policysched.app.dry_run.extended import GivenTexts, decide
 from policysched.app.dry_run.workload_pods import as_new
 from policysched.app.files.saved_clusters import Saved
 from policysched.app.plugins.discovery import find_plugins
@@ -121,13 +122,17 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     given = list(_unlisted(objects))
     classes = priority_classes(given)
     pod, notes = as_new(_of_kind(pod, "Pod"))
-    profile, wanted = _choose_profile(decode_pod(fill_pod(pod, classes)), pod, config, plugins)
+    read = None if config is None else load_configuration(config)
+    filled = fill_pod(pod, classes)
+    profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins)
     cluster = _cluster(given, classes, wanted)
     cluster.time.move(_seconds(now or SystemClock().now()))
     compiled, diagnostics, failed = _compile(_policies(given, policies))
     policy_set = PolicySet.of(compiled)
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
-    decision = _decide(cluster, policy_set.join(profile), wanted, seed)
+    configuration = None if read is None else read.completed
+    engine, rng = _engine(cluster, policy_set.join(profile), seed)
+    decision = _drawn(decide(engine, wanted, configuration, GivenTexts(filled, given)), rng)
     record = make_record(decision, policy_set.acting(profile))
     silent = failed | not_applied(compiled, wanted, cluster, profile)
     return Report(record, diagnostics, problems, notes).with_silent(silent)
@@ -151,10 +156,13 @@ def _seconds(now: datetime | str) -> float:
     return (now if now.tzinfo is not None else now.replace(tzinfo=UTC)).timestamp()
 
 
-def _decide(cluster: Cluster, profile: Profile, wanted: Pod, seed: int | None) -> Decision:
-    """Decide, drawing among the best nodes by name: the same seed gives the same node however objects are ordered."""
+def _engine(cluster: Cluster, profile: Profile, seed: int | None) -> tuple[Engine, random.Random]:
     rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
-    decision = Engine(cluster, profile, rng).decide(wanted)
+    return Engine(cluster, profile, rng), rng
+
+
+def _drawn(decision: Decision, rng: random.Random) -> Decision:
+    """Draw among the best nodes by name: the same seed gives the same node however objects are ordered."""
     if len(decision.best) > 1:
         names = decision.cluster.nodes.names
         decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))
@@ -162,15 +170,13 @@ def _decide(cluster: Cluster, profile: Profile, wanted: Pod, seed: int | None) -
 
 
 def _choose_profile(
-    wanted: Pod, raw: Object, config: Configured | None, plugins: PluginRegistry | None
+    wanted: Pod, raw: Object, read: ReadConfiguration | None, plugins: PluginRegistry | None
 ) -> tuple[Profile, Pod]:
     stated = (raw.get("spec") or {}).get("schedulerName")
     if isinstance(stated, str) and not stated.strip():
         raise UsageError(f'pod "{wanted.key}": spec.schedulerName: a name is needed; without the field a default holds')
-    if config is None:
+    if read is None:
         return _under(default_profile(stated or DEFAULT_NAME), wanted)
-    read = load_configuration(config)
-    read.refuse_extenders()
     profiles = configured_profiles(read, find_plugins().registry if plugins is None else plugins)
     named = profiles.get(wanted.spec.scheduler_name)
     if named is not None:

@@ -45,6 +45,8 @@ class Answers:
     rejected: dict[str, Status] = field(default_factory=dict)
     scores: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """What is added to total scores, by extender."""
+    failure: str = ""
+    """What ends the cycle, of an extender that must not be ignored."""
 
 
 async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answers | None:
@@ -57,9 +59,6 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answer
 
     Returns:
         Their answers, None where the cycle does without them.
-
-    Raises:
-        ExtenderError: one that must not be ignored failed.
     """
     evaluation, nodes = engine.find(pod), engine.cluster.nodes
     if nodes.count == 0 or evaluation.rejection is not None or evaluation.filter_failure is not None:
@@ -75,7 +74,10 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answer
         if answers.passed:
             return answers
     answers = Answers()
-    await _filter(pod, names, extenders, answers)
+    try:
+        await _filter(pod, names, extenders, answers)
+    except ExtenderError as error:
+        return Answers(failure=str(error))
     if len(answers.passed) > 1 and scores:
         await _prioritize(pod, [name for name in names if name in answers.passed], extenders, answers)
     return answers
@@ -84,7 +86,12 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answer
 def choose(engine: Engine, pod: Pod, answers: Answers | None) -> Decision:
     """Choose among the nodes that filters let pass now and extenders did not reject."""
     evaluation = engine.find(pod)
-    return engine.choose(pod, evaluation if answers is None else _with_answers(evaluation, answers))
+    if answers is None:
+        return engine.choose(pod, evaluation)
+    if answers.failure:
+        failure = Status(Code.ERROR, (answers.failure,), EXTENDER)
+        return Decision(engine.cluster, pod, evaluation, failure=failure)
+    return engine.choose(pod, _with_answers(evaluation, answers))
 
 
 async def _filter(pod: Pod, names: Sequence[str], extenders: Sequence[Extender], answers: Answers) -> None:

@@ -1,0 +1,76 @@
+"""Make the extenders that a configuration names, and keep plugins off the resources that are theirs alone.
+
+Source: pkg/scheduler/scheduler.go (buildExtenders), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from msgspec.structs import replace
+
+from policysched.app.configuration.model import (
+    Configuration,
+    ExtenderConfig,
+    ExtenderTls,
+    PluginConfig,
+    ProfileConfig,
+)
+from policysched.extenders.http_extender import HttpExtender, ObjectTexts
+from policysched.extenders.settings import DEFAULT_TIMEOUT, ExtenderSettings, TlsSettings
+from policysched.plugins.arguments import nanoseconds
+from policysched.plugins.node_resources.fit import FitArguments
+
+
+def make_extenders(configuration: Configuration, texts: ObjectTexts) -> tuple[HttpExtender, ...]:
+    """Make extenders in the order in which they are asked: those that may be ignored come last.
+
+    Args:
+        configuration: The whole file.
+        texts: Objects as the API server wrote them.
+
+    Raises:
+        UsageError: a URL or a certificate cannot be used.
+    """
+    made = (HttpExtender(_settings(one), texts) for one in configuration.extenders)
+    return tuple(sorted(made, key=lambda one: one.ignorable))
+
+
+def without_extenders_resources(configuration: Configuration) -> Sequence[ProfileConfig]:
+    """Return the profiles, in which NodeResourcesFit overlooks what extenders alone look at, in place of its own list.
+
+    Source: kube-scheduler/config/v1 (ExtenderManagedResource.IgnoredByScheduler).
+    """
+    managed = (one for extender in configuration.extenders for one in extender.managed_resources)
+    ignored = tuple(one.name for one in managed if one.ignored_by_scheduler)
+    if not ignored:
+        return configuration.profiles
+    return [
+        replace(one, plugin_config=tuple(_ignoring(part, ignored) for part in one.plugin_config))
+        for one in configuration.profiles
+    ]
+
+
+def _ignoring(given: PluginConfig, ignored: tuple[str, ...]) -> PluginConfig:
+    if not isinstance(given.args, FitArguments):
+        return given
+    return replace(given, args=replace(given.args, ignored_resources=ignored))
+
+
+def _settings(given: ExtenderConfig) -> ExtenderSettings:
+    tls, timeout = given.tls_config or ExtenderTls(), (nanoseconds(given.http_timeout) or 0) / 1e9
+    return ExtenderSettings(
+        url_prefix=given.url_prefix,
+        filter_verb=given.filter_verb,
+        prioritize_verb=given.prioritize_verb,
+        preempt_verb=given.preempt_verb,
+        bind_verb=given.bind_verb,
+        weight=given.weight,
+        enable_https=given.enable_https,
+        tls=TlsSettings(**{field.name: getattr(tls, field.name) for field in fields(TlsSettings)}),
+        timeout=timeout if timeout > 0 else DEFAULT_TIMEOUT,
+        node_cache_capable=given.node_cache_capable,
+        managed_resources=frozenset(one.name for one in given.managed_resources),
+        ignorable=given.ignorable,
+    )
