@@ -19,6 +19,7 @@ import typer
 
 import policysched
 from policysched.cli.check import check
+from policysched.cli.config import config
 from policysched.cli.demo import demo
 from policysched.cli.dry_run import dry_run
 from policysched.cli.explain import explain
@@ -46,6 +47,7 @@ app = typer.Typer(
 )
 for command in (run, dry_run, check, fmt, plugins, explain, sandbox, demo, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
+app.add_typer(config)
 
 INTERRUPTED = 130
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))

@@ -66,6 +66,11 @@ def say(text: str, *, stderr: bool = False) -> None:
     typer.echo(visible(text, None), err=stderr)
 
 
+def say_lines(text: str) -> None:
+    """Print a text of several lines."""
+    typer.echo(visible_lines(text.rstrip("\n")))
+
+
 def say_error(problem: object) -> None:
     """Print what is wrong as one line on stderr, cut where it is long."""
     typer.echo(f"error: {visible(str(problem))}", err=True)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from policysched.cli.options import Context, Kubeconfig, MetricsFile, PrometheusCa, PrometheusToken, PrometheusUrl
+from policysched.cli.options import (
+    Context,
+    Kubeconfig,
+    MetricsFile,
+    Plugin,
+    PrometheusCa,
+    PrometheusToken,
+    PrometheusUrl,
+)
 from policysched.cli.output import log_to_stderr
 from policysched.errors import UsageError
 
@@ -25,20 +35,38 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     metrics_interval: Annotated[
         str, typer.Option("--metrics-interval", metavar="DURATION", help="How often metrics are asked for.")
     ] = "15s",
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration; read again when it changes."),
+    ] = None,
+    plugin: Plugin = None,
     verbosity: Annotated[int, typer.Option("--v", metavar="LEVEL", min=0, max=10, help="How much is logged.")] = 0,
 ) -> int:
     """Run the scheduler until SIGTERM or SIGINT, with a kubeconfig or a pod's own credentials."""
     from policysched.app.configuration.profiles import DEFAULT_NAME  # noqa: PLC0415
+    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
     from policysched.app.running.metrics import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.running.run import RunOptions, run_scheduler  # noqa: PLC0415
     from policysched.cli.event_loop import serve  # noqa: PLC0415
 
     log_to_stderr(verbosity)
+    known = configurable_plugins(plugin, config)
+    for problem in known.problems:
+        logging.getLogger(__name__).warning("%s", problem)
+    if config is not None and scheduler_name:
+        raise UsageError("--scheduler-name: with --config its profiles have the names")
     names = tuple(dict.fromkeys(scheduler_name or [DEFAULT_NAME]))
     if not all(name.strip() for name in names):
         raise UsageError("--scheduler-name: a name is needed")
     interval = read_interval(metrics_interval)
     metrics = MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file, interval)
-    options = RunOptions(kubeconfig=kubeconfig, context=context, scheduler_names=names, metrics=metrics)
+    options = RunOptions(
+        kubeconfig=kubeconfig,
+        context=context,
+        scheduler_names=names,
+        config=config,
+        plugins=known.registry,
+        metrics=metrics,
+    )
     serve(lambda stop: run_scheduler(options, stop))
     return 0

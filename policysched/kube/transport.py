@@ -21,6 +21,7 @@ from policysched.connection_errors import LOST, describe
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
+from policysched.kube.rate_limit import UNLIMITED, RateLimit
 
 JSON = "application/json"
 HTML = "text/html"
@@ -69,8 +70,11 @@ _STATUS = msgspec.json.Decoder(ApiStatus)
 class Transport:
     """Requests over one connection."""
 
-    def __init__(self, connection: Connection, timeout: float = REQUEST_TIMEOUT) -> None:
+    def __init__(
+        self, connection: Connection, timeout: float = REQUEST_TIMEOUT, *, limit: RateLimit = UNLIMITED
+    ) -> None:
         self._connection = connection
+        self._limit = limit
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._patience = aiohttp.ClientTimeout(total=PATIENCE * timeout, sock_connect=timeout, sock_read=timeout)
 
@@ -83,6 +87,7 @@ class Transport:
             ApiError: the server refused, or could not be reached.
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
+        await self._limit.wait()
         headers = await self._connection.headers()
         try:
             return await self._once(method, path, body, headers, content_type)
@@ -141,6 +146,7 @@ class Transport:
             ApiError: the server refused, or the stream broke; its reason is SILENT after such a silence.
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
+        await self._limit.wait()
         headers = await self._connection.headers()
         url = URL(self._connection.url + path, encoded=True)
         limit = aiohttp.ClientTimeout(total=timeout, sock_connect=self._timeout.total, sock_read=silence)

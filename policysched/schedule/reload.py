@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from policysched.framework import ApiError, Client, Clock, plugin_name
+from policysched.framework.profile import Profile
 from policysched.model.policy import LAST_GOOD, Policy, PolicyKey, last_good_text
 from policysched.pausing import Pausing
 from policysched.rules.compile.policy import CompiledPolicy
@@ -62,6 +63,8 @@ class Reloader:
         self._early = asyncio.Event()
         self._acting: dict[PolicyKey, CompiledPolicy] = {}
         """What is in force, by key."""
+        self._in_force = PolicySet()
+        self._swapping = asyncio.Lock()
         self.on_swap: Callable[[PolicySet], None] = _nobody
         """Who else has to know which policies are in force."""
         self.on_failure: Callable[[Policy, Exception], None] = _log_failure
@@ -84,6 +87,19 @@ class Reloader:
     def delete(self, key: PolicyKey) -> None:
         """Take a policy out of force, soon."""
         self._work.put_nowait(key)
+
+    async def use_profiles(self, profiles: Mapping[str, Profile], changed: frozenset[str], *, policies: bool) -> int:
+        """Put profiles in the place of those of their names, with the policies in force; say how many pods that moved.
+
+        Args:
+            profiles: The new profiles.
+            changed: The names of the plugins that were changed or removed.
+            policies: Whether that holds for policies too, because they act at other points.
+        """
+        async with self._swapping:
+            if policies:
+                changed |= {plugin.name for plugin in self._in_force.plugins}
+            return await self._work_through(self._scheduler.using_profiles(profiles, self._in_force, changed))
 
     def look_soon(self) -> None:
         """Record that statuses may have something else to say of what policies read."""
@@ -239,8 +255,10 @@ class Reloader:
         self.on_swap(policies)
 
     async def _put(self, changed: frozenset[str], *, ahead: bool = True) -> PolicySet:
-        policies = self.store.policy_set()
-        await self._work_through(self._scheduler.using_policies(policies, changed, ahead=ahead))
+        async with self._swapping:
+            policies = self.store.policy_set()
+            await self._work_through(self._scheduler.using_policies(policies, changed, ahead=ahead))
+            self._in_force = policies
         return policies
 
     async def _acts_alone(self, key: PolicyKey) -> bool:

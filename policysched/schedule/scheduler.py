@@ -113,7 +113,27 @@ class Scheduler:
             active = yield from self.joining(policies)
         else:
             active = {name: policies.join(profile) for name, profile in self._profiles.items()}
-        interests = _interests(active)
+        return (yield from self._taking_force(active, changed))
+
+    def using_profiles(
+        self, profiles: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str]
+    ) -> Pausing[int]:
+        """Put profiles in the place of those of their names, pausing now and then; the others go on as they are.
+
+        Args:
+            profiles: The new profiles, which sort the queue as the old ones.
+            policies: The policies in force.
+            changed: The names of the plugins that were changed or removed: pods that they had rejected are tried again.
+
+        Returns:
+            How many pods were requeued.
+        """
+        active = yield from self._joining(policies, profiles)
+        self._profiles = {**self._profiles, **profiles}
+        return (yield from self._taking_force(active, changed))
+
+    def _taking_force(self, active: Mapping[str, Profile], changed: frozenset[str]) -> Pausing[int]:
+        interests = {**self.queue.profiles, **_interests(active)}
         old = [self._engines[name].use(profile) for name, profile in active.items()]
         self.queue.profiles = interests
         moved = yield from self.queue.moving_rejected_by(changed)
@@ -125,8 +145,11 @@ class Scheduler:
 
     def joining(self, policies: PolicySet) -> Pausing[dict[str, Profile]]:
         """Return the profiles with policies, worked out as far as nothing takes force."""
+        return (yield from self._joining(policies, self._profiles))
+
+    def _joining(self, policies: PolicySet, profiles: Mapping[str, Profile]) -> Pausing[dict[str, Profile]]:
         active = {}
-        for name, profile in self._profiles.items():
+        for name, profile in profiles.items():
             active[name] = yield from policies.joining(profile, self.cluster)
         return active
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -80,8 +81,16 @@ def test_commands_and_flags_that_are_named_exist(path: Path) -> None:
     for line in _texts(path).replace("\\\n", " ").splitlines():
         for name, rest in re.findall(r"(?:^|[$/] ?)policysched ([a-z][\w-]*)(.*)", line):
             assert name in COMMANDS, line
-            known = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+            known = {option for parameter in _command(name, rest).params for option in parameter.opts}
             assert set(re.findall(r"[ \[](--[a-z-]+)", rest)) <= known | {"--help"}, line
+
+
+def _command(name: str, rest: str) -> Any:
+    """Return a command, or the one of a group that the next word names."""
+    found = COMMANDS[name]
+    of_group: dict[str, Any] = getattr(found, "commands", {})
+    first = rest.split(maxsplit=1)[:1]
+    return of_group.get(first[0], found) if first else found
 
 
 def test_every_command_but_version_is_documented() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -68,7 +68,11 @@ def points_of(plugin: Any) -> frozenset[str]:
 
 
 def configured_profiles(
-    config: Given | ReadConfiguration | None, others: PluginRegistry = NO_PLUGINS, handle: Any = None
+    config: Given | ReadConfiguration | None,
+    others: PluginRegistry = NO_PLUGINS,
+    handle: Any = None,
+    *,
+    keep: Collection[str] = (),
 ) -> dict[str, Profile]:
     """Make the profiles of a KubeSchedulerConfiguration.
 
@@ -76,6 +80,7 @@ def configured_profiles(
         config: The configuration; without one there is the default profile alone.
         others: The plugins that there are beside the default ones.
         handle: What these are given to reach the cluster with.
+        keep: The names of profiles that are not made, because they are there already.
 
     Raises:
         UsageError: it is no such configuration, or kube-scheduler would refuse it; or one of the other plugins has a
@@ -85,12 +90,16 @@ def configured_profiles(
     if config is None:
         return {DEFAULT_NAME: default_profile()}
     read = config if isinstance(config, ReadConfiguration) else load_configuration(config)
-    parts = [_Parts(one, registry, handle) for one in without_extenders_resources(read.completed)]
-    found = [fault for index, one in enumerate(parts) for fault in _placed(one, read, index)]
+    parts = {
+        index: _Parts(one, registry, handle)
+        for index, one in enumerate(without_extenders_resources(read.completed))
+        if one.scheduler_name not in keep
+    }
+    found = [fault for index, one in parts.items() for fault in _placed(one, read, index)]
     found += _queue_sort_faults(parts) if not found else ()
     if found:
         raise read.error(found)
-    return {one.name: one.profile() for one in parts}
+    return {one.name: one.profile() for one in parts.values()}
 
 
 def _placed(parts: _Parts, read: ReadConfiguration, index: int) -> Iterator[Fault]:
@@ -106,10 +115,11 @@ def _placed(parts: _Parts, read: ReadConfiguration, index: int) -> Iterator[Faul
             yield f"profiles[{index}].plugins.{MULTI_POINT}.enabled[{stated.index(name)}]", why
 
 
-def _queue_sort_faults(parts: Iterable[_Parts]) -> Iterator[Fault]:
+def _queue_sort_faults(parts: Mapping[int, _Parts]) -> Iterator[Fault]:
     """Refuse profiles that sort the one queue in different ways."""
-    first, *others = (one.queue_sort() for one in parts)
-    for index, (name, args) in enumerate(others, 1):
+    sorting = {index: one.queue_sort() for index, one in parts.items()}
+    first = next(iter(sorting.values()), ("", None))
+    for index, (name, args) in sorting.items():
         if name != first[0]:
             yield f"profiles[{index}].plugins.queueSort", f"{name} is not the plugin of the first profile, {first[0]}"
         elif args != first[1]:
@@ -144,7 +154,13 @@ class _Parts:
     def faults(self) -> Iterator[Fault]:
         """Name what is wrong with the profile."""
         yield from self._unmade
-        yield from () if self._unmade else list_faults(self.given.plugins, self._acts_at)
+        if self._points_are_known:
+            yield from list_faults(self.given.plugins, self._acts_at)
+
+    @property
+    def _points_are_known(self) -> bool:
+        """Whether every plugin is there that tells its points only by its methods."""
+        return self.given.plugins.enabled_anywhere & self._acts_at.keys() <= self._plugins.keys() | POINTS_OF.keys()
 
     def queue_sort(self) -> tuple[str, Any]:
         """Return the plugin that sorts the queue, and its arguments."""

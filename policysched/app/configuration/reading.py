@@ -56,6 +56,11 @@ class FieldFault:
     """The field in the file, empty for the whole."""
     message: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a dict, without a place where there is none."""
+        place = {"line": self.place.line, "column": self.place.column} if self.place else {}
+        return {"file": self.file, **place, "field": self.field, "message": self.message}
+
     def __str__(self) -> str:
         """Write it in one line."""
         where = f"{self.file}:{self.place.line}:{self.place.column}" if self.place else self.file
@@ -136,6 +141,20 @@ def load_configuration(given: Given) -> ReadConfiguration:
         ConfigurationError: it is not valid.
         UsageError: it is no configuration.
     """
+    read = decode_configuration(given)
+    found = list(faults(read.completed))
+    if found:
+        raise read.error(found)
+    return read
+
+
+def decode_configuration(given: Given) -> ReadConfiguration:
+    """Read a configuration that need not be valid.
+
+    Raises:
+        ConfigurationError: it has fields that are unknown or of the wrong type.
+        UsageError: it is no configuration.
+    """
     source = _source(given)
     decoded, found = strictly(source.stated, Configuration, kept="args")
     profiles = []
@@ -145,11 +164,7 @@ def load_configuration(given: Given) -> ReadConfiguration:
         found += wrong
     if decoded is None or found:
         raise source.error(found)
-    configuration = completed(replace(decoded, profiles=tuple(profiles)))
-    found = list(faults(configuration))
-    if found:
-        raise source.error(found)
-    return ReadConfiguration(configuration, decoded, source)
+    return ReadConfiguration(completed(replace(decoded, profiles=tuple(profiles))), decoded, source)
 
 
 def _source(given: Given) -> _Source:

@@ -9,17 +9,20 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
+import yaml
 
 from policysched.app.clock import SystemClock
-from policysched.app.configuration.profiles import DEFAULT_NAME
+from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.running.metrics import NO_METRICS, MetricOptions
 from policysched.app.running.run import RunOptions, run_scheduler
 from policysched.errors import PolicyschedError
+from policysched.framework.registry import PluginRegistry
 from policysched.kube.connection import Connection
 from policysched.kube.transport import JSON, MERGE_PATCH, Transport
 from policysched.model.kinds import KINDS
@@ -131,6 +134,13 @@ class ScheduledSandbox:
         return next(one for one in self.sandbox.objects(KIND) if one["metadata"]["name"] == name)
 
 
+def with_kubeconfig(config: str, kubeconfig: Path) -> str:
+    """Return a configuration that names a kubeconfig."""
+    given = yaml.safe_load(config)
+    connection = {**given.get("clientConnection", {}), "kubeconfig": str(kubeconfig)}
+    return yaml.safe_dump({**given, "clientConnection": connection}, sort_keys=False)
+
+
 @asynccontextmanager
 async def scheduled_sandbox(
     objects: Sequence[Object] = (),
@@ -138,15 +148,34 @@ async def scheduled_sandbox(
     scheduler_names: Sequence[str] = (DEFAULT_NAME,),
     kubelet_seconds: float | None = 0.05,
     metrics: MetricOptions = NO_METRICS,
+    config: Path | None = None,
+    plugins: PluginRegistry = NO_PLUGINS,
 ) -> AsyncIterator[ScheduledSandbox]:
-    """Start a sandbox with these objects and a scheduler beside it; end both afterwards."""
+    """Start a sandbox with these objects and a scheduler beside it; end both afterwards.
+
+    Args:
+        objects: What is in the sandbox at the beginning.
+        scheduler_names: The names of default profiles, where there is no configuration.
+        kubelet_seconds: How long a pod takes to run.
+        metrics: Where metrics of nodes come from.
+        config: A KubeSchedulerConfiguration, which is told here which kubeconfig to use.
+        plugins: What it may enable beside the default plugins.
+    """
     sandbox = new_sandbox(kubelet_seconds=kubelet_seconds)
     sandbox.load(objects)
     await start(sandbox)
     connection = Connection(sandbox.url, SystemClock())
     stop = asyncio.Event()
     with written_kubeconfig(sandbox.kubeconfig()) as path:
-        options = RunOptions(kubeconfig=path, scheduler_names=tuple(scheduler_names), metrics=metrics)
+        if config is not None:
+            config.write_text(with_kubeconfig(config.read_text("utf-8"), path), "utf-8")
+        options = RunOptions(
+            kubeconfig=path if config is None else None,
+            scheduler_names=tuple(scheduler_names),
+            config=config,
+            plugins=plugins,
+            metrics=metrics,
+        )
         scheduler = asyncio.ensure_future(run_scheduler(options, stop))
         try:
             yield ScheduledSandbox(sandbox, Api(Transport(connection)), scheduler)

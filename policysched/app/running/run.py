@@ -21,15 +21,19 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
-from policysched.app.configuration.profiles import DEFAULT_NAME, default_profile
+from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
+from policysched.app.running.configuration_file import ConfigurationFile, Reloaded
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
-from policysched.errors import ConnectionProblemError
+from policysched.errors import ConnectionProblemError, UsageError
 from policysched.framework import Clock, Event, MetricSource
+from policysched.framework.profile import Profile
+from policysched.framework.registry import PluginRegistry
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.object_cache import HasMetadata, LeftOut
+from policysched.kube.rate_limit import UNLIMITED, RateLimit
 from policysched.kube.reflector import Reflector
 from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
@@ -45,6 +49,8 @@ from policysched.schedule.scheduler import Scheduler
 log = logging.getLogger(__name__)
 INSTANCE = "kube-system/policysched"
 """The name under which an installation reports in a policy's status."""
+LISTED_WITHIN = 60.0
+"""How long a changed configuration waits for kinds that were not watched before. Units: seconds."""
 EVENTS_DEADLINE = 5.0
 """How long events may be written after the end. Units: seconds."""
 
@@ -56,6 +62,11 @@ class RunOptions:
     kubeconfig: Path | None = None
     context: str | None = None
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
+    """The names of default profiles, where there is no configuration."""
+    config: Path | None = None
+    """A KubeSchedulerConfiguration; it says where the kubeconfig is, too."""
+    plugins: PluginRegistry = NO_PLUGINS
+    """What it may enable beside the default plugins."""
     instance: str = INSTANCE
     metrics: MetricOptions = NO_METRICS
 
@@ -64,7 +75,12 @@ class Process:
     """One scheduler over one connection."""
 
     def __init__(
-        self, options: RunOptions, connection: Connection, source: MetricSource, registry: CollectorRegistry
+        self,
+        options: RunOptions,
+        connection: Connection,
+        source: MetricSource,
+        registry: CollectorRegistry,
+        configuration: ConfigurationFile | None = None,
     ) -> None:
         # Now, because later a decision would wait for it.
         load_grammar()
@@ -72,30 +88,43 @@ class Process:
         self.registry = registry
         self.left_out = LeftOut(clock.monotonic, registry)
         self._pacing = pacing = Pacing(random.random)
-        self._transport = transport = Transport(connection)
-        self.events = EventWriter(transport, pacing, socket.gethostname())
+        self._configuration = configuration
+        self._transport = transport = Transport(connection, limit=_limit(configuration))
+        self.events = EventWriter(Transport(connection, limit=_limit(configuration)), pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
-        profiles = {name: default_profile(name) for name in options.scheduler_names}
+        self._profiles = _profiles(options, configuration)
+        profiles = self._profiles
         self.scheduler = Scheduler(profiles, client, clock, random.Random())  # noqa: S311 - draws among equals
-        self.reloader = Reloader(self.scheduler, client, clock, options.instance)
+        if configuration is not None:
+            self.scheduler.queue.use_backoff(configuration.backoff)
+        self.reloader = Reloader(self.scheduler, client, clock, _instance(options, configuration))
         self.reloader.on_failure = partial(self.left_out.failed, KIND)
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
         self.reloader.on_swap = self.feed.use
         self._policies = PolicyHandler(self.reloader)
-        handler = ObjectHandler(self.scheduler, self.left_out)
-        malformed = MalformedPods(client, clock, frozenset(profiles), self.left_out)
-        plugins = frozenset().union(*(profile.plugin_names for profile in profiles.values()))
-        self.reflectors: Sequence[Reflector[Any]] = [
+        self._objects = ObjectHandler(self.scheduler, self.left_out)
+        self._malformed = MalformedPods(client, clock, frozenset(profiles), self.left_out)
+        self.reflectors: list[Reflector[Any]] = []
+        self._watched: set[str] = set()
+        self._watch_more()
+
+    def _watch_more(self) -> list[Reflector[Any]]:
+        """Make reflectors for the kinds that plugins read and that are not watched yet; return these."""
+        plugins = frozenset().union(*(profile.plugin_names for profile in self._profiles.values()))
+        kinds = [kind for name, kind in KINDS.items() if kind.is_read(plugins) and name not in self._watched]
+        made = [
             Reflector(
-                transport,
+                self._transport,
                 kind,
-                self._policies if kind is POLICIES else handler,
-                pacing,
-                on_broken=malformed if kind is PODS else self.left_out.malformed,
+                self._policies if kind is POLICIES else self._objects,
+                self._pacing,
+                on_broken=self._malformed if kind is PODS else self.left_out.malformed,
             )
-            for kind in KINDS.values()
-            if kind.is_read(plugins)
+            for kind in kinds
         ]
+        self.reflectors += made
+        self._watched |= {name for name, kind in KINDS.items() if kind in kinds}
+        return made
 
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""
@@ -116,10 +145,36 @@ class Process:
                 tasks.create_task(self.feed.run())
                 await self.feed.first_answers()
                 tasks.create_task(self.reloader.run())
+                if self._configuration is not None:
+                    tasks.create_task(self._configuration.watch(partial(self._reload, tasks)))
                 log.info("scheduling")
                 await self.scheduler.run()
         finally:
             await self.events.close(EVENTS_DEADLINE)
+
+    async def _reload(self, tasks: asyncio.TaskGroup, reloaded: Reloaded) -> int:
+        """Put a changed configuration in force, once all is listed that its plugins read; return the pods that moved.
+
+        Raises:
+            UsageError: what they read is not listed in time.
+        """
+        before, self._profiles = self._profiles, {**self._profiles, **reloaded.profiles}
+        try:
+            async with asyncio.timeout(LISTED_WITHIN):
+                for reflector in self._watch_more():
+                    tasks.create_task(reflector.run())
+                for reflector in self.reflectors:
+                    await reflector.synced.wait()
+            moved = await self.reloader.use_profiles(
+                reloaded.profiles, reloaded.changed, policies=reloaded.concerns_policies
+            )
+        except BaseException as error:
+            self._profiles = before
+            if isinstance(error, TimeoutError):
+                raise UsageError(f"what its plugins read is not listed after {LISTED_WITHIN:.0f} s") from error
+            raise
+        self.scheduler.queue.use_backoff(reloaded.backoff)
+        return moved
 
     async def _find_server(self) -> None:
         """Wait until the server answers and accepts the credentials, saying once what is in the way."""
@@ -141,14 +196,16 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
 
     Raises:
         ConnectionProblemError: the kubeconfig cannot be used.
-        UsageError: the source of metrics cannot be used.
+        UsageError: the configuration or the source of metrics cannot be used.
     """
     registry = CollectorRegistry()
+    configuration = ConfigurationFile(options.config, options.plugins, registry) if options.config else None
     source = make_source(options.metrics, SystemClock(), SourceCounters(registry))
-    kubeconfig = str(options.kubeconfig) if options.kubeconfig else None
+    kubeconfig = _kubeconfig(options, configuration)
     connection = await Connection.open(SystemClock(), kubeconfig=kubeconfig, context=options.context)
-    log.info("policysched for schedulerName %s on %s", ", ".join(options.scheduler_names), connection.url)
-    process = Process(options, connection, source, registry)
+    names = options.scheduler_names if configuration is None else configuration.profiles
+    log.info("policysched for schedulerName %s on %s", ", ".join(names), connection.url)
+    process = Process(options, connection, source, registry, configuration)
     work = asyncio.create_task(process.run())
     stopped = asyncio.create_task(stop.wait())
     try:
@@ -161,6 +218,37 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
     finally:
         await connection.close()
     log.info("stopped")
+
+
+def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> dict[str, Profile]:
+    if configuration is not None:
+        return configuration.profiles
+    return {name: default_profile(name) for name in options.scheduler_names}
+
+
+def _limit(configuration: ConfigurationFile | None) -> RateLimit:
+    if configuration is None:
+        return UNLIMITED
+    connection = configuration.completed.client_connection
+    return RateLimit(connection.qps, connection.burst)
+
+
+def _instance(options: RunOptions, configuration: ConfigurationFile | None) -> str:
+    """Return the name of the lease, under which an installation is known."""
+    if configuration is None:
+        return options.instance
+    election = configuration.completed.leader_election
+    return f"{election.resource_namespace}/{election.resource_name}"
+
+
+def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) -> str | None:
+    """Return the kubeconfig's file: that of the configuration where there is one, as in kube-scheduler."""
+    if configuration is None:
+        return str(options.kubeconfig) if options.kubeconfig else None
+    configuration.tell()
+    if options.kubeconfig is not None:
+        log.warning("--kubeconfig is ignored: with --config, clientConnection.kubeconfig of the file counts")
+    return configuration.completed.client_connection.kubeconfig or None
 
 
 @dataclass(frozen=True, slots=True)

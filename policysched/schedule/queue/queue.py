@@ -272,6 +272,10 @@ class Queue:
     def profiles(self, profiles: Mapping[str, Interests]) -> None:
         self._queues.profiles = profiles
 
+    def use_backoff(self, backoff: Backoff) -> None:
+        """Let pods wait for other times from now on, those too that wait already."""
+        self._queues.use_backoff(backoff)
+
     def wake_with(self, on_ready: Callable[[], None]) -> None:
         """Have a function called whenever a pod becomes poppable by anything but the passing of time."""
         self._queues.on_ready = on_ready

@@ -232,6 +232,14 @@ class PodQueues:
                 most -= 1
         return True
 
+    def use_backoff(self, backoff: Backoff) -> None:
+        """Replace the backoff; pods that wait get new places by it."""
+        self.backoff = backoff
+        for heap in (self._backing_off, self._failed):
+            for queued in list(heap):
+                self._push_backoff(queued)
+        self.on_ready()
+
     @property
     def poppable(self) -> bool:
         """Whether `take_first` would give a pod."""

@@ -1,0 +1,67 @@
+"""Configurations in files: read one as the scheduler uses it, or name all that is wrong with several.
+
+Profiles are made too, because some of what is wrong only shows then; nothing runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from policysched.app.configuration.profiles import NO_PLUGINS, configured_profiles
+from policysched.app.configuration.reading import (
+    ConfigurationError,
+    FieldFault,
+    ReadConfiguration,
+    decode_configuration,
+    load_configuration,
+)
+from policysched.app.configuration.validation import faults
+from policysched.app.files.objects import Document, load
+from policysched.errors import UsageError
+from policysched.framework.registry import PluginRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFiles:
+    """What was found in files."""
+
+    configurations: int
+    """How many there are."""
+    faults: tuple[FieldFault, ...]
+
+
+def read_file(name: str, plugins: PluginRegistry = NO_PLUGINS) -> ReadConfiguration:
+    """Read the configuration of a file.
+
+    Raises:
+        UsageError: the file cannot be used; the text names all that is wrong with the configuration.
+    """
+    documents = load([name])
+    if len(documents) > 1:
+        raise UsageError(f"{documents[1].where}: a configuration is one object")
+    read = load_configuration(documents[0])
+    configured_profiles(read, plugins)
+    return read
+
+
+def check_files(names: Iterable[str], plugins: PluginRegistry = NO_PLUGINS) -> CheckedFiles:
+    """Name all that is wrong with the configurations in files.
+
+    Raises:
+        UsageError: a file cannot be read, or is not made of objects.
+    """
+    documents = load(names)
+    return CheckedFiles(len(documents), tuple(fault for one in documents for fault in _faults(one, plugins)))
+
+
+def _faults(document: Document, plugins: PluginRegistry) -> tuple[FieldFault, ...]:
+    """Name what is not valid, and what shows when profiles are made, in the order of the file."""
+    found: list[FieldFault] = []
+    try:
+        read = decode_configuration(document)
+        found += read.error(faults(read.completed)).faults
+        configured_profiles(read, plugins)
+    except ConfigurationError as error:
+        found += error.faults
+    return tuple(sorted(dict.fromkeys(found), key=lambda one: one.place or (0, 0)))

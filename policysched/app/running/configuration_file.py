@@ -1,0 +1,223 @@
+"""The configuration file of a running process: what it says, and what of it takes force when it changes.
+
+The file is watched by its content, so that it may be edited, replaced or a link that moves, as ConfigMaps do it.
+Plugins, weights, arguments and backoff of the profiles that there are take force between two cycles. Whatever else has
+changed needs a restart, and then nothing of the file takes force, so that what runs is always one version of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec.structs import fields
+from prometheus_client import CollectorRegistry, Counter
+
+from policysched.app.configuration.model import (
+    ALL,
+    DEFAULT_SCHEDULER,
+    POLICIES,
+    Configuration,
+    ProfileConfig,
+)
+from policysched.app.configuration.printing import to_lines
+from policysched.app.configuration.profiles import configured_profiles
+from policysched.app.configuration.reading import ReadConfiguration, load_configuration
+from policysched.app.files.objects import as_text, read, read_bytes
+from policysched.errors import UsageError
+from policysched.framework.profile import Profile
+from policysched.framework.registry import PluginRegistry
+from policysched.plugins.arguments import Fault
+from policysched.schedule.queue.subqueues import Backoff
+
+log = logging.getLogger(__name__)
+POLL: Final = 1.0
+"""How often the file is looked at. Units: seconds."""
+RELOADED: Final = frozenset({"profiles", "extenders", "pod_initial_backoff_seconds", "pod_max_backoff_seconds"})
+"""The fields that may change while the process runs."""
+RESTART: Final = "has changed: this needs a restart"
+
+
+class ReloadResult(StrEnum):
+    """What came of a change of the file."""
+
+    USED = "used"
+    INVALID = "invalid"
+    NEEDS_RESTART = "needs_restart"
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What takes force of a changed file."""
+
+    profiles: Mapping[str, Profile]
+    """The profiles that are others now."""
+    changed: frozenset[str]
+    """The plugins that they had and that are others now, or are gone."""
+    backoff: Backoff
+
+    @property
+    def concerns_policies(self) -> bool:
+        """Whether policies act elsewhere."""
+        return POLICIES in self.changed
+
+
+Use = Callable[[Reloaded], Awaitable[int]]
+"""Puts in force what a file says, and gives how many pods are tried again."""
+
+
+class ConfigurationFile:
+    """One file, read at the start and again whenever its content changes.
+
+    Args:
+        path: The file.
+        plugins: What it may enable beside the default plugins.
+        registry: Where its counter is registered.
+
+    Raises:
+        UsageError: The file cannot be used; the text names all that is wrong.
+    """
+
+    def __init__(self, path: Path, plugins: PluginRegistry, registry: CollectorRegistry) -> None:
+        self._path, self._plugins = path, plugins
+        self._data = read_bytes(str(path))
+        self._read = self._load(self._data)
+        self.profiles = configured_profiles(self._read, plugins)
+        self._counter = Counter(
+            "policysched_configuration_reloads",
+            "Changes of the configuration file while the process runs, by what came of them.",
+            ["result"],
+            registry=registry,
+        )
+        self._problem = ""
+
+    @property
+    def completed(self) -> Configuration:
+        """What is in force, with its defaults."""
+        return self._read.completed
+
+    @property
+    def backoff(self) -> Backoff:
+        """How long pods wait between attempts."""
+        return _backoff(self.completed)
+
+    def tell(self) -> None:
+        """Log what is in force, and what of it has no effect here."""
+        for line in to_lines(self.completed):
+            log.info("configuration: %s", line)
+        for warning in warnings(self.completed):
+            log.warning("configuration: %s", warning)
+
+    async def watch(self, use: Use, poll: float = POLL) -> None:
+        """Put what the file says in force whenever it says something else, until cancelled."""
+        while True:
+            await asyncio.sleep(poll)
+            try:
+                data = await asyncio.to_thread(read_bytes, str(self._path))
+            except UsageError as error:
+                self._say(f"the configuration cannot be read, and stays as it is: {error}")
+                continue
+            self._problem = ""
+            if data != self._data:
+                self._data = data
+                await self._take(data, use)
+
+    async def _take(self, data: bytes, use: Use) -> None:
+        result = ReloadResult.INVALID
+        try:
+            result = await self._put_in_force(self._load(data), use)
+        except UsageError as error:
+            log.warning("the changed configuration is refused, the one before stays in force: %s", error)
+        except Exception:
+            log.exception("the changed configuration cannot be used, the one before stays in force")
+        self._counter.labels(result.value).inc()
+
+    async def _put_in_force(self, found: ReadConfiguration, use: Use) -> ReloadResult:
+        faults = list(_restart_faults(self.completed, found.completed))
+        if faults:
+            why = found.error(faults)
+            log.warning("the changed configuration is refused, the one before stays in force: %s", why)
+            return ReloadResult.NEEDS_RESTART
+        reloaded = self._reloaded(found)
+        moved = await use(reloaded)
+        self._read = found
+        names = ", ".join(reloaded.profiles) or "none"
+        log.info("the changed configuration is in force: changed profiles: %s; pods tried again: %d", names, moved)
+        return ReloadResult.USED
+
+    def _load(self, data: bytes) -> ReadConfiguration:
+        name = str(self._path)
+        documents = read(as_text(data, name), name)
+        if len(documents) > 1:
+            raise UsageError(f"{documents[1].where}: a configuration is one object")
+        found = load_configuration(documents[0])
+        if found.completed.extenders:
+            raise found.error([("extenders", "HTTP extenders are not asked by a running scheduler yet")])
+        return found
+
+    def _reloaded(self, found: ReadConfiguration) -> Reloaded:
+        """Make the profiles that have changed."""
+        before = {one.scheduler_name: one for one in self.completed.profiles}
+        same = {one.scheduler_name or "" for one in found.completed.profiles if before.get(one.scheduler_name) == one}
+        made = configured_profiles(found, self._plugins, keep=same)
+        pairs = ((before[one.scheduler_name], one) for one in found.completed.profiles)
+        changed = frozenset().union(*(changed_plugins(old, new) for old, new in pairs))
+        return Reloaded(made, changed, _backoff(found.completed))
+
+    def _say(self, problem: str) -> None:
+        if problem != self._problem:
+            log.error("%s", problem)
+        self._problem = problem
+
+
+def changed_plugins(old: ProfileConfig, new: ProfileConfig) -> frozenset[str]:
+    """Name the plugins of a profile that act elsewhere now, or with other arguments, or no more."""
+    return frozenset(name for name in old.plugins.enabled_anywhere if _part(old, name) != _part(new, name))
+
+
+def _part(profile: ProfileConfig, name: str) -> tuple[Any, ...]:
+    """Return what a profile says that decides where a plugin acts and how."""
+    places = (
+        (any(one.name == name for one in own.enabled), own.disables(name) or own.disables(ALL))
+        for own in profile.plugins.by_point().values()
+    )
+    return profile.arguments.get(name), *places
+
+
+def _restart_faults(old: Configuration, new: Configuration) -> Iterator[Fault]:
+    for field in fields(Configuration):
+        if field.name not in RELOADED and getattr(old, field.name) != getattr(new, field.name):
+            yield field.encode_name, RESTART
+    if [one.scheduler_name for one in old.profiles] != [one.scheduler_name for one in new.profiles]:
+        yield "profiles", "has others, or in another order: this needs a restart"
+    elif _sorting(old) != _sorting(new):
+        yield "profiles[0].plugins.queueSort", RESTART
+
+
+def _sorting(configuration: Configuration) -> Any:
+    """Return what says how the queue is sorted: in the first profile, since it is the same in all."""
+    first = configuration.profiles[0]
+    sorters = first.plugins.queue_sort
+    named = [one.name for one in sorters.enabled] or ["PrioritySort"]
+    return sorters, [first.arguments.get(name) for name in named]
+
+
+def _backoff(configuration: Configuration) -> Backoff:
+    return Backoff(float(configuration.pod_initial_backoff_seconds), float(configuration.pod_max_backoff_seconds))
+
+
+def warnings(configuration: Configuration) -> Iterator[str]:
+    """Say what a configuration asks for that has no effect here."""
+    election = configuration.leader_election
+    if election.leader_elect:
+        yield "leaderElection.leaderElect: there is no leader election yet: run one replica, and say false here"
+        names = {one.scheduler_name for one in configuration.profiles}
+        if election.resource_name == "kube-scheduler" and DEFAULT_SCHEDULER not in names:
+            yield "leaderElection.resourceName: kube-scheduler is the name of kube-scheduler's own lease"
+    if configuration.delay_cache_until_active:
+        yield "delayCacheUntilActive: has no effect without leader election"

@@ -1,0 +1,72 @@
+"""`policysched config`: a KubeSchedulerConfiguration with its defaults, and all that is wrong with one."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated
+
+import typer
+
+from policysched.cli.options import OnceCommand, Plugin
+from policysched.cli.output import count, say, say_json, say_lines
+
+config = typer.Typer(name="config", help="Show and check scheduler configurations.", no_args_is_help=True)
+
+
+class ViewFormat(enum.StrEnum):
+    """How a configuration is printed."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+class FaultFormat(enum.StrEnum):
+    """How faults are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@config.command("view", cls=OnceCommand)
+def view(
+    file: Annotated[str, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration.")],
+    plugin: Plugin = None,
+    output: Annotated[ViewFormat, typer.Option("--output", "-o", help="How to print it.")] = ViewFormat.YAML,
+) -> int:
+    """Print a configuration with all its defaults, as the scheduler uses it.
+
+    Exit codes: 0 it is printed, 2 it cannot be used.
+    """
+    from policysched.app.configuration.files import read_file  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.configuration.printing import to_dict, to_yaml  # noqa: PLC0415
+    from policysched.app.plugins.discovery import find_plugins  # noqa: PLC0415
+
+    completed = read_file(file, find_plugins(plugin or ()).registry).completed
+    if output is ViewFormat.JSON:
+        say_json(to_dict(completed))
+    else:
+        say_lines(to_yaml(completed))
+    return 0
+
+
+@config.command("check", cls=OnceCommand)
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for the standard input.")],
+    plugin: Plugin = None,
+    output: Annotated[FaultFormat, typer.Option("--output", "-o", help="How to print faults.")] = FaultFormat.TABLE,
+) -> int:
+    """Name all that kube-scheduler would refuse in configurations.
+
+    Exit codes: 0 nothing, 1 something is wrong with a configuration, 2 a file or a flag cannot be used.
+    """
+    from policysched.app.configuration.files import check_files  # noqa: PLC0415 - as above
+    from policysched.app.plugins.discovery import find_plugins  # noqa: PLC0415
+
+    found = check_files(files, find_plugins(plugin or ()).registry)
+    if output is FaultFormat.JSON:
+        say_json([one.to_dict() for one in found.faults])
+    else:
+        for one in found.faults:
+            say(str(one))
+        say(f"{count(found.configurations, 'configuration')}: {count(len(found.faults), 'fault')}")
+    return int(bool(found.faults))
