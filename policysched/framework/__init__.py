@@ -31,6 +31,7 @@ from policysched.framework.client import (
     Wanted,
 )
 from policysched.framework.plugin import (
+    ANY_CHANGE,
     MAX_NODE_SCORE,
     PREFIX,
     SKIP,
@@ -71,6 +72,7 @@ from policysched.state.what_if import ChangedRow
 
 __all__ = [
     "ABOUT_PODS",
+    "ANY_CHANGE",
     "MAX_NODE_SCORE",
     "NO_ROWS",
     "PREFIX",

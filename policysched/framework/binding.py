@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
+
+from msgspec.structs import replace
 
 from policysched.framework.client import Client, Clock
+from policysched.framework.cycle_state import CycleState
 from policysched.framework.plugin import Plugin
 from policysched.framework.status import Status, unschedulable
 from policysched.model.objects import Pod
@@ -37,8 +40,18 @@ class AssumedPod:
     pod: Pod
     node: str
     cluster: Cluster
-    state: dict[str, Any] = field(default_factory=dict)
-    """What plugins keep for it from one point to the next, each under its name."""
+    state: CycleState = field(default_factory=CycleState)
+    """What plugins keep for it from one point to the next."""
+    pre_binds: Sequence[PreBindPlugin] | Status | None = None
+    """The plugins that have something to do at PreBind, or the failure of one to say so; None before they are asked."""
+    _placed: Pod | None = None
+
+    @property
+    def placed(self) -> Pod:
+        """The pod as it will be once it is bound: with its node."""
+        if self._placed is None:
+            self._placed = replace(self.pod, spec=replace(self.pod.spec, node_name=self.node))
+        return self._placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +170,8 @@ class PermitPlugin(Plugin, Protocol):
 class PreBindPlugin(Plugin, Protocol):
     """A plugin at PreBind."""
 
-    def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool:
-        """Return whether there is something to do for the pod; `pre_bind` is called for no other one."""
+    def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool | Status:
+        """Return whether there is something to do for the pod, or a failure; `pre_bind` is called for no other one."""
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
         """Do what must be done before the pod is bound."""

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from policysched.framework.out_of_tree import OutOfTreePlugin
 from policysched.framework.plugin import (
     SKIP,
     Codes,
@@ -132,3 +133,13 @@ class ScoreWithoutPreFilter(ScoreOnly):
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - the protocol's signature
         """Fail."""
         return Status(Code.ERROR, (f"{self.name} cannot score where preFilter is disabled for it",))
+
+
+def filter_only(plugin: Any) -> Any:
+    """Return a filter where its PreFilter is not enabled."""
+    return plugin.but("preFilter") if isinstance(plugin, OutOfTreePlugin) else FilterOnly(plugin)
+
+
+def score_only(plugin: Any) -> Any:
+    """Return a score plugin where its PreScore is not enabled."""
+    return plugin.but("preScore") if isinstance(plugin, OutOfTreePlugin) else ScoreOnly(plugin)

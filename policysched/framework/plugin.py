@@ -93,6 +93,10 @@ class Hint:
     index: HintIndex | None = None
 
 
+ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resource is not Resource.TIME)
+"""The hints of a plugin that names no changes."""
+
+
 class Plugin(Protocol):
     """What all plugins have."""
 

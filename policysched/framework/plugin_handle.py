@@ -10,14 +10,17 @@ Source: k8s.io/kube-scheduler/framework/interface.go (Handle), v0.36.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from policysched.errors import NotConnectedError
 from policysched.framework.binding import Handle, WaitingPod
 from policysched.framework.client import Client, Clock, Event
 from policysched.framework.node_info import NodeInfo, NodeInfos
+from policysched.framework.plugin_watch import PluginWatch
+from policysched.framework.worker_threads import WorkerThreads
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
@@ -31,18 +34,32 @@ class PluginHandle:
     def __init__(self, profile_name: str = "") -> None:
         self.profile_name = profile_name
         """The scheduler name of the profile."""
+        self.watch = PluginWatch()
+        """What plugins take."""
+        self.threads = WorkerThreads()
+        """Where plugins wait that are not `async def`."""
+        self._infos: list[NodeInfo] = []
+        self._infos_of: Cluster | None = None
         self._cluster: Cluster | None = None
         self._services: Handle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
 
     def connect(self, cluster: Cluster, services: Handle | None = None) -> None:
-        """Let plugins reach a cluster and, where one runs, a scheduler. Called by whoever starts one."""
+        """Let plugins reach a cluster and, where one runs, a scheduler on the running loop, if there is one yet."""
         self._cluster, self._services = cluster, services
+        if services is None:
+            return
+        self.watch.monotonic = services.clock.monotonic
+        with contextlib.suppress(RuntimeError):
+            self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
-    def attend(self) -> None:
-        """Take the running loop as the one on which everything happens."""
-        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+    def infos(self, cluster: Cluster) -> Sequence[NodeInfo]:
+        """Return views of all rows by number, which are made once."""
+        if self._infos_of is not cluster:
+            self._infos_of, self._infos = cluster, []
+        self._infos += (NodeInfo(cluster, row) for row in range(len(self._infos), cluster.nodes.size))
+        return self._infos
 
     @property
     def nodes(self) -> NodeInfos:

@@ -29,7 +29,8 @@ from policysched.framework.binding import Wait
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.node_info import NodeArrays, NodeInfo
 from policysched.framework.plugin import Hint, Mask
-from policysched.framework.status import Status
+from policysched.framework.post_filter import PostFilterResult
+from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
 
 
@@ -114,11 +115,18 @@ class FilterNodesMethods(Protocol):
 class NodeStatuses(Protocol):
     """What kept a pod off the nodes."""
 
-    def get(self, node_name: str) -> Status:
-        """Return the status of a node."""
+    def get(self, node_name: str) -> Status | None:
+        """Return the status of a node, None for a name that no node has."""
 
-    def nodes(self, code: int) -> Sequence[NodeInfo]:
+    def nodes(self, code: Code) -> Sequence[NodeInfo]:
         """Return the nodes that have a status of this code."""
+
+
+class PostFilterMethods(Protocol):
+    """PostFilter: looks for a way to make a pod fit that no node could take."""
+
+    def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> PostFilterResult | Status | None:
+        """Return a result, or a status alone: success ends PostFilter, a rejection leaves it to the next plugin."""
 
 
 class PreScoreMethods(Protocol):

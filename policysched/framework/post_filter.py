@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from policysched.framework.binding import Handle
+from policysched.framework.cycle_state import CycleState
 from policysched.framework.plugin import Plugin
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
@@ -48,6 +49,10 @@ class FailedDecision(Protocol):
     @property
     def cluster(self) -> Cluster:
         """The cluster."""
+
+    @property
+    def state(self) -> CycleState:
+        """What plugins keep for the attempt."""
 
     @property
     def rng(self) -> random.Random:

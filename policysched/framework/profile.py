@@ -11,7 +11,9 @@ from functools import cached_property
 
 from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
 from policysched.framework.extender import EXTENDER, Extender
+from policysched.framework.out_of_tree import OutOfTreePlugin
 from policysched.framework.plugin import (
+    ANY_CHANGE,
     FilterOfChangedRow,
     FilterPlugin,
     Hint,
@@ -21,15 +23,11 @@ from policysched.framework.plugin import (
     is_lasting,
     per_pod,
 )
+from policysched.framework.plugin_handle import PluginHandle
 from policysched.framework.post_filter import PostFilterPlugin
-from policysched.model.kinds import Resource
 from policysched.model.objects import Pod
-from policysched.state.changes import Action
 from policysched.state.cluster import Cluster
 from policysched.state.tables.journal import ABOUT_PODS
-
-ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resource is not Resource.TIME)
-"""The hints of a plugin that names no changes."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,8 @@ class Profile:
     policies_filter: bool = True
     policies_score: bool = True
     """Whether SchedulingPolicies act at these points."""
+    handle: PluginHandle | None = None
+    """What its out-of-tree plugins reach the scheduler with."""
     extra_key: Callable[[Pod, Cluster], Hashable] | None = None
     """What policies read of a pod beyond the fields that always make its class, and what they make of the time."""
 
@@ -159,6 +159,12 @@ class Profile:
     def pod_scores(self, pod: Pod) -> tuple[tuple[ScorePlugin, int | None], ...]:
         """Return those that have answers of the pod's own."""
         return tuple((plugin, weight) for plugin, weight, asked in self._pod_scores if asked(pod))
+
+    @cached_property
+    def has_out_of_tree_cycle(self) -> bool:
+        """Whether an out-of-tree plugin acts before a node is chosen."""
+        plugins = (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))
+        return any(isinstance(plugin, OutOfTreePlugin) for plugin in plugins)
 
     @cached_property
     def _per_pod_checks(self) -> tuple[Callable[[Pod], bool], ...]:

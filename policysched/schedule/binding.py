@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -36,6 +36,7 @@ from policysched.framework import (
     WaitingPod,
 )
 from policysched.framework.extender import EXTENDER, Extender, ExtenderError
+from policysched.framework.out_of_tree import error_of
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.conditions import ConditionWrites
@@ -133,13 +134,17 @@ class Binder:
 
     def will_wait(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> bool:
         """Return whether the binding waits for plugins before anything is written."""
-        return queued.identity in self._waiting or any(_has_work(one, assumed) for one in profile.pre_binds)
+        return bool(_pre_binds(assumed, profile)) or queued.identity in self._waiting
 
     async def bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
         """Run the binding cycle and finish the attempt, whatever happens."""
         pod, node = queued.pod, assumed.node
-        waiting = self._waiting.get(queued.identity)
-        failure = await self._wait_on_permit(queued.identity, waiting) if waiting is not None else None
+        pre_binds = _pre_binds(assumed, profile)
+        if isinstance(pre_binds, Status):
+            self._end_waiting(queued.identity)
+            failure: Failure | None = Failure.of(pre_binds, node)
+        else:
+            failure = await self._wait_on_permit(queued.identity)
         if failure is None:
             self._queue.release(queued)
             await self._conditions.settle(queued.identity)
@@ -166,7 +171,15 @@ class Binder:
         for waiting in self._waiting.values():
             waiting.cancel()
 
-    async def _wait_on_permit(self, identity: str, waiting: WaitingPod) -> Failure | None:
+    def _end_waiting(self, identity: str) -> None:
+        waiting = self._waiting.pop(identity, None)
+        if waiting is not None:
+            waiting.cancel()
+
+    async def _wait_on_permit(self, identity: str) -> Failure | None:
+        waiting = self._waiting.get(identity)
+        if waiting is None:
+            return None
         since = self._clock.monotonic()
         try:
             status = await waiting.outcome()
@@ -179,11 +192,11 @@ class Binder:
 
     async def _bind(self, assumed: AssumedPod, profile: Profile) -> Status | None:
         """Run PreBind, and Bind until a plugin does not skip the pod."""
-        for plugin in profile.pre_binds:
-            work = _has_work(plugin, assumed)
-            if isinstance(work, Status):
-                return work
-            if work and (status := await _awaited("PreBind", plugin, partial(plugin.pre_bind, assumed, self.handle))):
+        pre_binds = _pre_binds(assumed, profile)
+        if isinstance(pre_binds, Status):
+            return pre_binds
+        for plugin in pre_binds:
+            if status := await _awaited("PreBind", plugin, partial(plugin.pre_bind, assumed, self.handle)):
                 return status
         for extender in profile.extending(assumed.pod):
             if extender.binds and (bound := await _bound_by(extender, assumed)) is not None:
@@ -279,11 +292,40 @@ def unreserve(assumed: AssumedPod, profile: Profile) -> None:
             log.exception("Unreserve plugin %s failed for pod=%s", plugin.name, assumed.pod.key)
 
 
-def _has_work(plugin: PreBindPlugin, assumed: AssumedPod) -> bool | Status:
-    try:
-        return plugin.pre_bind_pre_flight(assumed)
-    except Exception as error:
-        return _failed("PreBindPreFlight", plugin, error)
+def _pre_binds(assumed: AssumedPod, profile: Profile) -> Sequence[PreBindPlugin] | Status:
+    """Run PreBindPreFlight once for a pod: which plugins have something to do at PreBind, or the failure of one."""
+    if assumed.pre_binds is None:
+        assumed.pre_binds = _pre_flights(assumed, profile)
+    return assumed.pre_binds
+
+
+def _pre_flights(assumed: AssumedPod, profile: Profile) -> Sequence[PreBindPlugin] | Status:
+    working: list[PreBindPlugin] = []
+    skipped: list[str] = []
+    for plugin in profile.pre_binds:
+        try:
+            work = plugin.pre_bind_pre_flight(assumed)
+        except Exception as error:
+            return _failed("PreBindPreFlight", plugin, error)
+        if isinstance(work, Status):
+            return _unprepared(plugin, work)
+        if work:
+            working.append(plugin)
+        else:
+            skipped.append(plugin.name)
+    assumed.state.skip_pre_bind_plugins = frozenset(skipped)
+    return working
+
+
+def _unprepared(plugin: Plugin, status: Status) -> Status:
+    if status.code is Code.ERROR:
+        why = f'running PreBindPreFlight "{plugin.name}": {status.message}'
+    else:
+        why = (
+            f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is unsupported. '
+            "It is supposed to return Success, Skip, or Error status"
+        )
+    return Status(Code.ERROR, (why,), plugin.name)
 
 
 def _answer(point: str, plugin: Plugin, ask: Callable[[], Any], *others: type) -> Any:
@@ -328,7 +370,7 @@ def _checked(point: str, plugin: Plugin, answer: Any) -> Status | None:
         return _failed(point, plugin, TypeError(f"it gave {type(answer).__name__} in place of a status"))
     if answer.rejects or (point == "Bind" and answer.code is Code.SKIP):
         return answer.by(plugin.name)
-    return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {answer.message}',), plugin.name)
+    return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {error_of(answer)}',), plugin.name)
 
 
 def _shortened(message: str) -> str:

@@ -29,6 +29,7 @@ from policysched.framework import (
     RejectionListener,
     Resource,
 )
+from policysched.framework.plugin_watch import PluginWatch
 from policysched.framework.profile import Profile
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Node, Pod
@@ -83,6 +84,7 @@ class Scheduler:
             self.queue.report_to(partial(_tell_queued, observers))
         self._waiter = Waiter(self.queue, clock)
         self._binder = Binder(self.cluster, self.queue, client, clock, self._changed, observers)
+        self._connect_plugins()
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_BINDINGS)
 
@@ -130,6 +132,7 @@ class Scheduler:
         """
         active = yield from self._joining(policies, profiles)
         self._profiles = {**self._profiles, **profiles}
+        self._connect_plugins()
         return (yield from self._taking_force(active, changed))
 
     def _taking_force(self, active: Mapping[str, Profile], changed: frozenset[str]) -> Pausing[int]:
@@ -152,6 +155,16 @@ class Scheduler:
         for name, profile in profiles.items():
             active[name] = yield from policies.joining(profile, self.cluster)
         return active
+
+    def _connect_plugins(self) -> None:
+        for profile in self._profiles.values():
+            if profile.handle is not None:
+                profile.handle.connect(self.cluster, self._binder.handle)
+
+    @property
+    def plugin_watches(self) -> list[PluginWatch]:
+        """What out-of-tree plugins take, by profile; it may be asked from any thread."""
+        return [profile.handle.watch for profile in self._profiles.values() if profile.handle is not None]
 
     @property
     def kept_bytes(self) -> int:
@@ -238,6 +251,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Try pending pods until cancelled, then let the bindings under way end."""
+        self._connect_plugins()
         try:
             while True:
                 try:
@@ -308,7 +322,7 @@ class Scheduler:
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:
         """Count a pod on its node and start its binding, unless a plugin objects."""
         pod, profile = queued.pod, self._profiles[queued.profile]
-        assumed = AssumedPod(pod, decision.node, self.cluster)
+        assumed = AssumedPod(pod, decision.node, self.cluster, decision.state)
         self.cluster.assume(pod, decision.row, decision.evaluation.pod_resources)
         failure = self._binder.admit(queued, assumed, profile)
         if failure is not None:
@@ -349,7 +363,9 @@ class Scheduler:
         pod = self.queue.latest(queued)
         result = run_post_filters(profile.post_filters, pod, decision, self._rng)
         message = message_of(decision, result)
-        failure = Failure(Result.UNSCHEDULABLE, message, decision.rejectors(), nominated=result.nominated_node)
+        failure = Failure(
+            Result.UNSCHEDULABLE, message, decision.rejectors(), decision.pending(), nominated=result.nominated_node
+        )
         if self._observers and result.victims:
             tell(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:

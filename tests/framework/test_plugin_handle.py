@@ -29,7 +29,6 @@ class Around:
         self.handle = PluginHandle("mine")
         services = Handle(self.client, StandingClock(), asyncio.sleep, self.waiting, self.activated.extend)
         self.handle.connect(self.cluster, services)
-        self.handle.attend()
 
     def wait(self) -> WaitingPod:
         waits = {"A": Wait(60), "B": Wait(60)}

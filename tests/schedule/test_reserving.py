@@ -161,7 +161,7 @@ NAMES = {"reserve": "Reserve", "permit": "Permit", "pre_bind": "PreBind", "bind"
         (FAILED, "nothing left"),
         (ValueError("a bug"), "ValueError('a bug')"),
         ("nonsense", "TypeError('it gave str in place of a status')"),
-        (Status(Code.WAIT, ("no",)), "no"),
+        (Status(Code.WAIT, ("no",)), "%!w(<nil>)"),  # as Go writes an error that is none
     ],
 )
 async def test_failure_undoes_everything_and_is_tried_again(point: str, answer: Any, said: str) -> None:

@@ -20,9 +20,11 @@ from policysched.app.configuration.model import (
 from policysched.app.configuration.plugin_lists import POINTS_OF, Lists, list_faults, plugin_lists
 from policysched.app.configuration.reading import Given, ReadConfiguration, load_configuration
 from policysched.errors import UsageError
-from policysched.framework.partial_plugins import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
+from policysched.framework.out_of_tree import OutOfTreePlugin
+from policysched.framework.partial_plugins import ScoreWithoutPreFilter, filter_only, score_only
+from policysched.framework.plugin_handle import PluginHandle
 from policysched.framework.profile import Profile
-from policysched.framework.registry import PluginRegistry
+from policysched.framework.registry import PluginRegistry, RegisteredPlugin
 from policysched.plugins import EnginePart, default_registry
 from policysched.plugins.arguments import Fault, PluginArguments
 from policysched.plugins.registry import DEFAULT_ORIGIN, MULTI_POINT
@@ -39,6 +41,8 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "reserve": ("reserve", "unreserve"),
 }
 """The methods of the points of which a plugin may have others than one of the point's own name."""
+_OF_COLUMNS: Final = ("prepare_filter", "prepare_score", "key")
+"""Methods that only plugins have which are asked about many nodes at once, as the default ones are."""
 
 
 def default_profile(scheduler_name: str = DEFAULT_NAME, *, off: Iterable[str] = ()) -> Profile:
@@ -70,7 +74,6 @@ def points_of(plugin: Any) -> frozenset[str]:
 def configured_profiles(
     config: Given | ReadConfiguration | None,
     others: PluginRegistry = NO_PLUGINS,
-    handle: Any = None,
     *,
     keep: Collection[str] = (),
 ) -> dict[str, Profile]:
@@ -79,7 +82,6 @@ def configured_profiles(
     Args:
         config: The configuration; without one there is the default profile alone.
         others: The plugins that there are beside the default ones.
-        handle: What these are given to reach the cluster with.
         keep: The names of profiles that are not made, because they are there already.
 
     Raises:
@@ -91,7 +93,7 @@ def configured_profiles(
         return {DEFAULT_NAME: default_profile()}
     read = config if isinstance(config, ReadConfiguration) else load_configuration(config)
     parts = {
-        index: _Parts(one, registry, handle)
+        index: _Parts(one, registry)
         for index, one in enumerate(without_extenders_resources(read.completed))
         if one.scheduler_name not in keep
     }
@@ -126,19 +128,33 @@ def _queue_sort_faults(parts: Mapping[int, _Parts]) -> Iterator[Fault]:
             yield f"profiles[{index}].pluginConfig", f"the arguments of {name} are not those of the first profile"
 
 
+def _adapted(entry: RegisteredPlugin, plugin: Any, handle: PluginHandle) -> Any:
+    """Return a plugin as a profile takes it: one of others that is not made for columns is adapted."""
+    if entry.origin == DEFAULT_ORIGIN or any(callable(getattr(plugin, method, None)) for method in _OF_COLUMNS):
+        return plugin
+    return OutOfTreePlugin(entry.name, plugin, handle)
+
+
+def _scores(plugin: Any) -> bool:
+    """Return whether a plugin that is enabled at Score has code for it."""
+    return isinstance(plugin, OutOfTreePlugin) or hasattr(plugin, "score")
+
+
 class _Parts:
     """The plugins of one profile, made once each for all their points."""
 
-    def __init__(self, given: ProfileConfig, registry: PluginRegistry, handle: Any = None) -> None:
+    def __init__(self, given: ProfileConfig, registry: PluginRegistry) -> None:
         self.given = given
         self.name = given.scheduler_name or ""
+        self._handle = PluginHandle(self.name)
         self._plugins: dict[str, Any] = {}
+        self._acts_at: dict[str, frozenset[str]] = {name: frozenset() for name in registry}
         self._unmade: list[Fault] = []
         for name in sorted(given.plugins.enabled_anywhere & set(registry)):
-            self._make(name, registry, handle)
-        self._acts_at = {**{name: points_of(self._plugins.get(name)) for name in registry}, **POINTS_OF}
+            self._make(name, registry)
+        self._acts_at |= POINTS_OF
 
-    def _make(self, name: str, registry: PluginRegistry, handle: Any) -> None:
+    def _make(self, name: str, registry: PluginRegistry) -> None:
         places = {one.name: f"pluginConfig[{index}].args" for index, one in enumerate(self.given.plugin_config)}
         args = self.given.arguments.get(name)
         wrong = list(args.faults()) if isinstance(args, PluginArguments) else []
@@ -146,7 +162,9 @@ class _Parts:
         if wrong:
             return
         try:
-            self._plugins[name] = registry.make(name, args, handle)
+            plugin = registry.make(name, args, self._handle)
+            self._acts_at[name] = points_of(plugin)
+            self._plugins[name] = _adapted(registry[name], plugin, self._handle)
         except Exception as error:
             why = str(error) if isinstance(error, UsageError) else f"{name} cannot be made: {error!r}"
             self._unmade.append((places.get(name, "plugins"), why))
@@ -176,13 +194,14 @@ class _Parts:
         filters = self._filters()
         return Profile(
             scheduler_name=self.name,
+            handle=self._handle,
             queue_sort=self._at("queueSort")[0],
             pre_enqueue=self._having("preEnqueue", "pre_enqueue"),
             filters=filters,
             pre_filters=self._prepared(filters),
             scores=tuple(self._scores()),
             pre_scores=tuple(
-                one for one in self._at("preScore") if one.name not in self._names("score") and hasattr(one, "score")
+                one for one in self._at("preScore") if one.name not in self._names("score") and _scores(one)
             ),
             post_filters=self._having("postFilter", "post_filter"),
             reserves=self._having("reserve", "reserve"),
@@ -209,7 +228,7 @@ class _Parts:
         return point in self._acts_at[name] and name not in self._lists.points[point]
 
     def _filters(self) -> tuple[Any, ...]:
-        return tuple(FilterOnly(one) if self._lacks(one.name, "preFilter") else one for one in self._at("filter"))
+        return tuple(filter_only(one) if self._lacks(one.name, "preFilter") else one for one in self._at("filter"))
 
     def _prepared(self, filters: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return the order in which filters are prepared, None where it is their own."""
@@ -220,10 +239,10 @@ class _Parts:
 
     def _scores(self) -> Iterable[tuple[Any, int]]:
         for plugin in self._at("score"):
-            if not hasattr(plugin, "score"):
+            if not _scores(plugin):
                 continue
             weight = self._lists.weights[plugin.name]
             if getattr(plugin, "scores_after_pre_filter", False) and self._lacks(plugin.name, "preFilter"):
                 yield ScoreWithoutPreFilter(plugin), weight
             else:
-                yield ScoreOnly(plugin) if self._lacks(plugin.name, "preScore") else plugin, weight
+                yield score_only(plugin) if self._lacks(plugin.name, "preScore") else plugin, weight

@@ -25,6 +25,7 @@ from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, def
 from policysched.app.running.configuration_file import ConfigurationFile, Reloaded
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
+from policysched.app.running.watchdog import Watchdog
 from policysched.errors import ConnectionProblemError, UsageError
 from policysched.framework import Clock, Event, MetricSource
 from policysched.framework.profile import Profile
@@ -97,6 +98,7 @@ class Process:
         self.scheduler = Scheduler(profiles, client, clock, random.Random())  # noqa: S311 - draws among equals
         if configuration is not None:
             self.scheduler.queue.use_backoff(configuration.backoff)
+        self.watchdog = Watchdog(lambda: self.scheduler.plugin_watches)
         self.reloader = Reloader(self.scheduler, client, clock, _instance(options, configuration))
         self.reloader.on_failure = partial(self.left_out.failed, KIND)
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
@@ -129,6 +131,7 @@ class Process:
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""
         self.events.start()
+        self.watchdog.start()
         with short_collections(MemoryPerObject(self.scheduler)) as collection:
             await self._work(collection)
 
@@ -150,6 +153,7 @@ class Process:
                 log.info("scheduling")
                 await self.scheduler.run()
         finally:
+            self.watchdog.stop()
             await self.events.close(EVENTS_DEADLINE)
 
     async def _reload(self, tasks: asyncio.TaskGroup, reloaded: Reloaded) -> int:

@@ -311,13 +311,14 @@ class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
         taken = made.assume(found.bindings(row), found.provisioned(row))
         if isinstance(taken, Status):
             return taken
-        assumed.state[self.name] = taken
+        assumed.state.write(self.name, taken)
         return None
 
     def unreserve(self, assumed: AssumedPod) -> None:
         """Give back what was assumed."""
-        held: VolumeReservation | None = assumed.state.pop(self.name, None)
+        held: VolumeReservation | None = assumed.state.get(self.name)
         if held is not None:
+            assumed.state.delete(self.name)
             held.undo()
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool:
@@ -326,7 +327,7 @@ class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
         """Tell the API server what was assumed, and wait for the volume controllers."""
-        held: VolumeReservation = assumed.state[self.name]
+        held: VolumeReservation = assumed.state.read(self.name)
         problem = await held.pre_bind(handle)
         return Status(Code.ERROR, (problem,)) if problem else None
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from policysched.framework import NO_ROWS, Code, RowNumbers, Status
+from policysched.framework.cycle_state import CycleState
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
 from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT
@@ -73,6 +74,19 @@ class Decision:
         names.discard(PRE_FILTER_RESULT)
         return frozenset(names | set(self.evaluation.narrowing))
 
+    def pending(self) -> frozenset[str]:
+        """Return the names of those among them that answered Pending."""
+        if self.rejection is not None or not self.cluster.nodes.count:
+            return frozenset()
+        statuses = self._histogram().items()
+        return frozenset(status.plugin for status, count in statuses if count and status.code is Code.PENDING)
+
+    @property
+    def state(self) -> CycleState:
+        """What plugins keep for the attempt."""
+        part = self.evaluation.out_of_tree
+        return CycleState() if part is None else part.cycle.state
+
     def status(self, row: int) -> Status:
         """Return why a row is not feasible."""
         nominated = self._rejected_nomination()
@@ -132,5 +146,6 @@ class Decision:
         row = self.cluster.nodes.row_of.get(name, -1) if name and evaluation.narrowing else -1
         if row < 0 or evaluation.first[row] != NARROWED:
             return None
-        status = evaluation.trial(row).verdict()
+        part = evaluation.out_of_tree
+        status = evaluation.trial(row).verdict() if part is None else part.nominated_status
         return None if status is None else (row, status)

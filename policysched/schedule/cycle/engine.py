@@ -22,7 +22,11 @@ from policysched.schedule.cycle.classes import class_key
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.nominated_pods import with_nominated_pods
-from policysched.schedule.cycle.per_pod_results import with_per_pod_results
+from policysched.schedule.cycle.per_pod_results import (
+    with_out_of_tree_filters,
+    with_out_of_tree_scores,
+    with_per_pod_results,
+)
 from policysched.state.cluster import Cluster
 
 CACHE_BYTES = 512 * 1024 * 1024
@@ -41,6 +45,8 @@ class Engine:
         self.profile = profile
         self._rng = rng
         self._evaluations = _no_evaluations()
+        if profile.handle is not None:
+            profile.handle.connect(cluster)
 
     def use(self, profile: Profile) -> LRUCache[Hashable, Evaluation]:
         """Go on with another set of plugins; return what was prepared for the old ones: much to free."""
@@ -89,8 +95,16 @@ class Engine:
         nominations = self.cluster.nominations
         if nominations and evaluation.rejection is None:
             nominated = nominations.yielded_to(pod, self.cluster.nodes.row_of)
-            return with_nominated_pods(evaluation, nominated) if nominated else evaluation
-        return evaluation
+            evaluation = with_nominated_pods(evaluation, nominated) if nominated else evaluation
+        part = evaluation.out_of_tree
+        if part is None or evaluation.rejection is not None:
+            return evaluation
+        if (row := self._row_of_nomination(pod)) is not None:
+            part.nominated_status = evaluation.trial(row).verdict()
+            part.nominated_row = row if part.nominated_status is None else None
+        # who is asked afterwards may still turn the nominated node down
+        is_found = part.nominated_row is not None and not self.profile.extending(pod)
+        return evaluation if is_found else with_out_of_tree_filters(evaluation, part)
 
     def choose(self, pod: Pod, evaluation: Evaluation) -> Decision:
         """Choose among the nodes that were found, before the cluster changes."""
@@ -108,9 +122,12 @@ class Engine:
 
     def _choose_best(self, pod: Pod, evaluation: Evaluation) -> Decision:
         """Draw among the feasible nodes with the highest total."""
-        ranking, feasible_count = evaluation.ranking(), evaluation.feasible_count
+        feasible_count, part = evaluation.feasible_count, evaluation.out_of_tree
+        if part is not None and feasible_count > 1 and evaluation.score_failure is None:
+            evaluation = with_out_of_tree_scores(evaluation, part)
+        ranking = evaluation.ranking()
         [tied] = (ranking == ranking[ranking.argmax()]).nonzero()
-        if feasible_count > 1 and (failure := evaluation.score_failure or evaluation.score_out_of_range()) is not None:
+        if feasible_count > 1 and (failure := evaluation.failed_score()) is not None:
             return Decision(self.cluster, pod, evaluation, failure=failure)
         chosen = int(tied[0 if tied.size == 1 else int(self._rng.random() * tied.size)])
         return Decision(self.cluster, pod, evaluation, row=chosen, tied=tied, feasible_count=feasible_count)
@@ -135,11 +152,16 @@ class Engine:
 
     def nominated_row(self, pod: Pod, evaluation: Evaluation) -> int | None:
         """Return the row of the pod's nominated node where every filter lets it pass, None otherwise."""
+        part = evaluation.out_of_tree
+        row = self._row_of_nomination(pod) if part is None else part.nominated_row
+        if row is None or evaluation.is_rejected_outside(row):
+            return None
+        return row if part is not None or evaluation.trial(row).verdict() is None else None
+
+    def _row_of_nomination(self, pod: Pod) -> int | None:
         name = pod.status.nominated_node_name
         row = self.cluster.nodes.row_of.get(name) if name else None
-        if row is None or not self.cluster.nodes.present.data[row]:
-            return None
-        return None if evaluation.is_rejected_outside(row) or evaluation.trial(row).verdict() is not None else row
+        return row if row is not None and self.cluster.nodes.present.data[row] else None
 
 
 def _no_evaluations() -> LRUCache[Hashable, Evaluation]:

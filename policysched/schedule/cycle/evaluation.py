@@ -10,7 +10,7 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -34,6 +34,7 @@ from policysched.framework import (
 )
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
+from policysched.schedule.cycle.out_of_tree_results import KnownAnswers, OutOfTreePart
 from policysched.schedule.cycle.plugin_results import PRESENCE, Changes, FilterResults, NarrowedNodes, ScoreResults
 from policysched.schedule.cycle.what_if import Trial
 from policysched.state.cluster import Cluster
@@ -61,55 +62,66 @@ WIDEST_NARROW_TOTAL = 2**31 - 1
 
 
 class PreFilter:
-    """What PreFilter comes to for a pod class: every filter is prepared, narrows the nodes or turns the pod away."""
+    """What PreFilter comes to: every filter is prepared, narrows the nodes or turns the pod away.
 
-    def __init__(self, cluster: Cluster, profile: Profile, pod: Pod) -> None:
+    Args:
+        places: The places of the filters in the order of Filter, by name.
+    """
+
+    def __init__(self, places: Mapping[str, int]) -> None:
         self.filters: list[FilterResults] = []
-        """The filters that have something to say, in the order of Filter."""
+        """The filters that have something to say, in the order of Filter once it is settled."""
+        self.outcomes: list[tuple[int, str, Status | frozenset[str]]] = []
+        """The statuses that turned the pod away, and the nodes that were left, with place and name of the plugin."""
         self.narrowing: tuple[str, ...] = ()
         """The plugins that narrowed the nodes, sorted."""
         self.rejection: Status | None = None
         """The status that turned the pod away: of several that preemption could help, the last one's."""
-        self.rejected_at = 0
-        """The place of the plugin that gave it, in the order of PreFilter."""
         self._allowed: frozenset[str] | None = None
-        self._places = profile.places
-        for place, plugin in profile.class_filters:
-            if self._ends(place, plugin, plugin.prepare_filter(pod, cluster)):
-                return
-        self._settle(cluster)
+        self._places = places
 
-    def _settle(self, cluster: Cluster) -> None:
+    @classmethod
+    def of_class(cls, cluster: Cluster, profile: Profile, pod: Pod) -> PreFilter:
+        """Ask the filters whose answers hold for the whole pod class."""
+        made = cls(profile.places)
+        for place, plugin in profile.class_filters:
+            if made.ends(place, plugin, plugin.prepare_filter(pod, cluster)):
+                return made
+        made.settle(cluster)
+        return made
+
+    def settle(self, cluster: Cluster) -> None:
         """Put the filters in their order, behind the one for nodes that were narrowed away."""
         self.filters.sort(key=lambda one: one.place)
         if self._allowed is not None and self.rejection is None:
             narrowed = FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
             self.filters.insert(0, narrowed)
 
-    def _ends(self, place: int, plugin: FilterPlugin, state: Any) -> bool:
+    def ends(self, place: int, plugin: FilterPlugin, state: Any) -> bool:
         """Take a plugin's answer; return whether the pod is turned away for good."""
         if state is SKIP:
             return False
         if isinstance(state, Status):
-            self._reject(place, state.by(plugin.name))
-            return state.code is not Code.UNSCHEDULABLE
+            return self.ends_with(place, plugin.name, state)
         if isinstance(state, Narrow):
-            if not self._narrow(place, plugin.name, state.nodes):
+            if self.ends_with(place, plugin.name, state.nodes):
                 return True
             state = state.state
         if plugin.name in self._places:
             self.filters.append(FilterResults(plugin, state, self._places[plugin.name]))
         return False
 
-    def _narrow(self, place: int, name: str, nodes: frozenset[str]) -> bool:
+    def ends_with(self, place: int, name: str, outcome: Status | frozenset[str]) -> bool:
+        """Take a status or the only nodes that can match; return whether the pod is turned away for good."""
+        self.outcomes.append((place, name, outcome))
+        if isinstance(outcome, Status):
+            self.rejection = outcome.by(name)
+            return outcome.code is not Code.UNSCHEDULABLE
         self.narrowing = tuple(sorted({*self.narrowing, name}))
-        self._allowed = nodes if self._allowed is None else self._allowed & nodes
+        self._allowed = outcome if self._allowed is None else self._allowed & outcome
         if not self._allowed:
-            self._reject(place, unresolvable(_narrowed_to_nothing(self.narrowing)))
-        return bool(self._allowed)
-
-    def _reject(self, place: int, status: Status) -> None:
-        self.rejection, self.rejected_at = status, place
+            self.rejection = unresolvable(_narrowed_to_nothing(self.narrowing))
+        return not self._allowed
 
 
 def _narrowed_to_nothing(plugins: tuple[str, ...]) -> str:
@@ -131,8 +143,8 @@ class Evaluation:
     """How many rows every filter lets pass."""
     rejection: Status | None
     """The status that rejected the pod outright."""
-    rejected_at: int
-    """The place of the plugin that gave it, in the order of PreFilter."""
+    outcomes: Sequence[tuple[int, str, Status | frozenset[str]]]
+    """What PreFilter plugins said against the pod or nodes, see `PreFilter`."""
     filter_failure: Status | None
     """The status of a filter that failed on some node."""
     ranked: NDArray[np.signedinteger]
@@ -141,6 +153,10 @@ class Evaluation:
     """Whether any plugin scores; without one every node's total is 1."""
     score_failure: Status | None
     """The status of a plugin that failed at PreScore; it matters once there is more than one node to choose."""
+    known: dict[str, KnownAnswers]
+    """What out-of-tree plugins have said to pods of the class, of those that declare what they read."""
+    out_of_tree: OutOfTreePart | None = None
+    """What the pod's out-of-tree plugins share; a class's evaluation has none."""
 
     nominated: PodsByRow = MappingProxyType({})
     """The nominated pods that the pod at hand has to leave their place, by row; a class's evaluation has none."""
@@ -153,12 +169,12 @@ class Evaluation:
         self.generations = generations
         self._seen = cluster.journal.position
         self.pod_resources: PodResources = pod_resources(pod)
-        prepared = PreFilter(cluster, profile, pod)
-        self.filters, self.narrowing = prepared.filters, prepared.narrowing
+        prepared = PreFilter.of_class(cluster, profile, pod)
+        self.filters, self.narrowing, self.outcomes = prepared.filters, prepared.narrowing, prepared.outcomes
         self._failing = [one for one in self.filters if one.fails]
         self.first = np.zeros(0, np.int16)
         self.feasible_count = 0
-        self.rejection, self.rejected_at = prepared.rejection, prepared.rejected_at
+        self.rejection = prepared.rejection
         self.filter_failure = None
         self.ranked = np.zeros(0, _width(profile))
         self.infeasible = int(np.iinfo(self.ranked.dtype).min)
@@ -166,6 +182,7 @@ class Evaluation:
         self.scores: list[ScoreResults] = []
         """The score plugins that have something to say; up to date where a row is feasible, and after `score`."""
         self.score_failure = None
+        self.known = {}
         self._scored: int | None = None
         """The journal's position that the scores are of, None where they have to be computed anew."""
         if self.rejection is None:
@@ -175,6 +192,7 @@ class Evaluation:
     def measure(self) -> None:
         """Count the memory anew: its arrays, what plugins prepared, and their parts of what several classes share."""
         results = sum(one.nbytes for one in self.filters) + sum(one.nbytes for one in self.scores)
+        results += sum(one.nbytes for one in self.known.values())
         self.nbytes = BYTES + results + self.first.nbytes + self.ranked.nbytes
 
     @property
@@ -273,6 +291,11 @@ class Evaluation:
             np.putmask(total, ~feasible, self.infeasible)
         return total
 
+    def failed_score(self) -> Status | None:
+        """Return the failure of a plugin that scores, None where each gave what it should."""
+        part = self.out_of_tree
+        return self.score_failure or (part and part.failure) or self.score_out_of_range()
+
     def score_out_of_range(self) -> Status | None:
         """Return the error of the first plugin whose final score on a feasible row is none of 0 to 100.
 
@@ -289,7 +312,8 @@ class Evaluation:
         As where kube-scheduler tries single nodes, it is what filters say, whether or not PreFilter narrowed the node
         away. PreFilter did not end the pod.
         """
-        return Trial(self.cluster, self.plugin_filters(), row, self.nominated.get(row, ()))
+        cycle = None if self.out_of_tree is None else self.out_of_tree.cycle
+        return Trial(self.cluster, self.plugin_filters(), row, self.nominated.get(row, ()), cycle)
 
     def plugin_filters(self) -> list[FilterResults]:
         """Return what the profile's filters say, without narrowing, nominated pods and extenders."""

@@ -11,62 +11,173 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import SKIP, Code, Status
+from policysched.framework import SKIP, FilterPlugin, Status
+from policysched.framework.out_of_tree import OutOfTreePlugin, PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
-from policysched.schedule.cycle.evaluation import FEASIBLE, Evaluation, prepare_scores
-from policysched.schedule.cycle.plugin_results import FilterResults, ScoreResults
-
-Rejection = tuple[int, Status]
-"""A PreFilter status with the place of its plugin."""
+from policysched.schedule.cycle.evaluation import FEASIBLE, Evaluation, PreFilter, prepare_scores
+from policysched.schedule.cycle.out_of_tree_results import (
+    KnownAnswers,
+    OutOfTreePart,
+    OutOfTreeResults,
+    ask_scores,
+)
+from policysched.schedule.cycle.plugin_results import FilterResults, NarrowedNodes, ScoreResults
 
 
 def with_per_pod_results(evaluation: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
     """Return a pod's evaluation, made of its class's and of what the plugins say that have answers of the pod's own.
 
+    Out-of-tree plugins have run PreFilter then; `with_out_of_tree_filters` asks them about nodes.
+
     Cost: what these plugins take for all rows, and a few operations over them.
     """
-    filters: list[FilterResults] = []
-    rejections: list[Rejection] = []
-    for place, plugin in profile.pod_filters(pod):
-        state = plugin.prepare_filter(pod, evaluation.cluster)
-        if isinstance(state, Status):
-            rejections.append((place, state.by(plugin.name)))
-        elif state is not SKIP and plugin.name in profile.places:
-            filters.append(FilterResults(plugin, state, profile.places[plugin.name]))
-    made = evaluation
-    if rejections:
-        made = evaluation.copy()
-        if evaluation.rejection is not None:
-            rejections.append((evaluation.rejected_at, evaluation.rejection))
-        made.rejection = _outcome(rejections)
+    if not evaluation.cluster.nodes.count:
+        return evaluation
+    cycle = PodCycle(pod, evaluation.cluster) if profile.has_out_of_tree_cycle else None
+    prepared = _PodPreFilter(evaluation, profile, cycle)
+    prepared.run(pod)
+    if cycle is None and prepared.changes_nothing:
+        return evaluation if evaluation.rejection is not None else _with_scores(evaluation, profile, pod)
+    made = evaluation.copy()
+    if cycle is not None:
+        made.out_of_tree = OutOfTreePart(cycle)
+    made.rejection, made.narrowing = prepared.rejection, prepared.narrowing
     if made.rejection is not None:
+        made.filters = sorted([*evaluation.filters, *prepared.filters], key=lambda one: one.place)
         return made
-    scores, failure = prepare_scores(profile.pod_scores(pod), pod, evaluation.cluster)
-    made = laid_over(made, filters, scores)
+    return _with_scores(_with_filters(made, prepared), profile, pod)
+
+
+class _PodPreFilter(PreFilter):
+    """PreFilter for one pod: what its class's plugins said, and between them those that are asked about it alone."""
+
+    def __init__(self, evaluation: Evaluation, profile: Profile, cycle: PodCycle | None) -> None:
+        super().__init__(profile.places)
+        self._class, self._profile, self._cycle = evaluation, profile, cycle
+
+    def run(self, pod: Pod) -> None:
+        """Walk through all of them in their order, until one ends it."""
+        said: list[tuple[int, Callable[[], bool]]] = [
+            (place, partial(self.ends_with, place, name, outcome)) for place, name, outcome in self._class.outcomes
+        ]
+        said += [(place, partial(self._ask, place, plugin, pod)) for place, plugin in self._profile.pod_filters(pod)]
+        for _, ends in sorted(said, key=lambda one: one[0]):
+            if ends():
+                break
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether nothing was said but what the class's plugins said."""
+        return not self.filters and self.outcomes == self._class.outcomes
+
+    def narrowed(self) -> FilterResults | None:
+        """Return the filter of the nodes that are left, where that is another one than the class's."""
+        if self._allowed is None or self.narrowing == self._class.narrowing:
+            return None
+        cluster = self._class.cluster
+        return FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
+
+    def _ask(self, place: int, plugin: FilterPlugin, pod: Pod) -> bool:
+        if self._cycle is None or not isinstance(plugin, OutOfTreePlugin):
+            return self.ends(place, plugin, plugin.prepare_filter(pod, self._class.cluster))
+        answer = plugin.pre_filter(self._cycle)
+        if answer is SKIP:
+            return False
+        if isinstance(answer, Status | frozenset) and self.ends_with(place, plugin.name, answer):
+            return True
+        if plugin.name in self._places and not isinstance(answer, Status):
+            self.filters.append(self._results(plugin))
+        return False
+
+    def _results(self, plugin: OutOfTreePlugin) -> OutOfTreeResults:
+        known = None
+        if plugin.reads is not None:
+            key, all_known = f"{plugin.name} Filter", self._class.known
+            known = all_known.get(key)
+            if known is None:
+                known = all_known[key] = KnownAnswers(self._class.cluster, plugin.reads)
+        return OutOfTreeResults(plugin, self._places[plugin.name], known)
+
+
+def _with_filters(made: Evaluation, prepared: _PodPreFilter) -> Evaluation:
+    narrowed = prepared.narrowed()
+    if narrowed is None:
+        return laid_over(made, prepared.filters)
+    if made.filters and made.filters[0].place < 0:
+        # it keeps off all nodes that the class's own one did
+        made.filters = [narrowed, *made.filters[1:]]
+        narrowed.recompute(made.cluster.nodes.columns.capacity, made.cluster.nodes.size)
+        return laid_over(made, [*prepared.filters], again=(narrowed,))
+    return laid_over(made, [narrowed, *prepared.filters])
+
+
+def _with_scores(made: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
+    plugins = profile.pod_scores(pod)
+    found = [(plugin, weight) for plugin, weight in plugins if not isinstance(plugin, OutOfTreePlugin)]
+    scores, failure = prepare_scores(found, pod, made.cluster)
+    made = laid_over(made, scores=scores)
     if failure is not None and made.score_failure is None:
         made = made.copy()
         made.score_failure = failure
+    if made.out_of_tree is not None:
+        made.out_of_tree.scores = tuple((one, weight) for one, weight in plugins if isinstance(one, OutOfTreePlugin))
     return made
 
 
-def _outcome(rejections: Iterable[Rejection]) -> Status | None:
-    """Return the status that PreFilter ends with: the first that ends it, else the last."""
-    outcome: Status | None = None
-    for _, status in sorted(rejections, key=lambda one: one[0]):
-        outcome = status
-        if status.code is not Code.UNSCHEDULABLE:
+def with_out_of_tree_filters(evaluation: Evaluation, part: OutOfTreePart) -> Evaluation:
+    """Run the Filter of out-of-tree plugins, each on the nodes that all filters before it let pass.
+
+    Args:
+        evaluation: One that PreFilter did not end.
+        part: What its out-of-tree plugins share.
+    """
+    made = evaluation.copy()
+    size = made.cluster.nodes.size
+    made.first = first = made.first[:size].copy()
+    failure: Status | None = None
+    for place, one in enumerate(made.filters, 1):
+        if not isinstance(one, OutOfTreeResults):
+            continue
+        left = ((first == FEASIBLE) | (first > place)).nonzero()[0]
+        failure = one.ask(part.cycle, left) if left.size else None
+        if failure is not None:
             break
-    return outcome
+        if one.rejects_any:
+            np.putmask(first, one.codes[:size] != 0, place)
+    _count(made, size)
+    if failure is not None or made.filter_failure is not None:
+        made.filter_failure = failure or made.failure_of([one for one in made.filters if one.fails])
+    return made
+
+
+def with_out_of_tree_scores(evaluation: Evaluation, part: OutOfTreePart) -> Evaluation:
+    """Run PreScore, Score and NormalizeScore of out-of-tree plugins on the nodes that are left."""
+    found = ask_scores(part.cycle, part.scores, evaluation.feasible().nonzero()[0], evaluation.known)
+    made = evaluation.copy()
+    if isinstance(found, Status):
+        made.out_of_tree = replace(part, scores=(), failure=found)
+        return made
+    made.out_of_tree = replace(part, scores=())
+    if found:
+        made.scores = [*made.scores, *found]
+        _lay_scores(made, found, made.cluster.nodes.size)
+    return made
 
 
 def laid_over(
-    evaluation: Evaluation, filters: Sequence[FilterResults] = (), scores: Sequence[ScoreResults] = ()
+    evaluation: Evaluation,
+    filters: Sequence[FilterResults] = (),
+    scores: Sequence[ScoreResults] = (),
+    *,
+    again: Sequence[FilterResults] = (),
 ) -> Evaluation:
     """Return an evaluation with more answers; without any it is the same one.
 
@@ -74,8 +185,9 @@ def laid_over(
         evaluation: One that PreFilter did not end.
         filters: What else keeps the pod off nodes; those behind the profile's filters have a higher place.
         scores: What else is added to the totals.
+        again: Those of the evaluation's filters that keep off more nodes than it has noted.
     """
-    if not filters and not scores:
+    if not filters and not scores and not again:
         return evaluation
     made = evaluation.copy()
     capacity, size = made.cluster.nodes.columns.capacity, made.cluster.nodes.size
@@ -83,19 +195,19 @@ def laid_over(
         one.recompute(capacity, size)
     for other in scores:
         other.recompute(capacity, size)
-    if filters:
-        _lay_filters(made, filters, size)
+    if filters or again:
+        _lay_filters(made, filters, again, size)
     if scores:
         made.scores = [*made.scores, *scores]
         _lay_scores(made, scores, size)
     return made
 
 
-def _lay_filters(made: Evaluation, filters: Sequence[FilterResults], size: int) -> None:
+def _lay_filters(made: Evaluation, filters: Sequence[FilterResults], again: Sequence[FilterResults], size: int) -> None:
     known = made.filters
     made.filters = sorted([*known, *filters], key=lambda one: one.place)
     first = _moved(made.first[:size], known, made.filters)
-    rejecting = [one for one in filters if one.rejects_any]
+    rejecting = [one for one in (*again, *filters) if one.rejects_any]
     for one in rejecting:
         place = made.filters.index(one) + 1
         rejected = (one.codes[:size] != 0) & ((first == FEASIBLE) | (first > place))
@@ -103,9 +215,14 @@ def _lay_filters(made: Evaluation, filters: Sequence[FilterResults], size: int) 
     made.first = first
     if not rejecting:
         return
-    made.feasible_count = size - int(np.count_nonzero(first))
-    made.ranked = np.where(first == FEASIBLE, made.ranked[:size], made.ranked.dtype.type(made.infeasible))
+    _count(made, size)
     made.filter_failure = made.failure_of([one for one in made.filters if one.fails or one in rejecting])
+
+
+def _count(made: Evaluation, size: int) -> None:
+    """Bring the number of nodes that are left, and their sums of scores, up to the verdicts."""
+    made.feasible_count = size - int(np.count_nonzero(made.first))
+    made.ranked = np.where(made.first == FEASIBLE, made.ranked[:size], made.ranked.dtype.type(made.infeasible))
 
 
 def _lay_scores(made: Evaluation, scores: Sequence[ScoreResults], size: int) -> None:

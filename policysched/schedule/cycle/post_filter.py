@@ -41,7 +41,7 @@ class FailedCycle:
 
     def __init__(self, decision: Decision, rng: random.Random) -> None:
         self.decision, self.rng = decision, rng
-        self.pod, self.cluster = decision.pod, decision.cluster
+        self.pod, self.cluster, self.state = decision.pod, decision.cluster, decision.state
         self._filters: list[FilterResults] | None = None
 
     def rows_with(self, code: Code) -> RowNumbers:
@@ -62,7 +62,8 @@ class FailedCycle:
     def trial(self, row: int) -> Trial:
         """Return a what-if of a node."""
         evaluation = self.decision.evaluation
-        return Trial(self.cluster, self.filters, row, evaluation.nominated.get(row, ()))
+        cycle = None if evaluation.out_of_tree is None else evaluation.out_of_tree.cycle
+        return Trial(self.cluster, self.filters, row, evaluation.nominated.get(row, ()), cycle)
 
     @property
     def filters(self) -> list[FilterResults]:

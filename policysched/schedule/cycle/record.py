@@ -16,6 +16,7 @@ from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.plugin.record import describe
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import FEASIBLE
+from policysched.schedule.cycle.per_pod_results import with_out_of_tree_scores
 
 Record = dict[str, Any]
 
@@ -79,7 +80,9 @@ def _scores(decision: Decision, feasible: Mask) -> Record:
     rows = np.flatnonzero(feasible).tolist()
     evaluation = decision.evaluation
     evaluation.score()
-    if not rows or evaluation.score_failure is not None or evaluation.score_out_of_range() is not None:
+    if rows and evaluation.out_of_tree is not None and evaluation.out_of_tree.scores:
+        evaluation = with_out_of_tree_scores(evaluation, evaluation.out_of_tree)
+    if not rows or evaluation.failed_score() is not None:
         return {}
     names = decision.cluster.nodes.names
     shown = [one for one in evaluation.scores if not one.left_out]

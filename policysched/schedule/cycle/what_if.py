@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from typing import cast
 
 from policysched.framework import ABOUT_PODS, ChangedRow, Cluster, FilterOfChangedRow, Status
+from policysched.framework.node_info import NodeInfo
+from policysched.framework.out_of_tree import PodCycle
 from policysched.model.objects import Pod
+from policysched.schedule.cycle.out_of_tree_results import OutOfTreeResults
 from policysched.schedule.cycle.plugin_results import FilterResults
 
 
@@ -25,18 +28,24 @@ class Trial:
         filters: The class's filters in their order, up to date.
         row: The row of a node that is there.
         nominated: The pods nominated to the node that are to be left their place.
+        cycle: What out-of-tree plugins share; it stays as it is.
     """
 
-    __slots__ = ("_changed", "_filters", "_with_nominated")
+    __slots__ = ("_filters", "_plain", "_with_nominated")
 
     def __init__(
-        self, cluster: Cluster, filters: Sequence[FilterResults], row: int, nominated: Sequence[Pod] = ()
+        self,
+        cluster: Cluster,
+        filters: Sequence[FilterResults],
+        row: int,
+        nominated: Sequence[Pod] = (),
+        cycle: PodCycle | None = None,
     ) -> None:
         self._filters = filters
-        self._changed = ChangedRow(cluster, row)
-        self._with_nominated: ChangedRow | None = None
+        self._plain = _OtherPods(cluster, row, cycle)
+        self._with_nominated: _OtherPods | None = None
         if nominated:
-            self._with_nominated = ChangedRow(cluster, row)
+            self._with_nominated = _OtherPods(cluster, row, cycle)
             for pod in nominated:
                 self._with_nominated.add(pod)
 
@@ -46,7 +55,7 @@ class Trial:
         Raises:
             ValueError: The pod is not there.
         """
-        self._changed.remove(pod)
+        self._plain.remove(pod)
         if self._with_nominated is not None:
             self._with_nominated.remove(pod)
 
@@ -56,7 +65,7 @@ class Trial:
         Raises:
             ValueError: The pod is placed already.
         """
-        self._changed.add(pod)
+        self._plain.add(pod)
         if self._with_nominated is not None:
             self._with_nominated.add(pod)
 
@@ -65,18 +74,53 @@ class Trial:
 
         Where pods are nominated to the node it has to pass with them, and then without them.
         """
-        return self.verdict_with_nominated() or self._verdict_on(self._changed)
+        return self.verdict_with_nominated() or self._verdict_on(self._plain)
 
     def verdict_with_nominated(self) -> Status | None:
         """Return what keeps the pod out together with the nominated pods, None where there are none or it fits."""
         return None if self._with_nominated is None else self._verdict_on(self._with_nominated)
 
-    def _verdict_on(self, changed: ChangedRow) -> Status | None:
+    def _verdict_on(self, other: _OtherPods) -> Status | None:
+        changed, cycle = other.changed, other.cycle
+        if other.failure is not None:
+            return other.failure
         for one in self._filters:
-            if changed.history and one.reads & ABOUT_PODS:
+            if cycle is not None and isinstance(one, OutOfTreeResults):
+                status = one.out_of_tree.filter_changed(cycle, changed)
+                if status is not None:
+                    return status
+            elif changed.history and one.reads & ABOUT_PODS:
                 status = cast("FilterOfChangedRow", one.plugin).filter_changed(one.state, changed)
                 if status is not None:
                     return status.by(one.plugin.name)
             elif one.rejects_any and (code := int(one.codes[changed.row])):
                 return one.reason(code)
         return None
+
+
+class _OtherPods:
+    """The pods that a node would lose and gain, and a clone of the cycle in which out-of-tree plugins heard of them."""
+
+    __slots__ = ("_is_clone", "changed", "cycle", "failure")
+
+    def __init__(self, cluster: Cluster, row: int, cycle: PodCycle | None) -> None:
+        self.changed = ChangedRow(cluster, row)
+        self.cycle, self._is_clone = cycle, False
+        self.failure: Status | None = None
+        """That of the first plugin that failed to take a pod into account."""
+
+    def add(self, pod: Pod) -> None:
+        self.changed.add(pod)
+        if self.cycle is not None:
+            self._tell(self.cycle, "add_pod", pod)
+
+    def remove(self, pod: Pod) -> None:
+        self.changed.remove(pod)
+        if self.cycle is not None:
+            self._tell(self.cycle, "remove_pod", pod)
+
+    def _tell(self, cycle: PodCycle, method: str, pod: Pod) -> None:
+        if not self._is_clone:
+            self.cycle, self._is_clone = cycle.clone(), True
+        node = NodeInfo(self.changed.cluster, self.changed.row, self.changed)
+        self.failure = self.failure or (self.cycle or cycle).tell(method, pod, node)

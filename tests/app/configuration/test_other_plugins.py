@@ -46,9 +46,9 @@ def enabled(*names: str) -> dict[str, Any]:
     return {"enabled": [{"name": name} for name in names]}
 
 
-def profile(plugins: dict[str, Any], *entries: dict[str, Any], handle: Any = None) -> Profile:
+def profile(plugins: dict[str, Any], *entries: dict[str, Any]) -> Profile:
     config = {**HEAD, "profiles": [{"plugins": plugins, "pluginConfig": list(entries)}]}
-    [made] = configured_profiles(config, OTHERS, handle).values()
+    [made] = configured_profiles(config, OTHERS).values()
     return made
 
 
@@ -70,9 +70,10 @@ def test_other_plugin_that_nobody_enables_is_not_made() -> None:
 
 
 def test_other_plugin_is_made_of_its_arguments_and_the_handle() -> None:
-    made = profile({"reserve": enabled("Closed")}, {"name": "Closed", "args": {"a": 1}}, handle="handle")
+    made = profile({"reserve": enabled("Closed")}, {"name": "Closed", "args": {"a": 1}})
     closed: Any = made.reserves[-1]
-    assert closed.made_of == ({"a": 1}, "handle")
+    assert made.handle is not None
+    assert closed.made_of == ({"a": 1}, made.handle)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def reserved(around: Cluster, of: Pod, name: str = "a") -> VolumeReservation:
     assumed = AssumedPod(of, name, around)
     around.assume(of, around.nodes.row_of[name])
     assert PLUGIN.reserve(assumed) is None
-    made = assumed.state[PLUGIN.name]
+    made = assumed.state.read(PLUGIN.name)
     assert isinstance(made, VolumeReservation)
     return made
 

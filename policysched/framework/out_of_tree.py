@@ -1,0 +1,494 @@
+"""`OutOfTreePlugin`: an out-of-tree plugin as a profile takes it, its calls timed and its answers checked.
+
+Whatever a plugin raises or answers amiss becomes a status with code ERROR that says so; it never goes further. The
+points up to Score take a `PodCycle`, which all plugins of a pod share; those from Reserve on the `AssumedPod`, which
+holds the state of its attempt.
+
+Source: pkg/scheduler/framework/runtime/framework.go (the runPlugin functions and what their callers make of codes).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial, total_ordering
+from typing import Any, Final
+
+import numpy as np
+
+from policysched.errors import UsageError
+from policysched.framework.binding import AssumedPod, Handle, Wait
+from policysched.framework.cycle_state import CycleState
+from policysched.framework.node_info import NodeArrays, NodeInfo, NodeInfos
+from policysched.framework.plugin import ANY_CHANGE, SKIP, Codes, Hint, Nothing, Scores
+from policysched.framework.plugin_handle import PluginHandle
+from policysched.framework.plugin_methods import NodeScore, PreFilterResult, QueuedPodInfo
+from policysched.framework.post_filter import FailedDecision, PostFilterResult
+from policysched.framework.status import Code, Status
+from policysched.framework.worker_threads import plain
+from policysched.model.objects import Pod
+from policysched.state.cluster import Cluster
+from policysched.state.tables.columns import RowNumbers
+from policysched.state.tables.journal import Aspect
+from policysched.state.what_if import ChangedRow
+
+log = logging.getLogger(__name__)
+NO_ERROR: Final = "%!w(<nil>)"
+"""What kube-scheduler writes in the place of an error where a plugin answers Wait or Skip at a point without them."""
+AT_ONCE: Final = (
+    "pre_enqueue", "less", "pre_filter", "add_pod", "remove_pod", "filter", "filter_nodes", "post_filter", "pre_score",
+    "score", "score_nodes", "normalize_score", "reserve", "unreserve", "permit", "pre_bind_pre_flight", "events",
+)  # fmt: skip
+"""The methods that cannot be `async def`: a cycle does not wait."""
+EXTENSIONS: Final = {"add_pod": "AddPod", "remove_pod": "RemovePod"}
+
+
+@dataclass(slots=True, eq=False)
+class PodCycle:
+    """The scheduling cycle of one pod: what its out-of-tree plugins share."""
+
+    pod: Pod
+    cluster: Cluster
+    state: CycleState = field(default_factory=CycleState)
+    extended: list[OutOfTreePlugin] = field(default_factory=list)
+    """The plugins that take part in what-ifs with AddPod and RemovePod, in the order of PreFilter."""
+
+    def clone(self) -> PodCycle:
+        """Return the same for a what-if."""
+        return PodCycle(self.pod, self.cluster, self.state.clone(), self.extended)
+
+    def tell(self, method: str, other: Pod, node: NodeInfo) -> Status | None:
+        """Run AddPod or RemovePod; return the failure of the first plugin that fails."""
+        for plugin in self.extended:
+            if (failure := plugin.extend(method, self, other, node)) is not None:
+                return failure
+        return None
+
+
+class StatusByNode:
+    """What kept a pod off the nodes."""
+
+    def __init__(self, failed: FailedDecision) -> None:
+        self._failed = failed
+
+    def get(self, node_name: str) -> Status | None:
+        """Return the status of a node, None for a name that no node has."""
+        return self._failed.status_of(node_name)
+
+    def nodes(self, code: Code) -> NodeInfos:
+        """Return the nodes that have a status of this code."""
+        return NodeInfos(self._failed.cluster, self._failed.rows_with(code))
+
+
+class OutOfTreePlugin:
+    """An out-of-tree plugin under the name by which it is registered.
+
+    Args:
+        name: The name.
+        plugin: The object, with methods of `policysched.framework.plugin_methods`.
+        handle: Its profile's handle.
+        without: The points of which it has the methods and where its profile does not enable it.
+
+    Raises:
+        UsageError: One of its methods is `async def` where nobody can wait, or `reads` names no aspects.
+    """
+
+    filter_reads: Final = Aspect.NONE
+    score_reads: Final = Aspect.NONE
+    normalizes: Final = False
+    lasting: Final = True
+
+    def __init__(self, name: str, plugin: Any, handle: PluginHandle, without: frozenset[str] = frozenset()) -> None:
+        self.name, self.plugin, self.handle, self.without = name, plugin, handle, without
+        for method in AT_ONCE:
+            if inspect.iscoroutinefunction(getattr(plugin, method, None)):
+                raise UsageError(f"plugin {name}: {method} cannot be `async def`: a scheduling cycle does not wait")
+        self.reads: Aspect | None = getattr(plugin, "reads", None)
+        if not isinstance(self.reads, Aspect | None):
+            raise UsageError(f"plugin {name}: reads is {self.reads!r} in place of aspects of a node")
+        """The aspects of a node that Filter and Score read, if beside the pod's class that is all they read."""
+
+    def but(self, point: str) -> OutOfTreePlugin:
+        """Return the same plugin where it is not enabled at a point."""
+        return OutOfTreePlugin(self.name, self.plugin, self.handle, self.without | {point})
+
+    def per_pod(self, pod: Pod) -> bool:  # noqa: ARG002 - the protocol's signature
+        """Say that it is asked about each pod anew."""
+        return True
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Ask whether the pod may enter the active queue."""
+        answer = self._asked("PreEnqueue", lambda: self.plugin.pre_enqueue(pod))
+        return self._status("PreEnqueue", answer)
+
+    def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
+        """Return a sort key that compares as the plugin does."""
+        return (_Ordered(self, QueuedPodInfo(pod, queued_at)),)
+
+    def events(self) -> Sequence[Hint]:
+        """Return the changes that can help pods which it rejected.
+
+        Raises:
+            UsageError: It does not say so in hints.
+        """
+        events = self._method("events")
+        if events is None:
+            return ANY_CHANGE
+        try:
+            hints = tuple(events())
+        except Exception as error:
+            raise UsageError(f"plugin {self.name}: events failed: {error!r}") from error
+        if not all(isinstance(hint, Hint) for hint in hints):
+            raise UsageError(f"plugin {self.name}: events gave {hints!r} in place of hints")
+        return hints
+
+    def pre_filter(self, cycle: PodCycle) -> Nothing | Status | frozenset[str] | None:
+        """Run PreFilter: SKIP, a status that rejects the pod or fails, the only nodes that can match, or nothing."""
+        ask = self._method("pre_filter", "preFilter")
+        if ask is None:
+            return None
+        nodes = NodeInfos.of_all(cycle.cluster)
+        answer = self._asked("PreFilter", lambda: _narrowed(ask(cycle.state, cycle.pod, nodes)))
+        names, answer = (answer, None) if isinstance(answer, frozenset) else (None, answer)
+        status = self._status("PreFilter", answer)
+        if status is not None and status.code is Code.SKIP:
+            cycle.state.skip_filter_plugins |= {self.name}
+            return SKIP
+        if status is None:
+            if self._method("add_pod") is not None or self._method("remove_pod") is not None:
+                cycle.extended.append(self)
+            return names
+        return status if status.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) else failing(status)
+
+    def extend(self, method: str, cycle: PodCycle, other: Pod, node: NodeInfo) -> Status | None:
+        """Run AddPod or RemovePod; return what has gone wrong."""
+        ask = self._method(method)
+        if ask is None:
+            return None
+        point = EXTENSIONS[method]
+        answer = self._asked(point, lambda: ask(cycle.state, cycle.pod, other, node))
+        status = self._status(point, answer)
+        if status is None:
+            return None
+        return Status(Code.ERROR, (f'running {point} on PreFilter plugin "{self.name}": {error_of(status)}',))
+
+    def filter_rows(self, cycle: PodCycle, rows: RowNumbers, code_of: Callable[[Status], int]) -> Codes | Status:
+        """Run Filter on rows.
+
+        Args:
+            cycle: The cycle of the pod.
+            rows: The rows that all filters before it let pass.
+            code_of: Gives a rejection a code above 0.
+
+        Shapes: rows (R,) -> (R,), 0 where the pod may go.
+
+        Returns:
+            The codes, or the status of a failure.
+        """
+        ask = self._filter_many if self._method("filter_nodes") is not None else self._filter_each
+        answer: Codes | Status = self._asked("Filter", lambda: ask(cycle, rows, code_of))
+        return answer
+
+    def filter_changed(self, cycle: PodCycle, changed: ChangedRow) -> Status | None:
+        """Run Filter on one node as it would be with other pods, or as it is where none go or come."""
+
+        def ask() -> Status | None:
+            one = self._method("filter")
+            if one is not None:
+                return self._rejection(one(cycle.state, cycle.pod, NodeInfo(cycle.cluster, changed.row, changed)))
+            nodes = NodeArrays(cycle.cluster, np.array([changed.row]), changed)
+            said = self.plugin.filter_nodes(cycle.state, cycle.pod, nodes) or ()
+            return next((self._rejection(status) for mask, status in said if np.asarray(mask, np.bool_)[0]), None)
+
+        answer: Status | None = self._asked("Filter", ask)
+        return None if answer is None else answer.by(self.name)
+
+    def pre_score(self, cycle: PodCycle, rows: RowNumbers) -> Nothing | Status | None:
+        """Run PreScore on the rows that are left: SKIP, the status of a failure, or nothing."""
+        ask = self._method("pre_score", "preScore")
+        if ask is None:
+            return None
+        answer = self._asked("PreScore", lambda: ask(cycle.state, cycle.pod, NodeInfos(cycle.cluster, rows)))
+        status = self._status("PreScore", answer)
+        if status is not None and status.code is Code.SKIP:
+            cycle.state.skip_score_plugins |= {self.name}
+            return SKIP
+        return None if status is None else failing(status)
+
+    def score_rows(self, cycle: PodCycle, rows: RowNumbers) -> Scores | Status:
+        """Run Score on rows.
+
+        Shapes: rows (R,) -> (R,).
+
+        Returns:
+            The scores before they are normalised, or the status of a failure.
+        """
+        ask = self._score_many if self._method("score_nodes") is not None else self._score_each
+        answer: Scores | Status = self._asked("Score", lambda: ask(cycle, rows))
+        return answer
+
+    def normalize_rows(self, cycle: PodCycle, rows: RowNumbers, scores: Scores) -> Scores | Status:
+        """Run NormalizeScore on the scores of rows.
+
+        Shapes: rows (R,), scores (R,) -> (R,).
+
+        Returns:
+            The scores, 0 to 100 if the plugin is right, or the status of a failure.
+        """
+        normalize = self._method("normalize_score")
+        if normalize is None:
+            return scores
+        names = cycle.cluster.nodes.names
+        listed = [NodeScore(names[row], score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+
+        def ask() -> Scores:
+            status = self._status("NormalizeScore", normalize(cycle.state, cycle.pod, listed))
+            if status is not None:
+                raise _AnsweredError(status)
+            return _whole([one.score for one in listed], rows.size)
+
+        answer: Scores | Status = self._asked("NormalizeScore", ask)
+        return answer
+
+    def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
+        """Run PostFilter."""
+
+        def ask() -> Any:
+            answer = self.plugin.post_filter(failed.state, pod, StatusByNode(failed))
+            return answer if isinstance(answer, PostFilterResult) else self._status("PostFilter", answer)
+
+        answer = self._asked("PostFilter", ask)
+        return answer if isinstance(answer, PostFilterResult) else PostFilterResult(answer)
+
+    def reserve(self, assumed: AssumedPod) -> Status | None:
+        """Run Reserve."""
+        ask = self._method("reserve")
+        return None if ask is None else self._decided("Reserve", ask, assumed)
+
+    def unreserve(self, assumed: AssumedPod) -> None:
+        """Run Unreserve."""
+        ask = self._method("unreserve")
+        if ask is not None:
+            self._decided("Unreserve", ask, assumed)
+
+    def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:  # noqa: ARG002 - the protocol's
+        """Run Permit."""
+
+        def ask(*given: Any) -> Any:
+            return _permitted(self.plugin.permit(*given))
+
+        answer: Status | Wait | None = self._decided("Permit", ask, assumed)
+        return answer
+
+    def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool | Status:
+        """Run PreBindPreFlight: whether there is something to do, or what has gone wrong."""
+        point, ask = "PreBindPreFlight", self._method("pre_bind_pre_flight")
+        if ask is None:
+            return True
+        status = self._status(point, self._decided(point, ask, assumed))
+        if status is None:
+            return True
+        return status if status.code is not Code.SKIP else False
+
+    async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the protocol's
+        """Run PreBind."""
+        answer: Status | None = await self._later(self.plugin.pre_bind, assumed)
+        return answer
+
+    async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the protocol's
+        """Run Bind."""
+        answer: Status | None = await self._later(self.plugin.bind, assumed)
+        return answer
+
+    async def post_bind(self, assumed: AssumedPod, handle: Handle) -> None:  # noqa: ARG002 - the protocol's
+        """Run PostBind."""
+        await self._later(self.plugin.post_bind, assumed)
+
+    def _method(self, name: str, point: str = "") -> Callable[..., Any] | None:
+        """Return one of the plugin's methods, None where it has none or is not enabled at its point."""
+        found: Callable[..., Any] | None = None if point in self.without else getattr(self.plugin, name, None)
+        return found
+
+    def _asked(self, point: str, ask: Callable[[], Any]) -> Any:
+        """Ask; of what is raised make a status."""
+        watch = self.handle.watch
+        watch.begin(self.name, point)
+        try:
+            return ask()
+        except _AnsweredError as answered:
+            return answered.status
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            log.exception("%s plugin %s failed", point, self.name)
+            return Status(Code.ERROR, (repr(plain(error)),), self.name)
+        finally:
+            watch.end()
+
+    def _status(self, point: str, answer: Any) -> Status | None:
+        """Return a plugin's answer as a status of its own, None for success."""
+        if answer is None or (isinstance(answer, Status) and answer.code is Code.SUCCESS):
+            return None
+        if isinstance(answer, Status):
+            return answer.by(self.name)
+        if inspect.iscoroutine(answer):
+            answer.close()
+        error = TypeError(f"it gave {type(answer).__name__} in place of a status")
+        log.error("%s plugin %s failed: %s", point, self.name, error)
+        return Status(Code.ERROR, (repr(error),), self.name)
+
+    def _rejection(self, answer: Any) -> Status | None:
+        """Check what Filter says of a node.
+
+        Raises:
+            _AnsweredError: It has failed.
+        """
+        status = self._status("Filter", answer)
+        if status is not None and not status.rejects:
+            raise _AnsweredError(failing(status))
+        return status
+
+    def _filter_each(self, cycle: PodCycle, rows: RowNumbers, code_of: Callable[[Status], int]) -> Codes:
+        ask, state, pod = self.plugin.filter, cycle.state, cycle.pod
+        infos = self.handle.infos(cycle.cluster)
+        codes = np.zeros(rows.size, np.int32)
+        for place, row in enumerate(rows.tolist()):
+            answer = ask(state, pod, infos[row])
+            if answer is not None and (rejection := self._rejection(answer)) is not None:
+                codes[place] = code_of(rejection)
+        return codes
+
+    def _filter_many(self, cycle: PodCycle, rows: RowNumbers, code_of: Callable[[Status], int]) -> Codes:
+        codes = np.zeros(rows.size, np.int32)
+        said = self.plugin.filter_nodes(cycle.state, cycle.pod, NodeArrays(cycle.cluster, rows))
+        for given, answer in reversed(tuple(said or ())):
+            mask = np.asarray(given)
+            if mask.shape != rows.shape or mask.dtype != np.bool_:
+                raise TypeError(f"it gave {mask.dtype} {mask.shape} in place of a mask {rows.shape}")
+            if mask.any():
+                rejection = self._rejection(answer)
+                codes[mask] = 0 if rejection is None else code_of(rejection)
+        return codes
+
+    def _score_each(self, cycle: PodCycle, rows: RowNumbers) -> Scores:
+        ask, state, pod = self.plugin.score, cycle.state, cycle.pod
+        infos = self.handle.infos(cycle.cluster)
+        scores = []
+        for row in rows.tolist():
+            answer = ask(state, pod, infos[row])
+            scores.append(answer if type(answer) is int else self._scored(answer))
+        return _whole(scores, rows.size)
+
+    def _scored(self, answer: Any) -> Any:
+        """Return the score in an answer that may have a status beside it.
+
+        Raises:
+            _AnsweredError: The status is none of success.
+        """
+        if not isinstance(answer, tuple):
+            return answer
+        score, status = answer
+        if (failure := self._status("Score", status)) is not None:
+            raise _AnsweredError(failing(failure))
+        return score
+
+    def _score_many(self, cycle: PodCycle, rows: RowNumbers) -> Scores:
+        given = self.plugin.score_nodes(cycle.state, cycle.pod, NodeArrays(cycle.cluster, rows))
+        return _whole(given, rows.size)
+
+    def _decided(self, point: str, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
+        """Ask about a pod that counts on its node."""
+        return self._asked(point, lambda: ask(assumed.state, assumed.placed, assumed.node))
+
+    async def _later(self, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
+        """Ask about such a pod and wait: on the loop if the plugin does so, else in a thread."""
+        call = partial(ask, assumed.state, assumed.placed, assumed.node)
+        try:
+            answer = call() if inspect.iscoroutinefunction(ask) else await self.handle.threads.run(call)
+            return await answer if inspect.isawaitable(answer) else answer
+        except KeyboardInterrupt:
+            raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise plain(error) from error
+        except BaseException as error:
+            raise plain(error) from error
+
+
+class _AnsweredError(Exception):
+    """A plugin has answered with a status that ends its turn."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+@total_ordering
+class _Ordered:
+    """A waiting pod that is compared by the plugin at QueueSort."""
+
+    __slots__ = ("_info", "_plugin")
+
+    def __init__(self, plugin: OutOfTreePlugin, info: QueuedPodInfo) -> None:
+        self._plugin, self._info = plugin, info
+
+    def __lt__(self, other: _Ordered) -> bool:
+        try:
+            return bool(self._plugin.plugin.less(self._info, other._info))
+        except Exception:
+            log.exception("QueueSort plugin %s failed: who waits longer goes first", self._plugin.name)
+            return self._info.timestamp < other._info.timestamp
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Ordered) and not (self < other or other < self)
+
+    def __hash__(self) -> int:
+        return hash(self._info.pod.key)
+
+
+def error_of(status: Status) -> str:
+    """Return a status as kube-scheduler writes it where it makes an error of it."""
+    return NO_ERROR if status.code in (Code.SUCCESS, Code.WAIT, Code.SKIP) else status.message
+
+
+def failing(status: Status) -> Status:
+    """Return the failure that a status is at a point where its code means nothing."""
+    return status if status.code is Code.ERROR else Status(Code.ERROR, (error_of(status),), status.plugin)
+
+
+def _narrowed(answer: Any) -> Any:
+    """Return the names that PreFilter narrows the nodes to; any other answer as it is."""
+    if not isinstance(answer, PreFilterResult):
+        return answer
+    names = answer.node_names
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"it gave {names!r} in place of names of nodes")
+    return frozenset(names)
+
+
+def _permitted(answer: Any) -> Any:
+    """Return what Permit says as a status or a wait."""
+    status, timeout = answer if isinstance(answer, tuple) else (answer, 0.0)
+    if isinstance(status, Status) and status.code is Code.WAIT:
+        status = Wait(timeout)
+    if isinstance(status, Wait):
+        return Wait(float(status.timeout))
+    return status
+
+
+def _whole(given: Any, size: int) -> Scores:
+    """Return scores as an array, if they are so many whole numbers."""
+    if isinstance(given, list):
+        for score in given:
+            if type(score) is not int and not hasattr(score, "__index__"):
+                raise TypeError(f"it gave {type(score).__name__} in place of a score")
+        given = np.array([int(score) for score in given], np.int64)
+    scores = np.asarray(given)
+    if scores.dtype.kind not in "iu" or scores.shape != (size,):
+        raise TypeError(f"it gave {scores.dtype} {scores.shape} in place of whole numbers {(size,)}")
+    return scores.astype(np.int64)

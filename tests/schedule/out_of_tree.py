@@ -1,0 +1,132 @@
+"""Out-of-tree plugins for tests: one that notes every call and answers as it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from policysched.framework import Code, Status
+from policysched.framework.cycle_state import CycleState
+from policysched.framework.node_info import NodeInfo
+from policysched.framework.out_of_tree import OutOfTreePlugin
+from policysched.framework.plugin_handle import PluginHandle
+from policysched.framework.plugin_methods import NodeScore
+from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
+from policysched.plugins.default_binder import DefaultBinder
+from policysched.plugins.queue_plugins import PrioritySort
+
+SKIPPED = Status(Code.SKIP)
+PLUGIN = "X"
+
+
+class Scripted:
+    """A plugin at every point but QueueSort, which notes what it is asked.
+
+    Args:
+        log: Where it notes.
+        name: What it calls itself there.
+        answers: What it answers at a point, by the method's name; a mapping answers by node, an exception is raised,
+            and a function is called with what the plugin was given.
+    """
+
+    def __init__(self, log: list[str] | None = None, name: str = PLUGIN, **answers: Any) -> None:
+        self.log = [] if log is None else log
+        self.name = name
+        self.answers = {"bind": SKIPPED, "score": 0, **answers}
+
+    def _said(self, point: str, *given: Any, about: str = "") -> Any:
+        self.log.append(f"{self.name}.{point} {about}".strip())
+        answer = self.answers.get(point)
+        if isinstance(answer, Mapping):
+            answer = answer.get(about.rsplit(maxsplit=1)[-1])
+        if callable(answer):
+            answer = answer(*given)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def pre_enqueue(self, pod: Pod) -> Any:
+        return self._said("pre_enqueue", pod)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Any:
+        return self._said("pre_filter", state, pod, nodes, about=names(nodes))
+
+    def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> Any:
+        return self._said("add_pod", state, pod, other, node, about=f"{other.metadata.name} {node.name}")
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> Any:
+        return self._said("remove_pod", state, pod, other, node, about=f"{other.metadata.name} {node.name}")
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Any:
+        return self._said("filter", state, pod, node, about=node.name)
+
+    def post_filter(self, state: CycleState, pod: Pod, statuses: Any) -> Any:
+        return self._said("post_filter", state, pod, statuses)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Any:
+        return self._said("pre_score", state, pod, nodes, about=names(nodes))
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> Any:
+        return self._said("score", state, pod, node, about=node.name)
+
+    def normalize_score(self, state: CycleState, pod: Pod, scores: list[NodeScore]) -> Any:
+        return self._said("normalize_score", state, pod, scores, about=str([one.score for one in scores]))
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Any:
+        return self._said("reserve", state, pod, node_name, about=node_name)
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Any:
+        return self._said("unreserve", state, pod, node_name, about=node_name)
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Any:
+        return self._said("permit", state, pod, node_name, about=node_name)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Any:
+        return self._said("pre_bind_pre_flight", state, pod, node_name, about=node_name)
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Any:
+        return self._said("pre_bind", state, pod, node_name, about=node_name)
+
+    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Any:
+        return self._said("bind", state, pod, node_name, about=node_name)
+
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Any:
+        return self._said("post_bind", state, pod, node_name, about=node_name)
+
+
+def names(nodes: Sequence[NodeInfo]) -> str:
+    return ",".join(sorted(node.name for node in nodes))
+
+
+POINTS = {
+    "pre_enqueue": "pre_enqueue",
+    "filters": "filter",
+    "post_filters": "post_filter",
+    "reserves": "reserve",
+    "permits": "permit",
+    "pre_binds": "pre_bind",
+    "binds": "bind",
+    "post_binds": "post_bind",
+}
+
+
+def adapted(*plugins: Any, handle: PluginHandle | None = None) -> list[OutOfTreePlugin]:
+    """The plugins as a profile takes them, under the names that they have or else PLUGIN."""
+    shared = PluginHandle("default-scheduler") if handle is None else handle
+    return [OutOfTreePlugin(getattr(one, "name", PLUGIN), one, shared) for one in plugins]
+
+
+def profile_with(*plugins: Any, before: Sequence[Any] = (), after: Sequence[Any] = (), weight: int = 1) -> Profile:
+    """A profile of out-of-tree plugins at the points of which they have the methods, and filters around them."""
+    handle = PluginHandle("default-scheduler")
+    made = adapted(*plugins, handle=handle)
+
+    def having(*methods: str) -> tuple[Any, ...]:
+        return tuple(one for one in made if any(hasattr(one.plugin, method) for method in methods))
+
+    parts: dict[str, Any] = {point: having(method) for point, method in POINTS.items()}
+    parts["filters"] = (*before, *having("filter", "filter_nodes", "pre_filter"), *after)
+    parts["binds"] += (DefaultBinder(),)
+    scores = tuple((one, weight) for one in having("score", "score_nodes"))
+    return Profile("default-scheduler", PrioritySort(), scores=scores, handle=handle, **parts)
