@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from policysched.framework import Action, Hint, Resource
+from policysched.framework.profile import ANY_CHANGE
 from policysched.model.objects import Pod
 from policysched.schedule.queue.queue import Queue, Waiter
 from tests.schedule.queue_parts import (
@@ -19,6 +21,7 @@ from tests.schedule.queue_parts import (
     queue,
 )
 
+LABEL = Action.UPDATE_POD_LABEL
 PLACES = ["active", "backoff", "errors", "waiting", "gated", "in flight"]
 
 
@@ -169,3 +172,11 @@ async def test_waiter_returns_when_time_has_come_or_someone_wakes_it() -> None:
     assert drain(tested) == ["a"]
     waiter.wake()
     await asyncio.wait_for(waiter.wait(), 60)
+
+
+@pytest.mark.parametrize(("hints", "woken"), [(ANY_CHANGE, ["a"]), ((Hint(Resource.PENDING_POD, LABEL),), [])])
+def test_update_in_which_nothing_matters_wakes_who_waits_for_any(hints: tuple[Hint, ...], woken: list[str]) -> None:
+    tested = queue(StandingClock(), interests(Fit=hints))
+    placed(tested, "waiting")
+    tested.update(pod("a"))
+    assert drain(tested) == woken

@@ -41,3 +41,19 @@ async def test_cancellation_is_obeyed_although_the_wait_has_just_ended(turns: in
     await asyncio.wait((task,), timeout=5)
     assert task.cancelled()
     assert cancelled.is_set()
+
+
+async def test_a_pod_rejected_while_somebody_waits_comes_back_by_time() -> None:
+    clock = StandingClock()
+    pods = queue(clock)
+    waiter = Waiter(pods, clock)
+    pods.add(pod("a"))
+    await waiter.wait()
+    queued = pods.pop()
+    assert queued is not None
+    waiting = asyncio.create_task(waiter.wait())
+    await asyncio.sleep(0)
+    assert pods.next_wake() is None
+    pods.reject(queued, FIT)
+    await asyncio.wait_for(waiting, timeout=5)
+    assert pods.next_wake() is not None

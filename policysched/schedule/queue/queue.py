@@ -77,7 +77,8 @@ class Queue:
             return
         flight = self._in_flight.get(queued.identity)
         old = (flight.latest if flight else None) or queued.pod
-        change = Change(Resource.PENDING_POD, pod_difference(old, pod), old, pod)
+        # kube-scheduler calls an update of a pending pod in which nothing matters, as its condition's, a general one.
+        change = Change(Resource.PENDING_POD, pod_difference(old, pod) or Action.UPDATE_OTHER, old, pod)
         if flight is not None:
             flight.latest = pod
             if not change.nothing:
@@ -277,7 +278,7 @@ class Queue:
         self._queues.use_backoff(backoff)
 
     def wake_with(self, on_ready: Callable[[], None]) -> None:
-        """Have a function called whenever a pod becomes poppable by anything but the passing of time."""
+        """Have a function called whenever a pod becomes poppable, or the passing of time may make it so."""
         self._queues.on_ready = on_ready
 
     def report_to(self, on_queued: OnQueued) -> None:

@@ -196,6 +196,7 @@ class PodQueues:
         self.leave(queued)
         queued.stage = Stage.UNSCHEDULABLE
         self.list_anew(queued)
+        self.on_ready()  # by time alone, but whoever sleeps knew of no such time
 
     def list_anew(self, queued: QueuedPod) -> None:
         """List a waiting pod by what it waits for now."""
