@@ -24,6 +24,7 @@ from yarl import URL
 
 from policysched.errors import ConnectionProblemError, KubeconfigError
 from policysched.framework import Clock
+from policysched.kube.exec_plugin import ExecPlugin
 
 RENEWAL = 60.0
 """How old credentials may be before they are looked at again. Units: seconds."""
@@ -177,6 +178,7 @@ def _routing(configuration: Any) -> Routing:
 
 _LOADERS: Any = config
 """The loaders carry no types."""
+_LOADERS.kube_config.ExecProvider = ExecPlugin
 EXEC_EXPIRY = "exec_plugin_expiry"
 RENEWABLE_PROVIDERS = frozenset(("oidc", "gcp"))
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"

@@ -24,6 +24,10 @@ from policysched.model.lenient_json import elements, members
 PAGE = 500
 MOST_PAGES = 4000
 """Two million objects of a kind are more than any etcd holds."""
+LARGEST_PAGE = 1 << 30
+"""How large a page may be: etcd takes no object of more than 1.5 MiB, and as JSON it may be longer. Units: bytes."""
+LARGEST_LIST = 8 << 30
+"""How large a list in one piece may be: etcd recommends to keep no more. Units: bytes."""
 Listed = tuple[str, list[msgspec.Raw]]
 """A list's version and its items."""
 
@@ -78,9 +82,10 @@ def is_older(version: str, than: str) -> bool:
 async def _read(transport: Transport, path: str, kind: str, limit: int) -> Listed:
     raws: list[msgspec.Raw] = []
     version, token = "", ""
+    most = LARGEST_PAGE if limit else LARGEST_LIST
     for _ in range(MOST_PAGES):
         query = f"?limit={limit}&continue={quote(token, safe='')}" if token else f"?limit={limit}"
-        page = _decode(await transport.request("GET", path + query), path, kind)
+        page = _decode(await transport.request("GET", path + query, most=most), path, kind)
         if version and page.metadata.resource_version != version:
             raise _malformed(path, "its pages are of several versions")
         if token and token == page.metadata.continue_:

@@ -42,7 +42,11 @@ _MAX_DOUBLINGS = 10
 MOST_ASKED = 120.0
 """The longest pause that a server can ask for: a watch must not stand still for hours. Units: seconds."""
 MAX_LINE = 32 << 20
-"""The longest line of a stream; an object is 1.5 MiB at most in etcd. Units: bytes."""
+"""The longest line of a stream, and the largest answer that is no list; an object is 1.5 MiB at most in etcd.
+Units: bytes."""
+
+SLICE = 1 << 20
+"""How much of an answer is unpacked before the loop gets its turn: some milliseconds. Units: bytes."""
 
 
 class _Details(msgspec.Struct):
@@ -78,10 +82,19 @@ class Transport:
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._patience = aiohttp.ClientTimeout(total=PATIENCE * timeout, sock_connect=timeout, sock_read=timeout)
 
-    async def request(self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON) -> bytes:
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON, most: int = MAX_LINE
+    ) -> bytes:
         """Send a request and give the body of its answer.
 
         An answer that is read may take long while something of it keeps coming: others decide how large lists are.
+
+        Args:
+            method: the HTTP method.
+            path: what is asked for.
+            body: what is sent.
+            content_type: what that is.
+            most: how large the answer may be, unpacked, in bytes.
 
         Raises:
             ApiError: the server refused, or could not be reached.
@@ -89,12 +102,13 @@ class Transport:
         """
         await self._limit.wait()
         headers = await self._connection.headers()
+        sent = {} if body is None else {"Content-Type": content_type}
         try:
-            return await self._once(method, path, body, headers, content_type)
+            return await self._once(method, path, body, {**headers, **sent}, most)
         except ApiError as error:
             if error.status != HTTPStatus.UNAUTHORIZED or not await self._connection.renew(headers):
                 raise
-        return await self._once(method, path, body, await self._connection.headers(), content_type)
+        return await self._once(method, path, body, {**await self._connection.headers(), **sent}, most)
 
     async def check(self) -> None:
         """Make sure that the server is there and knows who we are.
@@ -112,17 +126,20 @@ class Transport:
                 raise ConnectionProblemError(str(error)) from error
             # Any other answer is one, and what may be asked shows when it is.
 
-    async def _once(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], content_type: str
-    ) -> bytes:
-        sent = headers if body is None else {**headers, "Content-Type": content_type}
+    async def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int) -> bytes:
         url = URL(self._connection.url + path, encoded=True)
-        timeout = self._patience if method == "GET" else self._timeout
+        limit = self._patience if method == "GET" else self._timeout
         try:
             async with self._connection.session.request(
-                method, url, data=body, headers=sent, timeout=timeout, allow_redirects=False, **self._connection.routing
+                method,
+                url,
+                data=body,
+                headers=headers,
+                timeout=limit,
+                allow_redirects=False,
+                **self._connection.routing,
             ) as response:
-                answer = await response.read()
+                answer = await _whole(response, most)
         except LOST as error:
             raise ApiError(0, *describe(error, self._connection.url)) from error
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
@@ -170,10 +187,30 @@ class Transport:
 
     async def _refused(self, response: aiohttp.ClientResponse, headers: Mapping[str, str]) -> ApiError:
         """Read why a stream was refused; credentials that are not accepted are renewed for the next one."""
-        answer = await response.read()
+        answer = await _whole(response, MAX_LINE)
         if response.status == HTTPStatus.UNAUTHORIZED:
             await self._connection.renew(headers)
         return refusal(response, answer)
+
+
+async def _whole(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Read an answer to its end, which a packed one may hide.
+
+    Raises:
+        ApiError: it is larger than that of any API server.
+    """
+    pieces, size, turn = [], 0, SLICE
+    while piece := await response.content.readany():
+        size += len(piece)
+        if size > most:
+            response.close()
+            text = f"{response.url.origin()} answered with more than {most >> 20} MiB, as no API server does"
+            raise ApiError(0, "Malformed", text)
+        pieces.append(piece)
+        if size >= turn:
+            turn = size + SLICE
+            await asyncio.sleep(0)
+    return b"".join(pieces)
 
 
 async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncIterator[list[bytes]]:

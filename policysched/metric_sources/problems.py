@@ -18,6 +18,8 @@ from policysched.visible import visible
 log = logging.getLogger(__name__)
 LONGEST: Final = 200
 """How much of a foreign text is told. Units: characters."""
+READ: Final = 4096
+"""How much of it is looked at. Units: characters."""
 
 
 class Outcome(StrEnum):
@@ -114,5 +116,5 @@ class Troubles:
 
 def one_line(text: object) -> str:
     """Make foreign text fit for a log and a status: one line of printable characters, cut where it is long."""
-    line = visible(" ".join(str(text).split()))
+    line = visible(" ".join(str(text)[:READ].split()))
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

@@ -15,7 +15,7 @@ from typing import Final
 from policysched.framework.client import Clock, MetricSink, Wanted
 from policysched.metric_sources.problems import Outcome, QueryError, SourceCounters, Troubles
 from policysched.metric_sources.prometheus_http import PrometheusClient
-from policysched.metric_sources.vector import Join, read_series
+from policysched.metric_sources.vector import Join, first_warning, read_series
 from policysched.model.policy import MetricAnswer, MetricKey
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,8 @@ SLOW_AT_ONCE: Final = AT_ONCE // 2
 """How many of these may be such as were slow the last time."""
 SLOW: Final = 2.0
 """From when on a query is slow. Units: seconds."""
+TOLD_AT_ONCE: Final = 8
+"""How many metrics of one query are told before the loop gets its turn."""
 Keys = frozenset[MetricKey]
 
 
@@ -108,8 +110,10 @@ class PrometheusSource:
             if self._wanted.get(query) != keys:
                 return
             self._troubles.tell(query, next((one.problem for one in answers if one.problem), ""))
-            for answer in answers:
+            for number, answer in enumerate(answers, 1):
                 sink(answer)
+                if number % TOLD_AT_ONCE == 0:
+                    await asyncio.sleep(0)
             self._unasked.discard(query)
             self._note_settled()
             await asyncio.sleep(max(0.0, self._interval - (self._clock.monotonic() - began)))
@@ -141,7 +145,9 @@ class PrometheusSource:
         async for part in read_series(envelope):
             for join in joins:
                 join.take(part)
-        return [join.answer(self._counters, envelope.warnings) for join in joins]
+                await asyncio.sleep(0)
+        warning = first_warning(envelope)
+        return [join.answer(self._counters, warning) for join in joins]
 
     def _note_settled(self) -> None:
         if self._unasked:

@@ -11,6 +11,7 @@ import asyncio
 import math
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -21,8 +22,16 @@ from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
 SLICE: Final = 1 << 17
 """How much is read before the loop gets its turn: two milliseconds. Units: bytes."""
+LARGEST_SERIES: Final = 1 << 18
+"""How long one series may be: what is in one is read at once. Units: bytes."""
+MOST_WARNINGS: Final = 1 << 16
+"""Warnings that take more are not read. Units: bytes."""
 MOST_LABELLED: Final = 1000
 """Of how many series that lack the label the others are told."""
+MOST_LABELS: Final = 100
+"""How many of their labels are told of each."""
+LONGEST_NUMBER: Final = 400
+"""How long a finite number may be. Units: characters."""
 OLD: Final = 60.0
 """How old the newest sample of an answer may be before the clocks are doubted. Units: seconds."""
 
@@ -39,7 +48,7 @@ class Envelope(msgspec.Struct, rename="camel"):
     data: _Data | None = None
     error_type: str = ""
     error: str = ""
-    warnings: list[str] = []
+    warnings: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class Series(msgspec.Struct):
@@ -54,7 +63,8 @@ BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises where a body is not what it should be."""
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 _SERIES = msgspec.json.Decoder(list[Series])
-_BORDER: Final = re.compile(rb"\}\s*+,\s*+\{(?=\s*+\"metric\"\s*+:)")
+_TEXTS = msgspec.json.Decoder(list[str])
+_BORDER: Final = re.compile(rb"\}\s*+,\s*+\{(?=\s*+\"(?:metric|value|histogram)\"\s*+:)")
 """Between two series."""
 _OTHER_TYPES: Final = {
     "scalar": "a scalar, which belongs to no node",
@@ -94,12 +104,21 @@ async def read_series(envelope: Envelope) -> AsyncIterator[list[Series]]:
 
 
 def _slices(result: bytes) -> Iterator[bytes]:
-    """Cut a list of series into lists; what looks like the border of two is none inside a text, which has no quotes."""
-    begin, border = 0, _BORDER.search(result, SLICE)
-    while border is not None:
+    """Cut a list of series into lists; what looks like the border of two is none inside a text, which has no quotes.
+
+    Raises:
+        QueryError: a series is too long.
+    """
+    begin, most = 0, SLICE + LARGEST_SERIES
+    while len(result) - begin > SLICE:
+        border = _BORDER.search(result, begin + SLICE, begin + most)
+        if border is None:
+            break
         yield b"%b%b}]" % (b"[" if begin else b"", result[begin : border.start()])
         begin = border.end() - 1
-        border = _BORDER.search(result, begin + SLICE)
+    if len(result) - begin > most:
+        text = f"a series of the answer has more than {LARGEST_SERIES >> 10} KiB: aggregate by the node's label"
+        raise QueryError(Outcome.TOO_LARGE, text)
     yield b"%b%b" % (b"[" if begin else b"", result[begin:])
 
 
@@ -132,7 +151,7 @@ class Join:
             node = series.metric.get(self._key.node_label)
             if not node:
                 if self._dropped[Dropped.NO_LABEL] < MOST_LABELLED:
-                    self._labels.update(series.metric)
+                    self._labels.update(islice(series.metric, MOST_LABELS))
                 self._dropped[Dropped.NO_LABEL] += 1
             elif node in self._samples or node in self._valueless:
                 self._dropped[Dropped.DUPLICATE] += 1 + (node not in self._doubled)
@@ -159,11 +178,11 @@ class Join:
         # A server whose clock is ahead must not make its values last longer.
         self._samples[node] = Sample(number, min(at, self._now))
 
-    def answer(self, counters: SourceCounters, warnings: Iterable[str] = ()) -> MetricAnswer:
-        """Return the answer for all nodes, and count what gave none of them a value."""
+    def answer(self, counters: SourceCounters, warning: str = "") -> MetricAnswer:
+        """Return the answer for all nodes, with the server's warning, and count what gave none of them a value."""
         for reason, count in self._dropped.items():
             counters.dropped(reason, count)
-        problems = (self._twice(), self._without_label(), self._stale(), _warning(warnings))
+        problems = (self._twice(), self._without_label(), self._stale(), warning)
         return MetricAnswer(self._key, self._samples, "; ".join(problem for problem in problems if problem))
 
     def _twice(self) -> str:
@@ -176,7 +195,7 @@ class Join:
         if not self._dropped[Dropped.NO_LABEL]:
             return ""
         found = sorted(self._labels - {"__name__"})
-        having = f"they have {one_line(', '.join(found))}" if found else "they have no labels at all"
+        having = f"they have {one_line(', '.join(found[:MOST_LABELS]))}" if found else "they have no labels at all"
         some = "some series have" if self._samples or self._valueless else "the series have"
         return f'{some} no label "{self._key.node_label}", {having}: set nodeLabel, or keep the label with by (…)'
 
@@ -188,11 +207,18 @@ class Join:
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        return float(text) if len(text) <= LONGEST_NUMBER else math.nan
     except ValueError:
         return math.nan
 
 
-def _warning(warnings: Iterable[str]) -> str:
-    first = next(iter(warnings), "")
+def first_warning(envelope: Envelope) -> str:
+    """Return what the server warns of first, as a problem; empty where it does not warn."""
+    raw = bytes(envelope.warnings)
+    if len(raw) > MOST_WARNINGS:
+        return f"the server warns, in more than {MOST_WARNINGS >> 10} KiB"
+    try:
+        first = next(iter(_TEXTS.decode(raw)), "")
+    except BROKEN:
+        return "the server warns of what cannot be read"
     return f"the server warns: {one_line(first)}" if first else ""

@@ -193,6 +193,7 @@ class Scheduler:
             if self.cluster.is_elsewhere(pod):
                 self._changed(self.cluster.remove_pod(identity))
             self._changed(self.cluster.set_pod(pod))
+            self._binder.reject_waiting(identity, "the pod was bound by another client")
         elif pod.status.phase in FINISHED:
             self.remove_pod(identity)
         elif self.cluster.is_assumed(identity):
@@ -240,9 +241,9 @@ class Scheduler:
     def drop(self, obj: Any) -> None:
         """Record that an object of any of the kinds is gone."""
         if isinstance(obj, Pod):
-            self.queue.delete(pod_id(obj))
-            self._nomination_ended(self.cluster.nominations.discard(pod_id(obj)))
-        self._changed(self.cluster.drop(obj))
+            self.remove_pod(pod_id(obj))
+        else:
+            self._changed(self.cluster.drop(obj))
 
     def set_metric(self, answer: MetricAnswer) -> None:
         """Take what a metrics source says of a metric."""

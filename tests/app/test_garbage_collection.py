@@ -13,6 +13,7 @@ import pytest
 from policysched.app.running.garbage_collection import (
     FEW,
     FEWEST_OBJECTS,
+    LITTLE,
     MEASURED_EVERY,
     MOST,
     YOUNG,
@@ -121,7 +122,7 @@ class Held:
 
 
 def test_growth_that_objects_or_kept_answers_explain_is_no_leak() -> None:
-    holder, resident = Held(), [100 * 10**6]
+    holder, resident = Held(), [300 * 10**6]
     memory = MemoryPerObject(holder, lambda: resident[0])
     empty = memory()
     holder.object_count, resident[0] = 10 * FEWEST_OBJECTS, 900 * 10**6
@@ -133,6 +134,16 @@ def test_growth_that_objects_or_kept_answers_explain_is_no_leak() -> None:
     assert memory() == full
     resident[0] += 1000 * 10**6
     assert memory() > 2 * full
+
+
+def test_growth_of_little_is_no_leak() -> None:
+    resident = [50 * 10**6]
+    memory = MemoryPerObject(Held(), lambda: resident[0])
+    empty = memory()
+    resident[0] = 2 * LITTLE - 1
+    assert memory() < 2 * empty
+    resident[0] = 2 * LITTLE + 1
+    assert memory() > 2 * empty
 
 
 def test_the_system_says_how_much_memory_there_is() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,32 @@ async def test_exec_plugin_is_asked_again_when_its_token_expires(kube: Kube, hom
     clock.at += 61
     assert before != await connection.headers()
     await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import time; time.sleep(60)", "took more than 0.5 s"),
+        ("print('x' * 2_000_000)", "printed more than 1024 KiB"),
+        ("import sys; sys.stderr.write('x' * 2_000_000)", "printed more than 1024 KiB"),
+        ("import sys; sys.exit('no\\x1b[31m login')", r"ended with 1: no\x1b[31m login"),
+        ("print('[]')", "printed no ExecCredential: there is no apiVersion"),
+        ("print('[' * 100_000)", "printed no JSON"),
+    ],
+)
+async def test_exec_plugin_that_goes_wrong_is_ended(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: str, why: str
+) -> None:
+    monkeypatch.setattr("policysched.kube.exec_plugin.PATIENCE", 0.5 if "sleep" in code else 30)
+    noting = f"import os, pathlib; pathlib.Path({str(home / 'pid')!r}).write_text(str(os.getpid())); {code}"
+    user = {"exec": {"apiVersion": "v1", "command": sys.executable, "args": ["-c", noting]}}
+    with pytest.raises(ConnectionProblemError, match="gave no credentials"):
+        await Connection.open(Ticking(), kubeconfig=write(home, kubeconfig("http://x", user)))
+    assert why in caplog.text
+    with pytest.raises(ProcessLookupError):
+        for _ in range(200):
+            os.kill(int((home / "pid").read_text()), 0)
+            await asyncio.sleep(0.01)
 
 
 async def test_token_file_is_read_again(kube: Kube, home: Path) -> None:

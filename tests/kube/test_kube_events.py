@@ -231,6 +231,21 @@ async def test_of_events_that_wait_those_of_the_namespace_with_most_are_given_up
         assert {name: len(hold.entries) for name, hold in tested._held.items()} == {"d": 4, "other": 1}
 
 
+async def test_of_a_namespace_whose_events_were_all_given_up_nothing_is_kept(
+    kube: Kube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policysched.kube.events.writer.MOST_HELD", 0)
+    names = [f"n{number}" for number in range(20)]
+    for name in names:
+        kube.server.on("POST", _events_of(name), refuse(429, "TooManyRequests"))
+    async with writing(kube, OK) as tested:
+        for name in names:
+            tested.record(_about(name))
+        await eventually(lambda: tested.counts.given_up == 20)
+        await eventually(lambda: not tested._held)
+        assert tested._held_count == 0
+
+
 def _asked(kube: Kube, namespace: str) -> list[str]:
     return [asked.path for asked in kube.server.asked if asked.path == _events_of(namespace)]
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import asyncio
+import gzip
+
 import pytest
 
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
-from policysched.kube.transport import Transport
+from policysched.kube.transport import MAX_LINE, SLICE, Transport
 from tests.kube.fake_server import Answer, Kube, Ticking, answer, hang, refuse, reset, status, stream
 
 
@@ -166,3 +169,37 @@ async def test_error_that_cannot_be_decoded_is_one_all_the_same(kube: Kube, body
     with pytest.raises(ApiError) as caught:
         await kube.transport.request("GET", "/a")
     assert caught.value.status == 502
+
+
+def packed(size: int) -> bytes:
+    """So many zeros, in a thousandth of the place."""
+    return gzip.compress(bytes(size))
+
+
+async def test_answer_is_read_only_as_far_as_an_api_server_writes(kube: Kube) -> None:
+    kube.server.on("POST", "/a", answer(packed(MAX_LINE), Content_Encoding="gzip"))
+    assert len(await kube.transport.request("POST", "/a", b"{}")) == MAX_LINE
+    for code in (200, 500):
+        kube.server.on("POST", "/a", answer(packed(MAX_LINE + 1), code, Content_Encoding="gzip"))
+        with pytest.raises(ApiError, match="answered with more than 32 MiB, as no API server does") as caught:
+            await kube.transport.request("POST", "/a", b"{}")
+        assert caught.value.status == 0
+    kube.server.on("WATCH", "/a", answer(packed(MAX_LINE + 1), 500, Content_Encoding="gzip"))
+    with pytest.raises(ApiError, match="more than 32 MiB"):
+        _ = [lines async for lines in kube.transport.lines("/a?watch=1", 10)]
+
+
+async def test_large_answer_gives_the_loop_its_turn(kube: Kube) -> None:
+    kube.server.on("GET", "/a", answer(packed(64 * SLICE), Content_Encoding="gzip"))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    assert len(await kube.transport.request("GET", "/a", most=64 * SLICE)) == 64 * SLICE
+    counting.cancel()
+    assert turns >= 32

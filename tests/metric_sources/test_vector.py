@@ -10,7 +10,16 @@ import pytest
 
 from policysched.framework import MetricKey, Sample
 from policysched.framework.client import LEAST_UNKNOWN
-from policysched.metric_sources.vector import SLICE, Join, open_envelope, read_series
+from policysched.metric_sources.problems import READ, QueryError, one_line
+from policysched.metric_sources.vector import (
+    LARGEST_SERIES,
+    MOST_LABELS,
+    SLICE,
+    Join,
+    first_warning,
+    open_envelope,
+    read_series,
+)
 from tests.metric_sources.fake_prometheus import series
 from tests.metric_sources.following import LOAD, Counted
 
@@ -27,7 +36,7 @@ async def joined(data: bytes, key: MetricKey = LOAD, counted: Counted | None = N
     join = Join(key, NOW)
     async for part in read_series(envelope):
         join.take(part)
-    return join.answer((counted or Counted()).counters, envelope.warnings)
+    return join.answer((counted or Counted()).counters, first_warning(envelope))
 
 
 async def test_each_node_gets_the_value_of_its_series() -> None:
@@ -172,3 +181,60 @@ async def test_of_names_that_are_no_nodes_some_are_kept(nodes: int, kept: int) -
     assert {found.samples[node].value for node in known} == {2.0}
     assert found.problem == ""
     assert counted.dropped() == {"no_node": 2_001 - kept}
+
+
+def beside(count: int) -> list[dict[str, Any]]:
+    """Series with the value first, as other servers may write them."""
+    return [{"value": [NOW, "1"], "metric": {"node": f"n{index}", "filling": "x" * 100}} for index in range(count)]
+
+
+@pytest.mark.parametrize("items", [beside(6000), [series(f"n{index}", 1, NOW, job="x" * 200) for index in range(4000)]])
+async def test_slices_are_small_whatever_comes_first_in_a_series(items: list[dict[str, Any]]) -> None:
+    envelope = open_envelope(body(*items))
+    assert envelope is not None
+    parts = [part async for part in read_series(envelope)]
+    assert len(parts) >= len(body(*items)) // (2 * SLICE)
+    assert sum(map(len, parts)) == len(items)
+
+
+async def test_a_series_that_is_too_long_is_refused() -> None:
+    labels = {f"l{index}": "x" * 50 for index in range(10_000)}
+    long = body(series("n1", 1, NOW), series("n2", 1, NOW, **labels), series("n3", 1, NOW))
+    with pytest.raises(QueryError, match=f"a series of the answer has more than {LARGEST_SERIES >> 10} KiB"):
+        await joined(long)
+
+
+async def test_labels_without_end_are_told_in_part() -> None:
+    items = [{"metric": {f"l{s}_{n}": "v" for n in range(2000)}, "value": [NOW, "1"]} for s in range(20)]
+    envelope = open_envelope(body(*items))
+    assert envelope is not None
+    join = Join(LOAD, NOW)
+    async for part in read_series(envelope):
+        join.take(part)
+    assert len(join._labels) <= 20 * MOST_LABELS
+    assert 'no label "node", they have l0_0, ' in join.answer(Counted().counters).problem
+
+
+@pytest.mark.parametrize(
+    ("warnings", "problem"),
+    [
+        (["a\n" * 100], "the server warns: a a a"),
+        (["x"] * 100_000, "the server warns, in more than 64 KiB"),
+        ([7], "the server warns of what cannot be read"),
+        ([], ""),
+    ],
+)
+def test_warnings_are_read_in_part(warnings: list[Any], problem: str) -> None:
+    envelope = open_envelope(body(warnings=warnings))
+    assert envelope is not None
+    assert first_warning(envelope)[: len(problem)] == problem
+    assert bool(first_warning(envelope)) == bool(problem)
+
+
+async def test_a_number_of_a_million_digits_is_none() -> None:
+    assert (await joined(body(series("n1", "0." + "7" * 200_000, NOW)))).samples == {}
+
+
+def test_of_a_long_text_only_the_beginning_is_looked_at() -> None:
+    assert one_line(" " * READ + "x") == ""
+    assert one_line("a " * READ).startswith("a a a")

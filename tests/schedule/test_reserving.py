@@ -357,7 +357,7 @@ async def test_going_of_a_rejected_pod_helps_others_but_not_itself() -> None:
 async def test_pod_that_is_deleted_while_it_waits_leaves_nothing_behind(gone: bool) -> None:
     def act(stand: Stand, _: WaitingPod) -> None:
         if gone:
-            stand.scheduler.remove_pod("default.p")
+            stand.scheduler.drop(POD)
         else:
             going = replace(POD.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
             stand.scheduler.set_pod(replace(POD, metadata=going))
@@ -366,6 +366,15 @@ async def test_pod_that_is_deleted_while_it_waits_leaves_nothing_behind(gone: bo
     assert (stand.bound, len(stand.scheduler.cluster.pods), waiting_in(stand)) == ({}, 0, {})
     assert log[-2:] == UNDONE
     assert (stand.scheduler.queue.get("default.p") is None) is gone
+
+
+async def test_pod_that_another_client_binds_waits_no_longer() -> None:
+    def act(stand: Stand, _: WaitingPod) -> None:
+        stand.scheduler.set_pod(replace(POD, spec=replace(POD.spec, node_name="n1")))
+
+    stand, log, _ = await waited(act)
+    assert (stand.bound, len(stand.scheduler.cluster.pods), waiting_in(stand)) == ({}, 1, {})
+    assert (log[-2:], stand.scheduler.queue.get("default.p")) == (UNDONE, None)
 
 
 async def test_end_of_the_process_does_not_wait_for_pods_that_wait() -> None:

@@ -28,6 +28,8 @@ MEASURED_EVERY: Final = 16
 GROWTH: Final = 2
 FEWEST_OBJECTS: Final = 10_000
 """Memory that fewer objects take counts as if they were so many: the process itself takes some."""
+LITTLE: Final = 256 << 20
+"""Memory counts as if it were at least so much: up to twice that, growth is no reason to look. Units: bytes."""
 _STATM: Final = Path("/proc/self/statm")
 _PAGE_SIZE: Final = 4096
 
@@ -60,7 +62,7 @@ class MemoryPerObject:
     def __call__(self) -> float:
         """Measure it. Units: bytes."""
         self._most = max(self._most, self._holder.object_count)
-        return max(0, self._resident() - self._holder.kept_bytes) / self._most
+        return max(LITTLE, self._resident() - self._holder.kept_bytes) / self._most
 
 
 class GarbageCollection:

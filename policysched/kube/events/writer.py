@@ -148,6 +148,8 @@ class EventWriter:
         self._transport, self._pacing, self._host = transport, pacing, host
         self._retry = Retry(pacing)
         self._held: dict[str, _Hold] = {}
+        self._held_count = 0
+        """How many entries wait in all of them."""
         self._queue = EventQueue(most, most_bytes)
         self._memory = SeriesMemory()
         self._workers: list[asyncio.Task[None]] = []
@@ -238,6 +240,7 @@ class EventWriter:
             return
         if hold.pause is not None:
             hold.pause.cancel()
+        self._held_count -= len(hold.entries)
         for other in hold.entries:
             self._waiting -= 1
             self._enqueue(other)
@@ -262,7 +265,8 @@ class EventWriter:
                 hold = self._held.setdefault(entry.about.namespace, _Hold(self._pacing))
                 self._hold(entry, hold)
                 if hold.pause is None:
-                    hold.pause = asyncio.create_task(self._pause(hold, error.retry_after or 0.0))
+                    pause = self._pause(entry.about.namespace, hold, error.retry_after or 0.0)
+                    hold.pause = asyncio.create_task(pause)
                 return False
             except ConnectionProblemError:
                 await self._retry.pause()
@@ -275,17 +279,22 @@ class EventWriter:
     def _hold(self, entry: Entry, hold: _Hold) -> None:
         """Let an entry wait for its namespace; of too many, those of which most wait do without their oldest."""
         hold.entries.append(entry)
-        if sum(len(one.entries) for one in self._held.values()) > MOST_HELD:
+        self._held_count += 1
+        if self._held_count > MOST_HELD:
             most = max(self._held.values(), key=lambda one: len(one.entries))
+            self._held_count -= 1
             self._leave_out(most.entries.popleft())
 
-    async def _pause(self, hold: _Hold, at_least: float) -> None:
-        """Try one of the entries that wait for a namespace after a while."""
+    async def _pause(self, namespace: str, hold: _Hold, at_least: float) -> None:
+        """Try one of the entries that wait for a namespace after a while; without any nothing is held."""
         await hold.retry.pause(at_least)
         hold.pause = None
-        if hold.entries:
-            self._waiting -= 1
-            self._enqueue(hold.entries.popleft())
+        if not hold.entries:
+            self._held.pop(namespace, None)
+            return
+        self._waiting -= 1
+        self._held_count -= 1
+        self._enqueue(hold.entries.popleft())
 
     async def _send(self, entry: Entry, count: int, last: datetime) -> None:
         path = f"/apis/events.k8s.io/v1/namespaces/{entry.about.namespace}/events"

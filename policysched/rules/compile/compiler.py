@@ -9,7 +9,7 @@ Source: docs/language.md#the-object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +39,7 @@ from policysched.rules.compile.policy import (
     compiled_filter,
     declare,
     finding,
+    requirement_count,
     units_of,
 )
 
@@ -47,6 +48,10 @@ MAX_LETS = 256
 MAX_METRICS = 64
 MAX_CHARACTERS = 65536
 """How long all expressions of a policy may be together."""
+MAX_REQUIREMENTS = 256
+"""How many labels its selectors may speak of together: each pod class is asked about all."""
+MAX_VALUES = 8192
+"""How many values they may list together."""
 _OPERATORS = "operators are `In`, `NotIn`, `Exists` and `DoesNotExist`"
 
 
@@ -100,7 +105,9 @@ class _Compilation:
         self._metrics = declare(spec.metrics, lambda field, problem: self._report(f"spec.{field}", problem))
         self._lets = Environment(metrics=self._metrics.units)
         pods = self._selector("podSelector", spec.pod_selector)
+        yield
         namespaces = self._selector("namespaceSelector", spec.namespace_selector)
+        yield
         self._names()
         yield from self._define_lets()
         applies_to = self._condition(spec.applies_to, "appliesTo", "pod")
@@ -155,7 +162,10 @@ class _Compilation:
     def _is_too_large(self) -> bool:
         """Report what there is too much of; nothing is compiled then."""
         spec = self._spec
+        selectors = [one for one in (spec.pod_selector, spec.namespace_selector) if one is not None]
         counts = (
+            ("requirements in its selectors", requirement_count(spec), MAX_REQUIREMENTS),
+            ("values in its selectors", _values(selectors), MAX_VALUES),
             ("rules", len(spec.filters) + len(spec.scores), MAX_RULES),
             ("lines of `let`", len(spec.let), MAX_LETS),
             ("metrics", len(spec.metrics), MAX_METRICS),
@@ -245,6 +255,10 @@ class _Compilation:
 
     def _report(self, field: str, *diagnostics: Diagnostic) -> None:
         self._found += [replace(one, field=field) for one in diagnostics]
+
+
+def _values(selectors: Iterable[LabelSelector]) -> int:
+    return sum(len(one.values) for selector in selectors for one in selector.match_expressions)
 
 
 def _texts(spec: PolicySpec) -> Iterator[str]:

@@ -24,6 +24,7 @@ from policysched.model.selection.selectors import LabelMatcher
 RESOLVABLE = frozenset(("requested", "free", "pods"))
 """The fields of `node.` and `cluster.` that removing pods can change; all that is known of peers is one more."""
 FILTER_UNITS, SCORE_UNITS, NORMALIZED_UNITS = 1, 3, 12
+REQUIREMENTS_PER_UNIT = 8
 """What a rule costs beside its expressions; one that normalises is worked out for every decision."""
 MILLIS: Final = 1000.0
 NO_METRIC: Final = MetricKey("", "")
@@ -221,7 +222,18 @@ def units_of(policy: CompiledPolicy) -> int:
     if policy.spec.mode != "Enforce":
         return 0
     scores = (NORMALIZED_UNITS if rule.normalizes else SCORE_UNITS for rule in policy.scores)
-    return total_of(program.root for program in policy.programs) + FILTER_UNITS * len(policy.filters) + sum(scores)
+    rules = FILTER_UNITS * len(policy.filters) + sum(scores)
+    return (
+        total_of(program.root for program in policy.programs)
+        + rules
+        + requirement_count(policy.spec) // REQUIREMENTS_PER_UNIT
+    )
+
+
+def requirement_count(spec: PolicySpec) -> int:
+    """Count the labels that a policy's selectors speak of."""
+    selectors = (one for one in (spec.pod_selector, spec.namespace_selector) if one is not None)
+    return sum(len(one.match_labels) + len(one.match_expressions) for one in selectors)
 
 
 def compiled_filter(name: str, when: Program | None, require: Program, message: str | None) -> CompiledFilter:

@@ -11,6 +11,7 @@ from policysched.language import load_grammar
 from policysched.language.syntax.parser import MAX_CHARACTERS
 from policysched.rules.compile.compiler import MAX_CHARACTERS as MOST_TOGETHER
 from policysched.rules.compile.compiler import compiling
+from policysched.rules.compile.policy import REQUIREMENTS_PER_UNIT
 from policysched.rules.status.policy_status import MAX_DIAGNOSTICS
 from tests.rules.build import filtering, policy, scoring
 
@@ -69,3 +70,28 @@ def test_lets_in_a_circle_get_one_error_each() -> None:
     lets = [{"name": f"a{n}", "value": f"a{(n + 1) % MAX_DIAGNOSTICS}"} for n in range(MAX_DIAGNOSTICS)]
     result = _result(let=lets, filters=filtering("a0 > 1"))
     assert [one.code for one in result.diagnostics] == ["E0207"] * (MAX_DIAGNOSTICS - 1)
+
+
+def _expressions(count: int, values: int = 1) -> list[dict[str, Any]]:
+    listed = [f"v{number}" for number in range(values)]
+    return [{"key": f"k{number}", "operator": "NotIn", "values": listed} for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("pods", "namespaces", "said"),
+    [
+        ({"matchLabels": {f"k{n}": "v" for n in range(257)}}, None, "257 requirements in its selectors"),
+        ({"matchExpressions": _expressions(200)}, {"matchExpressions": _expressions(57)}, "257 requirements"),
+        ({"matchExpressions": _expressions(2, 4097)}, None, "8194 values in its selectors"),
+    ],
+)
+def test_selectors_are_counted_before_they_are_compiled(pods: Any, namespaces: Any, said: str) -> None:
+    result = _result(podSelector=pods, namespaceSelector=namespaces, filters=filtering("true"))
+    assert [(one.code, one.field) for one in result.diagnostics] == [("E0601", "spec")]
+    assert f"the policy has {said}" in result.diagnostics[0].message
+
+
+def test_requirements_of_selectors_take_room() -> None:
+    small = _result(filters=filtering("node.ready")).policy
+    large = _result(filters=filtering("node.ready"), podSelector={"matchExpressions": _expressions(256)}).policy
+    assert large.units == small.units + 256 // REQUIREMENTS_PER_UNIT

@@ -1,0 +1,76 @@
+"""`ExecPlugin`: runs a kubeconfig's exec plugin for credentials, for a bounded time and with bounded output.
+
+The client library's own waits for ever and reads whatever comes: a plugin that hangs, because the server that it asks
+does, would hold the requests that need its credentials, one more each minute.
+
+Source: client-go/plugin/pkg/client/auth/exec/exec.go, kubernetes.aio.config.exec_provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any, Final
+
+from kubernetes.aio.config import ConfigException
+from kubernetes.aio.config.exec_provider import ExecProvider
+
+from policysched.visible import visible
+
+PATIENCE: Final = 60.0
+"""How long a plugin may take. Units: seconds."""
+LARGEST: Final = 1 << 20
+"""How much it may print. Units: bytes."""
+_NEEDED: Final = ("apiVersion", "kind", "status")
+
+
+class ExecPlugin(ExecProvider):
+    """An exec plugin as the client library's loader calls it."""
+
+    async def run(self, _: Any = None) -> Any:
+        """Run the plugin and return the status of the ExecCredential that it prints.
+
+        Raises:
+            ConfigException: it failed, took too long or printed none.
+        """
+        spec = {"interactive": sys.stdout.isatty()}
+        info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}
+        environment = {**self.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*self.args, env=environment, stdout=pipe, stderr=pipe)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                printed, said = await asyncio.gather(_read(process.stdout), _read(process.stderr))
+                code = await process.wait()
+        except TimeoutError as error:
+            raise ConfigException(f"exec: the plugin took more than {PATIENCE:g} s") from error
+        finally:
+            # Kills it if it runs, and lets go of its pipes, which children of its own may hold open.
+            process._transport.close()  # type: ignore[attr-defined]
+        if code:
+            raise ConfigException(
+                f"exec: the plugin ended with {code}: {visible(said.decode(errors='replace').strip())}"
+            )
+        return self._status(printed)
+
+    def _status(self, printed: bytes) -> Any:
+        try:
+            credential = json.loads(printed)
+        except (ValueError, RecursionError) as error:
+            raise ConfigException(f"exec: the plugin printed no JSON: {error}") from error
+        missing = [key for key in _NEEDED if not isinstance(credential, dict) or key not in credential]
+        if missing:
+            raise ConfigException(f"exec: the plugin printed no ExecCredential: there is no {missing[0]}")
+        if credential["apiVersion"] != self.api_version:
+            raise ConfigException(f"exec: the plugin is not of {self.api_version}")
+        return credential["status"]
+
+
+async def _read(pipe: asyncio.StreamReader | None) -> bytes:
+    printed = bytearray()
+    while pipe is not None and (piece := await pipe.read(1 << 16)):
+        printed += piece
+        if len(printed) > LARGEST:
+            raise ConfigException(f"exec: the plugin printed more than {LARGEST >> 10} KiB")
+    return bytes(printed)
