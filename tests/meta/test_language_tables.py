@@ -20,7 +20,7 @@ from policysched.language.syntax.errors import OPERATORS, TERMINALS
 from policysched.language.syntax.parser import MAX_CHARACTERS, MAX_DEPTH, MAX_TOKENS
 from policysched.model.policy import MetricQuery, PolicySpec, PolicyStatus
 from policysched.rules.compile.compiler import MAX_CHARACTERS as MAX_TOGETHER
-from policysched.rules.compile.compiler import MAX_LETS, MAX_METRICS, MAX_RULES
+from policysched.rules.compile.compiler import MAX_LETS, MAX_METRICS, MAX_REQUIREMENTS, MAX_RULES, MAX_VALUES
 from policysched.rules.policy_set.store import MAX_UNITS
 from policysched.rules.status.policy_status import MAX_DIAGNOSTICS
 from tests.meta.markdown import LANGUAGE, ROOT, codes, section, table
@@ -116,6 +116,8 @@ def test_limits_are_those_of_the_code_and_of_the_resource() -> None:
         "aggregates in each other": MAX_NESTING,
         "characters of all expressions of a policy": MAX_TOGETHER,
         "filters and scores of a policy": MAX_RULES,
+        "requirements in `podSelector` and `namespaceSelector` together": MAX_REQUIREMENTS,
+        "values in these": MAX_VALUES,
         "lines of `let`": MAX_LETS,
         "metrics of a policy": MAX_METRICS,
         "cases of a score": SCORE["cases"]["maxItems"],
