@@ -108,7 +108,7 @@ class ObjectCache(Generic[T]):
             self._keep(key, obj, raw)
             if old is not None and old.metadata.uid == obj.metadata.uid:
                 del gone[key]
-            if old is None or anew or old.metadata.resource_version != obj.metadata.resource_version:
+            if anew or old != obj:  # not versions alone: an event may have lied under the same one
                 changed.append(obj)
         self._keep_nameless(gone)
         self._drop_texts(gone)

@@ -63,6 +63,14 @@ async def test_bookmark_moves_the_version_that_the_next_watch_starts_from(
     assert kube.pauses.lengths == []
 
 
+async def test_list_mends_what_an_event_said_wrongly_under_the_same_version(kube: Kube) -> None:
+    true = page(node("a", 1, zone="z"), node("b", 2), version=2)
+    lies = (event("MODIFIED", node("a", 2, zone="other")), event("MODIFIED", node("a", 2)), gone())
+    kube.server.on("WATCH", NODE_PATH, stream(*lies), HANG)
+    kube.server.on("GET", NODE_PATH, answer(true), answer(page(node("a", 2, zone="z"), node("b", 2), version=2)))
+    await heard(kube, *("list", "+a@1", "+b@2", "+a@2", "+a@2"), *("list", "+a@2"))
+
+
 @pytest.mark.parametrize("form", ["event", "answer"])
 async def test_too_old_version_leads_to_a_new_list_with_deletions(kube: Kube, form: str) -> None:
     kube.server.on(

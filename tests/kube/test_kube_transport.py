@@ -7,7 +7,7 @@ import pytest
 
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
-from policysched.kube.transport import MAX_LINE, SLICE, Transport
+from policysched.kube.transport import SLICE, Transport
 from tests.kube.fake_server import Answer, Kube, Ticking, answer, hang, refuse, reset, status, stream
 
 
@@ -176,21 +176,22 @@ def packed(size: int) -> bytes:
     return gzip.compress(bytes(size))
 
 
-async def test_answer_is_read_only_as_far_as_an_api_server_writes(kube: Kube) -> None:
-    kube.server.on("POST", "/a", answer(packed(MAX_LINE), Content_Encoding="gzip"))
-    assert len(await kube.transport.request("POST", "/a", b"{}")) == MAX_LINE
+async def test_answer_is_read_only_as_far_as_an_api_server_writes(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> None:
+    kube.server.on("POST", "/a", answer(packed(SLICE), Content_Encoding="gzip"))
+    assert len(await kube.transport.request("POST", "/a", b"{}", most=SLICE)) == SLICE
     for code in (200, 500):
-        kube.server.on("POST", "/a", answer(packed(MAX_LINE + 1), code, Content_Encoding="gzip"))
-        with pytest.raises(ApiError, match="answered with more than 32 MiB, as no API server does") as caught:
-            await kube.transport.request("POST", "/a", b"{}")
+        kube.server.on("POST", "/a", answer(packed(SLICE + 1), code, Content_Encoding="gzip"))
+        with pytest.raises(ApiError, match="answered with more than 1 MiB, as no API server does") as caught:
+            await kube.transport.request("POST", "/a", b"{}", most=SLICE)
         assert caught.value.status == 0
-    kube.server.on("WATCH", "/a", answer(packed(MAX_LINE + 1), 500, Content_Encoding="gzip"))
-    with pytest.raises(ApiError, match="more than 32 MiB"):
+    monkeypatch.setattr("policysched.kube.transport.MAX_LINE", SLICE)
+    kube.server.on("WATCH", "/a", answer(packed(SLICE + 1), 500, Content_Encoding="gzip"))
+    with pytest.raises(ApiError, match="more than 1 MiB"):
         _ = [lines async for lines in kube.transport.lines("/a?watch=1", 10)]
 
 
 async def test_large_answer_gives_the_loop_its_turn(kube: Kube) -> None:
-    kube.server.on("GET", "/a", answer(packed(64 * SLICE), Content_Encoding="gzip"))
+    kube.server.on("GET", "/a", answer(packed(8 * SLICE), Content_Encoding="gzip"))
     turns = 0
 
     async def count() -> None:
@@ -200,6 +201,6 @@ async def test_large_answer_gives_the_loop_its_turn(kube: Kube) -> None:
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    assert len(await kube.transport.request("GET", "/a", most=64 * SLICE)) == 64 * SLICE
+    assert len(await kube.transport.request("GET", "/a", most=8 * SLICE)) == 8 * SLICE
     counting.cancel()
-    assert turns >= 32
+    assert turns >= 8

@@ -69,6 +69,22 @@ def test_equal_keys_share_a_counter_and_a_signature_is_weighed_once() -> None:
     assert counter.counts[0] == 10
 
 
+def test_signatures_of_one_weight_are_weighed_once_as_a_counter_begins() -> None:
+    asked: list[str] = []
+
+    def weigh(placed: PlacedPod) -> float:
+        asked.append(placed.pod.metadata.labels.get("app", ""))
+        return float(placed.pod.metadata.labels.get("app") == "web")
+
+    labels = [{"app": app, "tier": str(number)} for app in ("web", "db") for number in range(5)]
+    made = cluster(node("n1"), *(pod(f"p{place}", on="n1", labels=own) for place, own in enumerate(labels)))
+    counter = made.counters.of("k", weigh, alike=lambda placed: placed.pod.metadata.labels.get("app"))
+    assert (sorted(asked), counter.counts[0], sorted(counter.weights.values())) == (["db", "web"], 5, [1.0] * 5)
+    made.set_pod(pod("later", on="n1", labels={"app": "web", "tier": "9"}))
+    made.remove_pod("default.p0")
+    assert (counter.counts[0], len(asked)) == (5, 3)
+
+
 def test_a_counter_that_nobody_holds_is_dropped() -> None:
     made = cluster(node("n1"), pod("a", on="n1", labels=WEB))
     counter = made.counters.of("web", is_web)

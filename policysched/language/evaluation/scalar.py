@@ -60,6 +60,8 @@ class ScalarFrame(Protocol):
 _NO_FRAME: Final = cast("ScalarFrame", None)
 # What graphs that read nothing come to.
 _CONSTANTS: Final[weakref.WeakKeyDictionary[Typed, Scalar]] = weakref.WeakKeyDictionary()
+# What one evaluation of a graph goes through before its root, which it must not keep alive.
+_PLANS: Final[weakref.WeakKeyDictionary[Typed, tuple[Typed, ...]]] = weakref.WeakKeyDictionary()
 # What was made of other rows, by the operation and the domain.
 _Kept: TypeAlias = dict[tuple[Typed, Hashable], Scalar]
 
@@ -105,10 +107,13 @@ def evaluate(root: Typed, frame: ScalarFrame) -> Scalar:
 
 
 def _evaluate(root: Typed, frame: ScalarFrame, kept: _Kept) -> Scalar:
+    plan = _PLANS.get(root)
+    if plan is None:
+        plan = _PLANS[root] = steps(root)[:-1]
     values: dict[Typed, Scalar] = {}
-    for node in steps(root):
+    for node in plan:
         values[node] = _operate(node, [values[arg] for arg in node.args], frame, kept)
-    return values[root]
+    return _operate(root, [values[arg] for arg in root.args], frame, kept)
 
 
 def _operate(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept) -> Scalar:

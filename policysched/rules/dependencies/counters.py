@@ -20,13 +20,13 @@ from policysched.framework import Aspect, RowNumbers, Rows
 from policysched.language.evaluation.columns import Depends, depends, pod_aggregate_over
 from policysched.language.evaluation.frames import FrameStrings
 from policysched.language.evaluation.scalar import weigh
-from policysched.language.ir.graph import POD_AGGREGATES, TIME, Input, Op, Typed, steps
+from policysched.language.ir.graph import ANY_KEY, POD_AGGREGATES, TIME, Input, Op, Typed, steps
 from policysched.language.ir.types import Kind
 from policysched.rules.compile.graphs import parts, reads_namespaces, walk
 from policysched.rules.dependencies.context import EvaluationContext, Floats
 from policysched.rules.inputs import BEYOND_SIGNATURE, PodInputs, Scalar, aspects_read, node_column, peer_value
 from policysched.state.cluster import Cluster
-from policysched.state.placed.counters import PodCounter
+from policysched.state.placed.counters import Alike, PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.interner import MISSING
 
@@ -76,8 +76,22 @@ def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> PodCounter |
     reads_labels = any(item.path[0] == "namespace_labels" for item in _peers(node))
     key: Hashable = (node, pod.key(node.inputs), cluster.namespaces_generation if reads_labels else 0)
     return cluster.counters.of(
-        key, lambda placed: weigh(node, Peer(placed, pod, cluster)), fractions=not _is_whole(node)
+        key,
+        lambda placed: weigh(node, Peer(placed, pod, cluster)),
+        fractions=not _is_whole(node),
+        alike=_alike(node, cluster),
     )
+
+
+def _alike(node: Typed, cluster: Cluster) -> Alike | None:
+    """Return what decides about a pod's weight: the values that are read of it.
+
+    Missing: None where which values are read is computed.
+    """
+    read = _peers(node)
+    if any(item.key == ANY_KEY for item in read):
+        return None
+    return lambda placed: tuple(peer_value(placed, item, cluster) for item in read)
 
 
 def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) -> Floats:

@@ -37,6 +37,8 @@ BYTES_PER_SIGNATURE = 256
 T = TypeVar("T")
 Weigh = Callable[[PlacedPod], float]
 """A weight for a pod of a signature; it may read nothing that pods of one signature differ in."""
+Alike = Callable[[PlacedPod], Hashable]
+"""What decides about a pod's weight: pods for which it is equal weigh the same."""
 
 
 class PodCounter:
@@ -74,9 +76,9 @@ class PodCounter:
         """The memory that it takes, with what knows it by signature. Units: bytes."""
         return self.column.nbytes + BYTES_PER_COUNTER + BYTES_PER_SIGNATURE * len(self.weights)
 
-    def weigh(self, signature: int, placed: PlacedPod) -> bool:
-        """Weigh a signature; tell whether its pods count."""
-        weight = self._weigh(placed)
+    def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:
+        """Weigh a signature, or take the weight of one like it; tell whether its pods count."""
+        weight = self._weigh(placed) if like is None else like
         if weight:
             if abs(weight) > WIDEST:
                 self.column.data = self.column.data.astype(np.float64, copy=False)
@@ -137,7 +139,13 @@ class PodCounters:
         self._by_signature: dict[int, dict[Hashable, weakref.ref[PodCounter]]] = {}
 
     def of(
-        self, key: Hashable, weigh: Weigh, *, fractions: bool = False, among: Collection[Facet] | None = None
+        self,
+        key: Hashable,
+        weigh: Weigh,
+        *,
+        fractions: bool = False,
+        among: Collection[Facet] | None = None,
+        alike: Alike | None = None,
     ) -> PodCounter:
         """Return the counter of a key, made and filled if nobody holds it.
 
@@ -146,10 +154,14 @@ class PodCounters:
             weigh: The weight of a pod, asked once a signature; 0 where it does not count.
             fractions: Whether weights may be other than whole numbers.
             among: What a pod that counts has one of, None where nothing can be said; others are not weighed at all.
+            alike: What pods of one weight have in common, so that many are weighed once; None where that is not known.
         """
         known = self._by_key.get(key)
         counter = known() if known is not None else None
-        return counter if counter is not None else self._make(key, PodCounter(self._column(fractions), weigh), among)
+        if counter is None:
+            counter = PodCounter(self._column(fractions), weigh)
+            self._make(key, counter, among, alike)
+        return counter
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
         """Weigh a new signature in every counter that it may count in; its existing terms are known already."""
@@ -192,11 +204,18 @@ class PodCounters:
     def _column(self, fractions: bool) -> Column:
         return self._columns.new(np.float64 if fractions else np.int64)
 
-    def _make(self, key: Hashable, counter: PodCounter, among: Collection[Facet] | None) -> PodCounter:
+    def _make(self, key: Hashable, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None) -> None:
         held = weakref.ref(counter)
+        known: dict[Hashable, float] = {}
         for signature in self._candidates(among):
             placed = self._signatures.present[signature]
-            if placed is not None and counter.weigh(signature, placed):
+            if placed is None:
+                continue
+            kind = None if alike is None else alike(placed)
+            counts = counter.weigh(signature, placed, None if kind is None else known.get(kind))
+            if kind is not None and kind not in known:
+                known[kind] = counter.weights.get(signature, 0)
+            if counts:
                 self._by_signature.setdefault(signature, {})[key] = held
         counter.fill(self._pods, len(self._signatures.present))
         self._by_key[key] = held
@@ -204,7 +223,6 @@ class PodCounters:
         for facet in facets:
             self._by_facet.setdefault(facet, {})[key] = held
         weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False
-        return counter
 
     def _candidates(self, among: Collection[Facet] | None) -> Iterable[int]:
         """List the signatures that may count; without a namespace to look in that is all."""
