@@ -18,8 +18,10 @@ import pytest
 from policysched.app.configuration.model import POLICIES
 from policysched.app.configuration.printing import to_dict
 from policysched.app.configuration.profiles import configured_profiles
-from policysched.app.configuration.reading import ConfigurationError, load_configuration
+from policysched.app.configuration.reading import OLD_VERSIONS, ConfigurationError, load_configuration
+from policysched.app.files.objects import load
 from policysched.errors import UsageError
+from tests.app.configuration.files import files
 
 from .seed import seed
 from .wild_configs import whole
@@ -149,3 +151,17 @@ def test_completed_configurations_are_those_of_kube_scheduler_and_refusals_name_
     print(dict(stages))  # noqa: T201 - as above
     assert not wrong, "\n\n".join([f"{len(wrong)} differ", *wrong[:SHOWN]])
     assert min(stages[one] for one in ("accepted", "decode", "validate", "build")) > CASES / 100
+
+
+def written() -> list[dict[str, Any]]:
+    """Return the configurations of the written files that are for kube-scheduler, too."""
+    unreadable = ("key-twice", "no-yaml")
+    paths = [path for path in (*files("good"), *files("bad")) if path.stem not in unreadable]
+    configs = [dict(one.object) for path in paths for one in load([str(path)])]
+    return [one for one in configs if POLICIES not in json.dumps(one) and one.get("apiVersion") not in OLD_VERSIONS]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("config", written())
+def test_written_files_are_completed_or_refused_as_by_kube_scheduler(config: dict[str, Any], oracle: Oracle) -> None:
+    assert not difference(config, oracle)

@@ -63,5 +63,6 @@ def _faults(document: Document, plugins: PluginRegistry) -> tuple[FieldFault, ..
         found += read.error(faults(read.completed)).faults
         configured_profiles(read, plugins)
     except ConfigurationError as error:
-        found += error.faults
+        named = {one.field for one in found}
+        found += (one for one in error.faults if one.field not in named)
     return tuple(sorted(dict.fromkeys(found), key=lambda one: one.place or (0, 0)))

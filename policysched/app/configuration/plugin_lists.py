@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 from policysched.app.configuration.model import ALL, POLICIES, ListedPlugin, Plugins, PluginSet
@@ -74,7 +75,7 @@ def _name_faults(plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[Fault]:
         for position, one in enumerate(own.enabled):
             place = f"plugins.{point}.enabled[{position}]"
             if one.name not in acts_at:
-                yield place, f'there is no plugin "{one.name}"; there are {", ".join(sorted(acts_at))}'
+                yield place, f'there is no plugin "{one.name}"{_meant(one.name, acts_at)}'
             elif one.name == POLICIES and one.weight:
                 yield place, f"{POLICIES} takes no weight: every policy has its own"
             elif point != MULTI_POINT and point not in acts_at[one.name]:
@@ -82,6 +83,12 @@ def _name_faults(plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[Fault]:
             elif point != MULTI_POINT and one.name in seen:
                 yield place, f"{one.name} is there twice"
             seen.add(one.name)
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """Name the plugin that may be meant, as the end of a sentence."""
+    close = get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {close[0]}?" if close else "; `policysched plugins` lists those that there are"
 
 
 def _repeats(points: Mapping[str, list[str]]) -> Iterator[Fault]:

@@ -80,8 +80,11 @@ def test_other_plugin_is_made_of_its_arguments_and_the_handle() -> None:
     ("plugins", "error"),
     [
         ({"permit": enabled("Closed")}, "plugins.permit.enabled[0]: Closed does nothing at permit"),
-        ({"filter": enabled("Opened")}, 'plugins.filter.enabled[0]: there is no plugin "Opened"; there are Closed, '),
-        ({"multiPoint": enabled("Opened")}, 'plugins.multiPoint.enabled[0]: there is no plugin "Opened"; there are '),
+        ({"filter": enabled("Opened")}, 'plugins.filter.enabled[0]: there is no plugin "Opened"; `policysched'),
+        (
+            {"multiPoint": enabled("Opened")},
+            'plugins.multiPoint.enabled[0]: there is no plugin "Opened"; `policysched',
+        ),
         ({"filter": enabled("Closed", "Closed")}, "plugins.filter.enabled[1]: Closed is there twice"),
     ],
 )

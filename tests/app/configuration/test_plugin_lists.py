@@ -182,7 +182,7 @@ def test_a_weight_below_0_counts_as_long_as_the_sum_before_the_next_plugin_does_
         ({"bind": disabled("*")}, "plugins.bind: at least one plugin has to bind"),
         (
             {"filter": enabled("NotThere")},
-            'plugins.filter.enabled[0]: there is no plugin "NotThere"; there are Default',
+            'plugins.filter.enabled[0]: there is no plugin "NotThere"; `policysched plugins` lists',
         ),
         ({"multi_point": enabled("NotThere")}, 'plugins.multiPoint.enabled[21]: there is no plugin "NotThere"'),
         ({"multi_point": enabled("*")}, 'plugins.multiPoint.enabled[21]: there is no plugin "*"'),
