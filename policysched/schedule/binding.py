@@ -184,7 +184,8 @@ class Binder:
         try:
             status = await waiting.outcome()
         finally:
-            self._waiting.pop(identity, None)
+            if self._waiting.get(identity) is waiting:
+                del self._waiting[identity]
         if self._observers:
             seconds = self._clock.monotonic() - since
             tell(self._observers, lambda one: one.on_permit_wait(waiting, status, seconds))

@@ -197,7 +197,9 @@ class Scheduler:
         elif pod.status.phase in FINISHED:
             self.remove_pod(identity)
         elif self.cluster.is_assumed(identity):
-            if self.queue.get(identity) is not None:
+            if pod.spec.scheduler_name not in self._profiles:
+                self.queue.delete(identity)
+            elif self.queue.get(identity) is not None:
                 self.queue.update(pod)
             if pod.metadata.deletion_timestamp is not None:
                 self._changed(self.cluster.forget(identity))

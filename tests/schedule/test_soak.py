@@ -1,0 +1,69 @@
+"""Nothing is left of pods that are gone, however they went, and nobody is stuck.
+
+`make test` lets some thousand events happen; `POLICYSCHED_EVENTS=200000` as many as that.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from policysched.framework import AssumedPod, WaitingPod
+from policysched.schedule.binding import Failure
+from policysched.schedule.queue.in_flight import Flight, Occurrence
+from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.state.nominations import Nomination
+from tests.schedule.soak import Soak
+
+EVENTS = int(os.environ.get("POLICYSCHED_EVENTS", "4000"))
+ROUNDS = 4
+GROWTH = 16.0
+"""How much larger the process may be at the end than after a half. Units: MiB."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+HELD = (QueuedPod, Flight, Occurrence, Nomination, AssumedPod, WaitingPod, Failure)
+"""What is made for one pod, and must go with it."""
+
+
+def alive() -> Counter[str]:
+    """Count the objects of these classes in the process."""
+    gc.collect()
+    return Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, HELD))
+
+
+def resident_mib() -> float:
+    """Return the memory of the process."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * PAGE / 2**20
+
+
+@pytest.fixture(autouse=True)
+def nothing_logged() -> Iterator[None]:
+    """Have nothing logged: captured records would keep what they tell of alive."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+async def test_soak_leaves_no_pod_stuck_and_nothing_behind() -> None:
+    before = alive()
+    soak = Soak(1)
+    memory = []
+    for _ in range(ROUNDS):
+        await soak.run(EVENTS // ROUNDS)
+        attempts, kept = soak.scheduler.queue.in_flight
+        assert attempts or not kept
+        memory.append(resident_mib())
+    await soak.free_the_way()
+    assert soak.stuck() == []
+    soak.remove_everything()
+    await soak.calm()
+    assert soak.left() == {}
+    assert alive() == before
+    await soak.end()
+    print(f"{EVENTS} events: {dict(soak.done)}; {dict(soak.server.counts)}; MiB: {memory}")  # noqa: T201 - with -rP
+    assert memory[-1] - memory[1] < GROWTH
