@@ -13,9 +13,11 @@ import pytest
 
 from policysched.framework import Action, Code, Hint, PostFilterResult, Resource, Status, Wait, unschedulable
 from policysched.framework.profile import Profile
+from policysched.pausing import finished
+from policysched.rules.policy_set.policy_set import PolicySet
 from tests.build import node, pod
 from tests.schedule.out_of_tree import SKIPPED, Scripted, adapted, profile_with
-from tests.schedule.stand import Stand, running
+from tests.schedule.stand import ME, Stand, running
 
 POD = pod()
 FAILED = Status(Code.ERROR, ("out of order",))
@@ -355,3 +357,15 @@ async def test_pending_pod_comes_back_without_backoff() -> None:
         stand.scheduler.set_node(node("n2"))
         await stand.settle()
         assert stand.attempts("p") == 2
+
+
+async def test_plugins_of_a_changed_configuration_reach_the_scheduler_too() -> None:
+    async with running(node("n1"), of=profile_with(Scripted())) as stand:
+        changed = profile_with(Scripted(filter=SOFT))
+        finished(stand.scheduler.using_profiles({ME: changed}, PolicySet.of([]), frozenset()))
+        assert changed.handle is not None
+        assert [one.name for one in changed.handle.nodes] == ["n1"]
+        assert await asyncio.to_thread(changed.handle.waiting_pods) == []
+        await stand.settled(POD)
+        assert stand.notes == ["0/1 nodes are available: 1 soft."]
+        assert [("X", "Filter") in watch.spent for watch in stand.scheduler.plugin_watches] == [True]
