@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
-from policysched.state.placed.pods import pod_id
+from policysched.state.placed.pods import Measured, measure, pod_id
 
 PodsByRow = Mapping[int, Sequence[Pod]]
 
@@ -29,9 +29,10 @@ class Nomination:
 class Nominations:
     """Nominated pods by identity and by node."""
 
-    __slots__ = ("_by_id", "_by_node")
+    __slots__ = ("_by_id", "_by_node", "_measured")
 
     def __init__(self) -> None:
+        self._measured: dict[str, Measured] = {}
         self._by_id: dict[str, Nomination] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
 
@@ -61,6 +62,7 @@ class Nominations:
         """Keep no node for a pod any more; return its nomination, if it had one."""
         known = self._by_id.pop(identity, None)
         if known is not None:
+            self._measured.pop(identity, None)
             pods = self._by_node[known.node]
             del pods[identity]
             if not pods:
@@ -86,6 +88,17 @@ class Nominations:
             row = row_of.get(one.node, -1)
             if row >= 0 and identity != own and pod_priority(one.pod) >= priority:
                 found.setdefault(row, []).append(one.pod)
+        return found
+
+    def measured(self, pod: Pod) -> Measured | None:
+        """Return what is worked out of a nominated pod, once as long as it stays as it is; None for any other one."""
+        identity = pod_id(pod)
+        known = self._by_id.get(identity)
+        if known is None or known.pod is not pod:
+            return None
+        found = self._measured.get(identity)
+        if found is None:
+            found = self._measured[identity] = measure(pod)
         return found
 
     def __len__(self) -> int:

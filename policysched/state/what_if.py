@@ -13,8 +13,8 @@ from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
 from policysched.state.cluster import Cluster
 from policysched.state.placed.counters import WIDEST, PodCounter
-from policysched.state.placed.pods import PlacedPod, pod_id
-from policysched.state.tables.amounts import HostPort, pod_resources
+from policysched.state.placed.pods import PlacedPod, measure, pod_id
+from policysched.state.tables.amounts import HostPort
 
 
 class ChangedRow:
@@ -66,8 +66,9 @@ class ChangedRow:
         if placed is None:
             if identity in self._added or identity in self.cluster.pods.by_id:
                 raise ValueError(f"pod {pod.key} is on a node already")
-            placed = self._added[identity] = PlacedPod(pod, self.row, pod_resources(pod), assumed=True)
-            placed.signature = self.cluster.signatures.find(placed)
+            known = self.cluster.nominations.measured(pod) or measure(pod)
+            placed = self._added[identity] = PlacedPod(pod, self.row, known.resources, assumed=True)
+            placed.signature = self.cluster.signatures.number(known.signature_key)
         self._note(placed, 1)
 
     def _note(self, placed: PlacedPod, sign: int) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import pytest
 from msgspec.structs import replace
 
-from policysched.framework import Cluster
+from policysched.framework import ChangedRow, Cluster
 from policysched.model.objects import Pod, PodStatus
 from policysched.state.nominations import Nominations
+from policysched.state.placed.pods import measure
 from tests.build import node, pod
 
 ROWS: Mapping[str, int] = MappingProxyType({"n1": 4, "n2": 7})
@@ -63,3 +65,38 @@ def test_placed_or_assumed_pod_is_not_nominated_any_more() -> None:
     around.assume(pod("a"), around.nodes.row_of["n1"])
     around.set_pod(pod("b", on="n1"))
     assert not around.nominations
+
+
+def test_nominated_pod_is_measured_once_as_long_as_it_stays_as_it_is() -> None:
+    known = Nominations()
+    first, second = stating("n1"), replace(stating("n1"), spec=pod("p", requests={"cpu": "2"}).spec)
+    assert known.measured(first) is None
+    known.update(first)
+    found = known.measured(first)
+    assert found == measure(first)
+    assert known.measured(first) is found
+    assert known.measured(second) is None
+    known.update(second)
+    again = known.measured(second)
+    assert (again, again == found) == (measure(second), False)
+    known.discard("default.p")
+    assert known.measured(second) is None
+    assert not known._measured
+
+
+def test_what_if_of_nominated_pods_measures_none_of_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Cluster()
+    made.set_node(node("n1"))
+    nominated = [stating("n1", f"p{number}") for number in range(3)]
+    for one in nominated:
+        made.nominations.update(one)
+    measured: list[str] = []
+    monkeypatch.setattr(
+        "policysched.state.nominations.measure", lambda one: measured.append(one.metadata.name) or measure(one)
+    )
+    for _ in range(2):
+        changed = ChangedRow(made, made.nodes.row_of["n1"])
+        for one in nominated:
+            changed.add(one)
+        assert changed.more_pods == 3
+    assert measured == ["p0", "p1", "p2"]

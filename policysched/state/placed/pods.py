@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority, qos_class
-from policysched.state.tables.amounts import PodResources
+from policysched.state.tables.amounts import PodResources, pod_resources
 
 FIRST_SLOTS = 64
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -118,7 +119,11 @@ class PodSignatures:
 
     def find(self, placed: PlacedPod) -> int:
         """Return the signature that a pod would have, −1 where no placed pod has it."""
-        return self._ids.get(signature_key(placed), -1)
+        return self.number(signature_key(placed))
+
+    def number(self, key: Hashable) -> int:
+        """Return the signature of a key, −1 where no placed pod has it."""
+        return self._ids.get(key, -1)
 
     def enter(self, placed: PlacedPod) -> tuple[int, bool]:
         """Count a pod; give its signature, and whether that is a new one."""
@@ -181,6 +186,19 @@ def signature_key(placed: PlacedPod) -> Hashable:
         qos_class(placed.pod),
         placed.pod_resources.amounts,
     )
+
+
+class Measured(NamedTuple):
+    """What is worked out of a pod that would be placed."""
+
+    resources: PodResources
+    signature_key: Hashable
+
+
+def measure(pod: Pod) -> Measured:
+    """Work out what a pod requests and which signature it would have."""
+    resources = pod_resources(pod)
+    return Measured(resources, signature_key(PlacedPod(pod, -1, resources, assumed=True)))
 
 
 def has_another_signature(old: Pod, new: Pod) -> bool:
