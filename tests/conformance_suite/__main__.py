@@ -20,6 +20,7 @@ from tests.conformance_suite import build, cluster
 from tests.conformance_suite.report import Spec, read, table
 from tests.controlplane.build import binary
 from tests.controlplane.golang import cache_root
+from tests.controlplane.loading import until
 from tests.controlplane.plane import ControlPlane
 
 FOCUS: Final = r"\[sig-scheduling\]"
@@ -37,8 +38,10 @@ def main() -> int:
     build.binary()
     _say(f"{told.scheduler}, seed {told.seed}; logs in {output}")
     with ControlPlane(controllers=("*",)) as plane:
-        plane.load(cluster.objects())
+        plane.load(cluster.nodes())
         plane.start("scheduler", _scheduler(told.scheduler, plane))
+        plane.load(cluster.system_pods())
+        until(lambda: _all_run(plane), "the pods of the system run")
         specs = _play(plane, told.focus, told.seed, output)
         shutil.copytree(plane.logs, output, dirs_exist_ok=True)
     _say(f"\n{table(specs)}")
@@ -61,6 +64,10 @@ def _scheduler(name: str, plane: ControlPlane) -> list[str | Path]:
         return [binary(name), kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0", "-v=2"]
     program = Path(sys.prefix) / "bin" / "policysched"
     return [program, "run", kubeconfig, "--scheduler-name=default-scheduler"]
+
+
+def _all_run(plane: ControlPlane) -> bool:
+    return all(pod["status"].get("phase") == "Running" for pod in plane.objects("Pod", "kube-system"))
 
 
 def _play(plane: ControlPlane, focus: str, seed: int, output: Path) -> list[Spec]:

@@ -15,11 +15,14 @@ SYSTEM: Final = ("kube-proxy", "fluentd-elasticsearch", "node-problem-detector")
 _ROOM: Final = {"cpu": "4", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 
 
-def objects() -> list[Json]:
-    """Make all of them."""
-    return [node(number) for number in range(NODES)] + [
-        system_pod(name, number) for number in range(NODES) for name in SYSTEM
-    ]
+def nodes() -> list[Json]:
+    """Make all nodes."""
+    return [node(number) for number in range(NODES)]
+
+
+def system_pods() -> list[Json]:
+    """Make all pods of the system."""
+    return [system_pod(name, number) for number in range(NODES) for name in SYSTEM]
 
 
 def node(number: int) -> Json:
@@ -45,11 +48,17 @@ def node(number: int) -> Json:
 
 
 def system_pod(name: str, number: int) -> Json:
-    """Make a pod of the system, which asks for nothing."""
+    """Make a pod of the system, which asks for nothing; as those of DaemonSets it wants one node, and is scheduled."""
+    own = {"key": "metadata.name", "operator": "In", "values": [f"node-{number}"]}
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [own]}]}}
     container = {"name": "app", "image": "registry.example.com/app:1"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": f"{name}-{number}", "namespace": "kube-system"},
-        "spec": {"nodeName": f"node-{number}", "containers": [container]},
+        "spec": {
+            "priorityClassName": "system-node-critical",
+            "affinity": {"nodeAffinity": rule},
+            "containers": [container],
+        },
     }

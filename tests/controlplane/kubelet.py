@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from tests.controlplane.kubeletbodies import lease, ready, renewal, running
+from tests.controlplane.kubeletbodies import allocatable, lease, ready, renewal, running
 
 Json = dict[str, Any]
 SELECTOR: Final = "kubelet!=none"
@@ -103,6 +103,10 @@ class Kubelets:
             self._task(self._register(node))
             for uid, pod in self._homeless.pop(name, {}).items():
                 self._note(uid, pod)
+        elif changes := allocatable(known, node):
+            body = {"metadata": {"uid": node["metadata"]["uid"]}, "status": {"allocatable": changes}}
+            path = f"/api/v1/nodes/{name}/status"
+            self._task(self._insist(lambda: self._call("PATCH", path, body, STRATEGIC)))
 
     def _hear_pod(self, change: str, pod: Json) -> None:
         if change == "LISTED":

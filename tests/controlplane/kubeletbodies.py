@@ -42,6 +42,17 @@ def ready(now: str) -> Json:
     }
 
 
+def allocatable(before: Json, node: Json) -> Json:
+    """Give what a node offers now that somebody changed its capacity of extended resources; None takes one away.
+
+    Source: pkg/kubelet/nodestatus/setters.go (MachineInfo).
+    """
+    was, now = (each["status"].get("capacity") or {} for each in (before, node))
+    offered = node["status"].get("allocatable") or {}
+    changed = [name for name in {**was, **now} if "/" in name and was.get(name) != now.get(name)]
+    return {name: now.get(name) for name in changed if offered.get(name) != now.get(name)}
+
+
 def lease(node: Json, now: str, lasts: float) -> Json:
     """Give the lease of a node; it goes with the node."""
     name = node["metadata"]["name"]
