@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast check bench pages grammar clean
+.PHONY: demo test test-fast e2e check bench pages grammar clean
 demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
@@ -17,6 +17,12 @@ test: $(VENV)/.dev check
 test-fast: $(VENV)/.dev
 	$(BIN)/python -m tests.metric_sources.program
 	POLICYSCHED_LIFE=5000 $(BIN)/python -m pytest -n 2 -m "not kubectl and not oracle and not controlplane"
+
+# Kubernetes' own specs of scheduling, on a control plane where policysched is the scheduler; E2E takes arguments, such as
+# E2E="--scheduler kube-scheduler" or E2E="--focus SchedulerPreemption". It takes nine minutes, and as long to build once.
+e2e: $(VENV)/.dev
+	$(BIN)/python -m tests.controlplane.build
+	$(BIN)/python -m tests.conformance_suite $(E2E)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import shutil
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,18 @@ def test_node_without_a_kubelet_runs_nothing(corner: Corner) -> None:
     assert corner.get("idle")["status"]["phase"] == "Pending"
     assert leases(corner, without) == []
     corner.plane.api.delete("Pod", "idle", corner.name, gracePeriodSeconds=0)
+
+
+def test_extended_resource_that_a_node_gains_is_offered_until_it_goes(corner: Corner) -> None:
+    (node,) = corner.nodes(1)
+    api, gpu = corner.plane.api, "example.com/gpu"
+
+    def offered() -> Any:
+        return api.get("Node", node)["status"]["allocatable"].get(gpu)
+
+    for amount in ("4", "2", None):
+        api.patch("Node", node, {"status": {"capacity": {gpu: amount}}}, part="/status")
+        until(lambda amount=amount: offered() == amount, f"{amount} allocatable")  # type: ignore[misc]
 
 
 def test_deployment_gets_its_pods(corner: Corner) -> None:
