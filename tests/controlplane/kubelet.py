@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from tests.controlplane.kubeletbodies import allocatable, lease, ready, renewal, running
+from tests.controlplane.kubeletbodies import allocatable, lease, lingering, ready, renewal, running
 
 Json = dict[str, Any]
 SELECTOR: Final = "kubelet!=none"
@@ -141,6 +141,9 @@ class Kubelets:
         if metadata.get("deletionTimestamp"):
             if metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds"):
                 return None
+            if (rest := lingering(pod, datetime.now(UTC))) > 0:
+                self._task(self._see_again(pod, rest))
+                return None
             options = {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}}
             return lambda: self._call("DELETE", path, options)
         if pod["status"].get("phase") != "Pending":
@@ -148,6 +151,10 @@ class Kubelets:
         status = running(pod, self._nodes.get(pod["spec"]["nodeName"], {}), self._address(), _now())
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
         return lambda: self._call("PATCH", f"{path}/status", body, STRATEGIC)
+
+    async def _see_again(self, pod: Json, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self._note(pod["metadata"]["uid"], pod)
 
     async def _settled(self, step: Callable[[], Awaitable[object]]) -> bool:
         """Take a step; tell whether it is done or has become pointless, rather than to be repeated."""

@@ -1,11 +1,12 @@
 """What kubelets write: a pod's status when it runs, a node's Ready condition, its lease.
 
-Pure data: it makes no request and reads no clock. Images and commands mean nothing: every container starts at once and
-runs for ever.
+Pure data: it makes no request and reads no clock. Images and commands mean nothing: every container starts at once,
+runs until its pod is deleted, and then stops at once unless it is to sleep before.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final
 
 Json = dict[str, Any]
@@ -28,6 +29,15 @@ def running(pod: Json, node: Json, address: str, now: str) -> Json:
         "initContainerStatuses": [_ended(each, now) for each in spec.get("initContainers") or ()],
         "containerStatuses": [_started(each, now) for each in spec["containers"]],
     }
+
+
+def lingering(pod: Json, now: datetime) -> float:
+    """Say how long a pod that is deleted still runs, because it sleeps before it stops. Units: seconds."""
+    hooks = [each.get("lifecycle", {}).get("preStop", {}) for each in pod["spec"]["containers"]]
+    slept = max(hook.get("sleep", {}).get("seconds", 0) for hook in hooks)
+    grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
+    ends = datetime.fromisoformat(pod["metadata"]["deletionTimestamp"])
+    return (ends - now).total_seconds() - grace + min(slept, grace)
 
 
 def ready(now: str) -> Json:

@@ -7,6 +7,7 @@ import json
 import shutil
 import urllib.error
 import urllib.request
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,22 @@ def test_node_without_a_kubelet_runs_nothing(corner: Corner) -> None:
     assert corner.get("idle")["status"]["phase"] == "Pending"
     assert leases(corner, without) == []
     corner.plane.api.delete("Pod", "idle", corner.name, gracePeriodSeconds=0)
+
+
+def test_pod_that_sleeps_before_it_stops_lingers(corner: Corner) -> None:
+    (node,) = corner.nodes(1)
+    container = {
+        "name": "c",
+        "image": "registry.k8s.io/pause:3.10",
+        "lifecycle": {"preStop": {"sleep": {"seconds": 3}}},
+    }
+    corner.plane.load([corner.pod("web", on=node, containers=[container])])
+    corner.comes_to_run("web")
+    corner.plane.api.delete("Pod", "web", corner.name)
+    latest = datetime.fromisoformat(corner.get("web")["metadata"]["deletionTimestamp"])
+    until(lambda: not corner.pods(), "the pod is gone")
+    grace, slept, cut_off = timedelta(seconds=30), timedelta(seconds=3), timedelta(seconds=1)
+    assert latest - grace + slept - cut_off <= datetime.now(UTC) < latest
 
 
 def test_extended_resource_that_a_node_gains_is_offered_until_it_goes(corner: Corner) -> None:

@@ -25,8 +25,12 @@ from policysched.state.placed.pods import pod_id
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from policysched.schedule.cycle.decision import Decision
+
 Thing: TypeAlias = dict[str, Any]
 Record: TypeAlias = dict[str, Any]
+NOW = 1_800_000_000.0
+"""The time in all cases, after all that is said to have begun. Units: seconds since 1970."""
 
 
 class Live:
@@ -42,7 +46,8 @@ class Live:
         for thing in case["objects"]:
             if thing["kind"] != "Pod" or _key(thing) not in coming:
                 self.set(thing)
-        self._engine = Engine(self._cluster, PolicySet.of([]).join(profile), Random(seed))
+        self._cluster.time.move(NOW)
+        self.engine = Engine(self._cluster, PolicySet.of([]).join(profile), Random(seed))
 
     def run(self, case: Thing) -> list[Record]:
         """Decide about all pods, with what happens between them."""
@@ -84,19 +89,24 @@ class Live:
 
     def decide(self, thing: Thing) -> Record:
         """Decide about a pod and count it on its node from now on."""
-        pod = decode_pod(fill(thing, self._classes))
-        pod = replace(pod, spec=replace(pod.spec, scheduler_name=self._name))
-        decision = self._engine.decide(pod)
+        decision = self.look(thing)
         record: Record = make_record(decision)
         if decision.row >= 0:
-            self._homes[pod_id(pod)] = decision.node
-            self._cluster.assume(pod, decision.row)
+            self._homes[pod_id(decision.pod)] = decision.node
+            self._cluster.assume(decision.pod, decision.row)
         return record
+
+    def look(self, thing: Thing) -> Decision:
+        """Decide about a pod, and leave everything as it is."""
+        pod = decode_pod(fill(thing, self._classes))
+        return self.engine.decide(replace(pod, spec=replace(pod.spec, scheduler_name=self._name)))
 
     def _set_pod(self, pod: Pod) -> None:
         home = pod.spec.node_name or self._homes.get(pod_id(pod), "")
         if home:
             self._cluster.set_pod(replace(pod, spec=replace(pod.spec, node_name=home)))
+        else:
+            self._cluster.nominations.update(pod)
 
 
 def _key(pod: Thing) -> tuple[str, str]:
