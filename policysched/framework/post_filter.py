@@ -64,6 +64,9 @@ class FailedDecision(Protocol):
     def status_of(self, node: str) -> Status | None:
         """Return the status that keeps a node out, None for a name that no node has."""
 
+    def pre_filtered(self, plugin: str) -> bool:
+        """Return whether a plugin was asked at PreFilter, rather than left out after another one's rejection."""
+
     def trial(self, row: int) -> WhatIf:
         """Return a what-if of a node."""
 

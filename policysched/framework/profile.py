@@ -93,6 +93,11 @@ class Profile:
         """The filters in the order in which they are prepared."""
         return self.filters if self.pre_filters is None else self.pre_filters
 
+    @cached_property
+    def pre_filter_names(self) -> tuple[str, ...]:
+        """The names of the plugins at PreFilter, in their order."""
+        return tuple(plugin.name for plugin in self.prepared)
+
     @property
     def plugin_names(self) -> frozenset[str]:
         """The names of the plugins that are enabled at any point."""

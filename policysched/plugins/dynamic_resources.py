@@ -22,6 +22,7 @@ from policysched.framework import (
     Aspect,
     Change,
     Cluster,
+    Code,
     Codes,
     FailedDecision,
     Hint,
@@ -42,6 +43,7 @@ from policysched.state.tables.nodes import NodeTable
 
 CLAIMS = "policysched does not support resource claims yet"
 MAPPED = "policysched does not support extended resources of a device class yet"
+NO_STATE = "not found"
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 
 
@@ -123,5 +125,7 @@ class DynamicResources(FinalScores, HintTable):
         return np.zeros(row_count(state, rows), np.int64)
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:  # noqa: ARG002 - the protocol's
-        """Find no claim to take back."""
+        """Find no claim to take back; without what PreFilter finds out it fails, as in kube-scheduler."""
+        if not failed.pre_filtered(self.name):
+            return PostFilterResult(Status(Code.ERROR, (NO_STATE,)))
         return PostFilterResult(unschedulable(NOTHING_TO_DEALLOCATE))

@@ -7,6 +7,7 @@ terminations, nominations. No two pods of a node began at the same time, because
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import configs, selectors
@@ -44,6 +45,7 @@ def preempting(rng: Random, name: str) -> Case:
     case = MAKERS[about](rng, name)
     while sum(thing["kind"] == "Node" for thing in case["objects"]) > MOST_NODES:
         case = MAKERS[about](rng, name)
+    case = json.loads(json.dumps(case))  # nothing in it is shared any more, so that it can be changed in one place
     crowd = Crowd(rng, case)
     crowd.settle()
     if about == "volumes" and rng.random() < 0.6:

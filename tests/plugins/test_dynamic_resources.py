@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from policysched.framework import SKIP, Action, Change, Cluster, Resource, Status, unresolvable, unschedulable
+from policysched.framework import SKIP, Action, Change, Cluster, Code, Resource, Status, unresolvable, unschedulable
 from policysched.model.objects import (
     LabelSelector,
     PodResourceClaim,
@@ -16,7 +16,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
 from tests.build import cluster, device_class, node, pod
 from tests.plugins.ask import filtered, hinted, scored
-from tests.schedule.parts import profile
+from tests.schedule.parts import FakeFilter, profile
 
 WEB = LabelSelector(match_labels={"app": "web"})
 GPU = "example.com/gpu"
@@ -43,9 +43,21 @@ def test_dynamic_resources_scores_nothing_and_finds_nothing_to_take_back() -> No
     plugin = DynamicResources()
     assert filtered(plugin, pod(), cluster(node())) is SKIP
     assert scored(plugin, pod(), cluster(node("a"), node("b"))) == {"a": 0, "b": 0}
-    decision = Engine(cluster(node("a")), profile(), random.Random(0)).decide(pod())
-    result = plugin.post_filter(pod(), FailedCycle(decision, random.Random(0)))
-    assert result.status == unschedulable("no new claims to deallocate")
+    assert after_filters(plugin) == unschedulable("no new claims to deallocate")
+
+
+def after_filters(plugin: DynamicResources, *others: FakeFilter) -> Status | None:
+    """Return what it says at PostFilter, having been asked at PreFilter after others."""
+    decision = Engine(cluster(node("a")), profile([*others, plugin]), random.Random(0)).decide(pod())
+    return plugin.post_filter(pod(), FailedCycle(decision, random.Random(0))).status
+
+
+def test_dynamic_resources_fails_where_pre_filter_ended_before_it() -> None:
+    plugin = DynamicResources()
+    assert after_filters(plugin, FakeFilter("Other", unresolvable("no"))) == Status(Code.ERROR, ("not found",))
+    assert after_filters(plugin, FakeFilter("Other", unschedulable("no"))) == unschedulable(
+        "no new claims to deallocate"
+    )
 
 
 def test_dynamic_resources_turns_away_pods_with_claims() -> None:

@@ -17,8 +17,10 @@ from policysched.framework import Aspect, Cluster, Status
 from policysched.framework.profile import Profile
 from policysched.model.defaults import priority_classes
 from policysched.model.objects import Pod
+from policysched.model.objects.storage import READ_WRITE_ONCE_POD
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.plugins.nodes.node_filters import NodePorts, NodeUnschedulable
+from policysched.plugins.volumes.claims import stated_claims, stored_claim
 from policysched.plugins.volumes.node_volume_limits import NodeVolumeLimits
 from policysched.plugins.volumes.volume_binding import VolumeBinding
 from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
@@ -141,6 +143,8 @@ def _ask_a_sibling(
     """Ask about a pod with the volumes of one that is placed, on that one's node."""
     metadata = replace(like.pod.metadata, name="sibling", uid="sibling")
     waiting = replace(like.pod, metadata=metadata, spec=replace(like.pod.spec, node_name=""))
+    if has_overused_claim(waiting, around):
+        return
     plugins = profile([one() for one in VOLUME_FILTERS])
     evaluation = engine_over(around, plugins).decide(waiting).evaluation
     if evaluation.rejection is not None:
@@ -157,6 +161,16 @@ def _ask_a_sibling(
     expected = engine_over(after, plugins).decide(waiting).evaluation
     assert trial.verdict() == verdict(expected, after.nodes.row_of[around.nodes.names[like.row]])
     told[trial.verdict() != verdict(evaluation, like.row)] += 1
+
+
+def has_overused_claim(pod: Pod, around: Cluster) -> bool:
+    """Whether several pods have a claim of the pod's that one may have at a time; what-ifs take it for one pod then."""
+    claims = [stored_claim(around.storage, pod, name) for name in stated_claims(pod)]
+    return any(
+        READ_WRITE_ONCE_POD in claim.spec.access_modes and len([*around.storage.users(claim.key)]) > 1
+        for claim in claims
+        if claim is not None
+    )
 
 
 def refuse(*_: object) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from policysched.framework import Cluster
+from policysched.framework import ChangedRow, Cluster
 from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstraint, workload_owner
 from policysched.model.selection.selectors import (
     LabelMatcher,
@@ -69,6 +69,21 @@ class Constraint(NamedTuple):
 
         key: Hashable = (Constraint, namespace, selector)
         return cluster.counters.of(key, weigh, among=index_keys_of_selector(selector, (namespace,)))
+
+    def more_on(self, changed: ChangedRow, namespace: str) -> int:
+        """Return how many pods more would count on a row if other pods were on it, below 0 for fewer.
+
+        In a what-if a pod counts also where it is terminating, and where the selector is empty: kube-scheduler takes
+        away what it did not count before.
+
+        Source: plugins/podtopologyspread/filtering.go (updateWithPod).
+        """
+
+        def weigh(placed: PlacedPod) -> int:
+            metadata = placed.pod.metadata
+            return int(metadata.namespace == namespace and self.selector.matches(metadata.labels))
+
+        return changed.more((Constraint, namespace, self.selector), weigh)
 
 
 @dataclass(frozen=True, slots=True)

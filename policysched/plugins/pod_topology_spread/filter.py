@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from policysched.framework import ChangedRow, Codes, Mask, RowNumbers, Rows, unresolvable, unschedulable
+from policysched.model.objects import Pod
 from policysched.plugins.helper import row_count
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows
@@ -33,9 +34,20 @@ NOTHING_COUNTED: Final = 2**31 - 1
 class DomainVerdicts:
     """One constraint's reason code for each domain, that of rows without the label included."""
 
-    __slots__ = ("_constraint", "_lowest", "_own", "_seen", "_sums", "changed", "codes", "renumbered", "rows")
+    __slots__ = (
+        "_constraint",
+        "_lowest",
+        "_namespace",
+        "_own",
+        "_seen",
+        "_sums",
+        "changed",
+        "codes",
+        "renumbered",
+        "rows",
+    )
 
-    def __init__(self, constraint: Constraint, rows: CountedRows, sums: CounterSums, *, counts_itself: bool) -> None:
+    def __init__(self, constraint: Constraint, rows: CountedRows, sums: CounterSums, pod: Pod) -> None:
         self.rows = rows
         self.codes: Codes = np.zeros(0, np.int32)
         """Shapes: (domains,)."""
@@ -48,7 +60,8 @@ class DomainVerdicts:
         """Whether domains have other numbers than when the rows were last asked."""
         self._constraint = constraint
         self._sums = sums
-        self._own = int(counts_itself)
+        self._namespace = pod.metadata.namespace
+        self._own = int(constraint.counts(pod.metadata.labels))
         self._seen = (0, 0)
         self._lowest: tuple[int, int, int] | None = None
 
@@ -84,8 +97,8 @@ class DomainVerdicts:
 
         Source: plugins/podtopologyspread/filtering.go (updateWithPod, criticalPaths).
         """
-        domain, counter = int(self.rows.domains[changed.row]), self._sums.counter
-        more = int(changed.count(counter) - counter.counts[changed.row])
+        domain = int(self.rows.domains[changed.row])
+        more = self._constraint.more_on(changed, self._namespace)
         if not more or self.rows.of_row[changed.row] == NO_DOMAIN:
             return int(self.codes[domain])
         if self._lowest is None:

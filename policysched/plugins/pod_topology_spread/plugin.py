@@ -74,12 +74,11 @@ class PodTopologySpread:
             return SKIP
         labels = frozenset(one.topology_key for one in constraints)
         included = Inclusions(pod, labels)
-        namespace, own = pod.metadata.namespace, pod.metadata.labels
 
         def judge(one: Constraint) -> DomainVerdicts:
             rows = self._rows.of(included.of(one), cluster)
-            sums = cluster.sums.of(one.counter(namespace, cluster), rows)
-            return DomainVerdicts(one, rows, sums, counts_itself=one.counts(own))
+            sums = cluster.sums.of(one.counter(pod.metadata.namespace, cluster), rows)
+            return DomainVerdicts(one, rows, sums, pod)
 
         return HardState(cluster.nodes, constraints, judge)
 

@@ -51,8 +51,8 @@ class Conflicts:
     rows: Mapping[int, int]
     """How many pods of a row have one of the disks."""
     claims: ExclusiveClaims
-    users: int
-    """How many pods on nodes that are there state one of the claims."""
+    in_use: int
+    """How many of the claims a pod states on a node that is there."""
 
 
 class Disks:
@@ -97,16 +97,19 @@ class ExclusiveClaims:
     namespace: str
     names: frozenset[str]
 
-    def are_stated_by(self, pod: Pod) -> bool:
-        """Return whether a pod states one of them."""
-        return pod.metadata.namespace == self.namespace and not self.names.isdisjoint(stated_claims(pod))
+    def count_in_use(self, cluster: Cluster) -> int:
+        """Count those that a pod states on a node that is there."""
+        return sum(self._is_in_use(name, cluster) for name in self.names)
 
-    def count_users(self, cluster: Cluster) -> int:
-        """Count the pods that state one of them on nodes that are there."""
+    def _is_in_use(self, name: str, cluster: Cluster) -> bool:
         storage, present = cluster.storage, cluster.nodes.present.data
-        users = {identity for name in self.names for identity in storage.users(f"{self.namespace}/{name}")}
-        placed = [storage.pods[identity] for identity in users]
-        return sum(bool(present[one.row]) and self.are_stated_by(one.pod) for one in placed)
+        placed = (storage.pods[identity] for identity in storage.users(f"{self.namespace}/{name}"))
+        return any(bool(present[one.row]) and name in stated_claims(one.pod) for one in placed)
+
+    def count_volumes(self, pod: Pod) -> int:
+        """Count the volumes of a pod that are one of them; as kube-scheduler does, whatever the pod's namespace is."""
+        sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+        return sum(source is not None and source.claim_name in self.names for source in sources)
 
 
 def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
@@ -142,30 +145,33 @@ class VolumeRestrictions(OwnRowOnly, HintTable):
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 exclusive.append(name)
         claims = ExclusiveClaims(pod.metadata.namespace, frozenset(exclusive))
-        users = claims.count_users(cluster)
+        in_use = claims.count_in_use(cluster)
         disks = Disks(pod)
-        if not disks and not users:
+        if not disks and not in_use:
             return SKIP
         placed = cluster.storage.pods.values() if disks else ()
         rows = Counter(one.row for one in placed if disks.conflict_with(one.pod))
-        return Conflicts(cluster, disks, rows, claims, users)
+        return Conflicts(cluster, disks, rows, claims, in_use)
 
     def filter(self, state: Conflicts, rows: Rows) -> Codes:
         """Reject rows with a conflicting disk, and all rows where a claim is in use."""
         nodes = state.cluster.nodes
-        codes = np.full(row_count(nodes, rows), CLAIM if state.users else 0, np.int32)
+        codes = np.full(row_count(nodes, rows), CLAIM if state.in_use else 0, np.int32)
         numbers = np.arange(nodes.columns.capacity)[rows]
         codes[np.isin(numbers, list(state.rows))] = DISK
         return codes
 
     def filter_changed(self, state: Conflicts, changed: ChangedRow) -> Status | None:
-        """Return whether a disk would be taken there, or a claim anywhere."""
+        """Return whether a disk would be taken there, or a claim anywhere.
+
+        A claim counts once however many pods have it, and each of their volumes takes one away: there is one at most.
+        """
         disks, claims = state.disks, state.claims
         more = changed.more(disks, lambda placed: disks.conflict_with(placed.pod))
         if state.rows.get(changed.row, 0) + more > 0:
             return self.reason(state, DISK)
-        users = state.users + changed.more(claims, lambda placed: claims.are_stated_by(placed.pod))
-        return self.reason(state, CLAIM) if users > 0 else None
+        in_use = state.in_use + changed.more(claims, lambda placed: claims.count_volumes(placed.pod))
+        return self.reason(state, CLAIM) if in_use > 0 else None
 
     def reason(self, state: Conflicts, code: int) -> Status:  # noqa: ARG002 - the code says it all
         """Name the conflict."""

@@ -77,6 +77,8 @@ class PreFilter:
         """The plugins that narrowed the nodes, sorted."""
         self.rejection: Status | None = None
         """The status that turned the pod away: of several that preemption could help, the last one's."""
+        self.ended_at: int | None = None
+        """The place of the plugin that turned the pod away for good, in the order of PreFilter."""
         self._allowed: frozenset[str] | None = None
         self._places = places
 
@@ -116,12 +118,16 @@ class PreFilter:
         self.outcomes.append((place, name, outcome))
         if isinstance(outcome, Status):
             self.rejection = outcome.by(name)
-            return outcome.code is not Code.UNSCHEDULABLE
-        self.narrowing = tuple(sorted({*self.narrowing, name}))
-        self._allowed = outcome if self._allowed is None else self._allowed & outcome
-        if not self._allowed:
-            self.rejection = unresolvable(_narrowed_to_nothing(self.narrowing))
-        return not self._allowed
+            ended = outcome.code is not Code.UNSCHEDULABLE
+        else:
+            self.narrowing = tuple(sorted({*self.narrowing, name}))
+            self._allowed = outcome if self._allowed is None else self._allowed & outcome
+            ended = not self._allowed
+            if ended:
+                self.rejection = unresolvable(_narrowed_to_nothing(self.narrowing))
+        if ended:
+            self.ended_at = place
+        return ended
 
 
 def _narrowed_to_nothing(plugins: tuple[str, ...]) -> str:
@@ -143,6 +149,10 @@ class Evaluation:
     """How many rows every filter lets pass."""
     rejection: Status | None
     """The status that rejected the pod outright."""
+    pre_filter_names: tuple[str, ...]
+    """The profile's plugins at PreFilter, in their order."""
+    ended_at: int | None
+    """The place among them of the one that turned the pod away for good."""
     outcomes: Sequence[tuple[int, str, Status | frozenset[str]]]
     """What PreFilter plugins said against the pod or nodes, see `PreFilter`."""
     filter_failure: Status | None
@@ -174,7 +184,8 @@ class Evaluation:
         self._failing = [one for one in self.filters if one.fails]
         self.first = np.zeros(0, np.int16)
         self.feasible_count = 0
-        self.rejection = prepared.rejection
+        self.rejection, self.ended_at = prepared.rejection, prepared.ended_at
+        self.pre_filter_names = profile.pre_filter_names
         self.filter_failure = None
         self.ranked = np.zeros(0, _width(profile))
         self.infeasible = int(np.iinfo(self.ranked.dtype).min)

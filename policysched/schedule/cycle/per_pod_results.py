@@ -49,7 +49,7 @@ def with_per_pod_results(evaluation: Evaluation, profile: Profile, pod: Pod) -> 
     made = evaluation.copy()
     if cycle is not None:
         made.out_of_tree = OutOfTreePart(cycle)
-    made.rejection, made.narrowing = prepared.rejection, prepared.narrowing
+    made.rejection, made.narrowing, made.ended_at = prepared.rejection, prepared.narrowing, prepared.ended_at
     if made.rejection is not None:
         made.filters = sorted([*evaluation.filters, *prepared.filters], key=lambda one: one.place)
         return made

@@ -59,6 +59,12 @@ class FailedCycle:
             return None
         return self.decision.rejection or self.decision.status(row)
 
+    def pre_filtered(self, plugin: str) -> bool:
+        """Return whether a plugin was asked at PreFilter: what preemption cannot help ends it at once."""
+        evaluation = self.decision.evaluation
+        names, last = evaluation.pre_filter_names, evaluation.ended_at
+        return plugin in (names if last is None else names[: last + 1])
+
     def trial(self, row: int) -> Trial:
         """Return a what-if of a node."""
         evaluation = self.decision.evaluation
