@@ -54,6 +54,7 @@ def preempting(rng: Random, name: str) -> Case:
     else:
         crowd.fill(rng.choice([0.0, 0.0, 0.1, 0.4]))
     case["objects"] += [*crowd.nominees(), *crowd.budgets()]
+    crowd.part_ports()
     crowd.rank()
     case["config"] = configuration(rng, case["config"])
     return {**case, "preempt": True, "themes": [about, *case["themes"]]}
@@ -162,6 +163,16 @@ class Crowd:
         """Make disruption budgets, which may say something of the same pods."""
         spaces = sorted({pod["metadata"].get("namespace", "default") for pod in self._pods}) or ["default"]
         return [self._budget(f"budget-{number}", spaces) for number in range(self._rng.choice([0, 0, 1, 2, 3, 5]))]
+
+    def part_ports(self) -> None:
+        """Leave each host port of a node to one pod: of two kube-scheduler takes the port for free once one is away."""
+        for pods in self._placed.values():
+            taken: set[tuple[str, int]] = set()
+            for pod in pods:
+                for container in _containers(pod):
+                    if not taken.isdisjoint(_ports(container)):
+                        del container["ports"]
+                taken.update(port for container in _containers(pod) for port in _ports(container))
 
     def rank(self) -> None:
         """Give every pod a priority and a start time; some are about to go."""
@@ -305,6 +316,15 @@ class Crowd:
             if self._rng.random() < 0.7:
                 kept = [one for one in pod["status"].get("conditions", ()) if one["type"] != "DisruptionTarget"]
                 pod["status"]["conditions"] = [*kept, dict(self._rng.choice(CONDITIONS))]
+
+
+def _containers(pod: Thing) -> list[Thing]:
+    return [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]
+
+
+def _ports(container: Thing) -> list[tuple[str, int]]:
+    ports = container.get("ports", ())
+    return [(port.get("protocol", "TCP"), port["hostPort"]) for port in ports if port.get("hostPort")]
 
 
 def _first(pod: Thing) -> Thing:
