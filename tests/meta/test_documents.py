@@ -16,7 +16,7 @@ CODE = sorted(
     path for folder in ("policysched", "tests", "bench", "crds", "examples") for path in (ROOT / folder).rglob("*.*")
     if path.suffix in {".py", ".yaml", ".md", ".lark"}
 )  # fmt: skip
-TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 _REFERENCE = re.compile(r"\bdocs/[\w-]+\.md(?:#[\w-]+)?")
 
