@@ -117,7 +117,7 @@ def test_check_of_another_kind_is_a_fault(command: Command, write: Write) -> Non
     done = command("config", "check", write("c.yaml", "apiVersion: v1\nkind: Pod\n"))
     assert (done.code, done.out.splitlines()[0]) == (
         1,
-        "c.yaml:1:1: expected an object of kind KubeSchedulerConfiguration",
+        "c.yaml:2:7: kind: expected an object of kind KubeSchedulerConfiguration",
     )
 
 

@@ -106,7 +106,7 @@ USAGE = [
     ((*DRY_RUN, "--config", "config-unknown.yaml"), "error: config-unknown.yaml:4:17: profiles[0].schedulerNam: "),
     (
         (*DRY_RUN, "--config", "config-kind.yaml"),
-        "error: config-kind.yaml:1:1: expected an object of kind KubeSchedulerConfiguration",
+        "error: config-kind.yaml:1:7: kind: expected an object of kind KubeSchedulerConfiguration",
     ),
     ((*DRY_RUN, "--config", "config-two.yaml"), "error: config-two.yaml:4:1: a configuration is one object"),
     ((*DRY_RUN, "--config", "config-profiles.yaml"), "error: no profile is named"),

@@ -133,6 +133,46 @@ async def test_a_plugin_that_reads_what_was_not_watched_takes_force_once_that_is
         assert 'persistentvolumeclaim "lost" not found' in await rejected(server, "b")
 
 
+PLUGIN = """
+from dataclasses import dataclass
+
+from policysched.plugin import Status, unschedulable
+
+
+@dataclass
+class Arguments:
+    only: str = "nowhere"
+
+
+class OnlyNode:
+    def __init__(self, args: Arguments, handle):
+        self.args = args
+
+    def filter(self, state, pod, node):
+        return None if node.name == self.args.only else unschedulable(f"not {self.args.only}")
+"""
+
+
+def only(node: str) -> Json:
+    """A profile with a plugin of our own."""
+    plugins: Json = {"multiPoint": {"enabled": [{"name": "OnlyNode"}]}}
+    return profile("ours") | {"plugins": plugins, "pluginConfig": [{"name": "OnlyNode", "args": {"only": node}}]}
+
+
+@pytest.mark.usefixtures("sandbox")
+async def test_other_arguments_of_a_plugin_of_others_take_force(server: Server, file: File, tmp_path: Path) -> None:
+    (tmp_path / "only_node.py").write_text(PLUGIN, "utf-8")
+    file.write(only("n2"))
+    await server.load(node("n1"), pod("a", scheduler="ours"))
+    async with spawned("--config", str(file.path), "--plugin", f"{tmp_path}/only_node.py:OnlyNode") as scheduler:
+        assert "not n2" in await rejected(server, "a")
+        file.write(only("n1") | {"pluginConfig": [{"name": "OnlyNode", "args": {"none": 1}}]})
+        await scheduler.said("profiles[0].pluginConfig[0].args: plugin OnlyNode: args.none: there is no such field")
+        file.write(only("n1"))
+        assert await server.placed("a") == {"a": "n1"}
+        await scheduler.said("in force: changed profiles: ours; pods tried again: 1")
+
+
 @pytest.mark.usefixtures("sandbox")
 async def test_a_start_with_a_file_that_cannot_be_used_ends_with_all_that_is_wrong(server: Server, file: File) -> None:
     file.write(

@@ -18,7 +18,7 @@ from policysched.app.configuration.model import (
     completed_profile,
 )
 from policysched.app.configuration.plugin_lists import POINTS_OF, Lists, list_faults, plugin_lists
-from policysched.app.configuration.reading import Given, ReadConfiguration, load_configuration
+from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.errors import UsageError
 from policysched.framework.out_of_tree import OutOfTreePlugin
 from policysched.framework.partial_plugins import ScoreWithoutPreFilter, filter_only, score_only
@@ -72,7 +72,7 @@ def points_of(plugin: Any) -> frozenset[str]:
 
 
 def configured_profiles(
-    config: Given | ReadConfiguration | None,
+    config: ConfigurationInput | ReadConfiguration | None,
     others: PluginRegistry = NO_PLUGINS,
     *,
     keep: Collection[str] = (),

@@ -41,7 +41,7 @@ GONE_FIELDS: Final = ("healthzBindAddress", "metricsBindAddress")
 NO_FILE: Final = "config"
 """The name of a configuration that is no file."""
 _INDEX: Final = re.compile(r"\[(\d+)\]")
-Given: TypeAlias = str | Mapping[str, Any] | Document
+ConfigurationInput: TypeAlias = str | Mapping[str, Any] | Document
 """A configuration as a text, as a dict or as an object of a file."""
 
 
@@ -124,7 +124,7 @@ class _Source:
         return FieldFault(document.file, document.place(path), path, why)
 
 
-def read_configuration(given: Given) -> Configuration:
+def read_configuration(given: ConfigurationInput) -> Configuration:
     """Read a configuration, with kube-scheduler's defaults filled in.
 
     Raises:
@@ -134,7 +134,7 @@ def read_configuration(given: Given) -> Configuration:
     return load_configuration(given).completed
 
 
-def load_configuration(given: Given) -> ReadConfiguration:
+def load_configuration(given: ConfigurationInput) -> ReadConfiguration:
     """Read a configuration and remember where its fields stand.
 
     Raises:
@@ -148,7 +148,7 @@ def load_configuration(given: Given) -> ReadConfiguration:
     return read
 
 
-def decode_configuration(given: Given) -> ReadConfiguration:
+def decode_configuration(given: ConfigurationInput) -> ReadConfiguration:
     """Read a configuration that need not be valid.
 
     Raises:
@@ -167,7 +167,7 @@ def decode_configuration(given: Given) -> ReadConfiguration:
     return ReadConfiguration(completed(replace(decoded, profiles=tuple(profiles))), decoded, source)
 
 
-def _source(given: Given) -> _Source:
+def _source(given: ConfigurationInput) -> _Source:
     document = None
     if isinstance(given, str):
         documents = read_files(given, NO_FILE)
@@ -178,7 +178,8 @@ def _source(given: Given) -> _Source:
         document, given = given, given.object
     source = _Source(given, document, {})
     if not isinstance(given, Mapping) or given.get("kind") != KIND:
-        raise source.error([("", f"expected an object of kind {KIND}")])
+        stated = isinstance(given, Mapping) and given.get("kind") is not None
+        raise source.error([("kind" if stated else "", f"expected an object of kind {KIND}")])
     version = given.get("apiVersion")
     if version in OLD_VERSIONS:
         return _renewed(source, str(version))

@@ -22,8 +22,7 @@ from msgspec.structs import replace
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, configured_profiles, default_profile
-from policysched.app.configuration.reading import Given as Configured
-from policysched.app.configuration.reading import ReadConfiguration, load_configuration
+from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.app.dry_run.extended import GivenTexts, decide
 from policysched.app.dry_run.workload_pods import as_new
 from policysched.app.files.saved_clusters import Saved
@@ -92,7 +91,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     pod: Object,
     policies: Iterable[Object] = (),
     *,
-    config: Configured | None = None,
+    config: ConfigurationInput | None = None,
     now: datetime | str | None = None,
     seed: int | None = None,
     metrics: Numbers | Measure | None = None,

@@ -113,7 +113,7 @@ def test_a_mistake_in_a_profile_is_refused_by_its_field(profile: Any, message: s
         ({"leaderElect": True}, "leaderElect: there is no such field"),
         ({"profiles": {}}, "profiles: expected array, got object"),
         ({"percentageOfNodesToScore": -1}, "percentageOfNodesToScore: -1 is not between 0 and 100"),
-        ({"kind": "Other"}, "expected an object of kind KubeSchedulerConfiguration"),
+        ({"kind": "Other"}, "kind: expected an object of kind KubeSchedulerConfiguration"),
         ({"apiVersion": "kubescheduler.config.k8s.io/v1alpha1"}, "apiVersion: expected kubescheduler.config.k8s.io/v1"),
     ],
 )
