@@ -32,7 +32,7 @@ from policysched.framework.worker_threads import plain
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers
-from policysched.state.tables.journal import Aspect
+from policysched.state.tables.journal import ABOUT_PODS, Aspect
 from policysched.state.what_if import ChangedRow
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class OutOfTreePlugin:
         UsageError: One of its methods is `async def` where nobody can wait, or `reads` names no aspects.
     """
 
-    filter_reads: Final = Aspect.NONE
+    filter_reads: Final = ABOUT_PODS
     score_reads: Final = Aspect.NONE
     normalizes: Final = False
     lasting: Final = True

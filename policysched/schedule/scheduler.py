@@ -161,10 +161,9 @@ class Scheduler:
             if profile.handle is not None:
                 profile.handle.connect(self.cluster, self._binder.handle)
 
-    @property
-    def plugin_watches(self) -> list[PluginWatch]:
-        """What out-of-tree plugins take, by profile; it may be asked from any thread."""
-        return [profile.handle.watch for profile in self._profiles.values() if profile.handle is not None]
+    def plugin_watches(self) -> dict[str, PluginWatch]:
+        """Return what out-of-tree plugins take, by profile; it may be asked from any thread."""
+        return {name: profile.handle.watch for name, profile in self._profiles.items() if profile.handle is not None}
 
     @property
     def kept_bytes(self) -> int:

@@ -44,7 +44,7 @@ def test_stack_of_a_plugin_that_hangs_is_logged_once(
     hung: tuple[PluginWatch, Clock, Callable[[], None]], caplog: pytest.LogCaptureFixture
 ) -> None:
     watch, clock, free = hung
-    watchdog = Watchdog(lambda: [PluginWatch(), watch])
+    watchdog = Watchdog(lambda: {"a": PluginWatch(), "b": watch})
     clock.at = 30.0
     watchdog.look()
     assert (watchdog.hanging, caplog.messages) == (None, [])
@@ -70,7 +70,7 @@ def test_watchdog_looks_by_itself_until_it_is_stopped(
     watch, clock, free = hung
     clock.at = 31.0
     looked = threading.Event()
-    watchdog = Watchdog(lambda: [watch])
+    watchdog = Watchdog(lambda: {"a": watch})
     look = watchdog.look
     monkeypatch.setattr(watchdog, "look", lambda: (look(), looked.set()))
     watchdog.start()

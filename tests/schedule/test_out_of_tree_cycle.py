@@ -12,7 +12,18 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.errors import UsageError
-from policysched.framework import SKIP, Aspect, Cluster, Code, Narrow, Status, unresolvable, unschedulable
+from policysched.framework import (
+    ABOUT_PODS,
+    SKIP,
+    Aspect,
+    Cluster,
+    Code,
+    FilterOfChangedRow,
+    Narrow,
+    Status,
+    unresolvable,
+    unschedulable,
+)
 from policysched.framework.partial_plugins import filter_only, score_only
 from policysched.framework.plugin_methods import PreFilterResult
 from policysched.schedule.cycle.decision import Decision
@@ -373,6 +384,15 @@ def test_plugin_that_declares_what_it_reads_is_asked_about_what_changed() -> Non
     around.set_pod(pod("placed", on="a"))
     assert asked(pod("p")) == ["X.filter a", "X.score a"]
     assert asked(pod("p", labels={"another": "class"})) == everything
+
+
+def test_no_kept_answer_stands_for_one_in_a_what_if_that_was_never_given() -> None:
+    plugin = Scripted(filter={"b": SOFT})
+    decision = decided(plugin, before=[FakeFilter("Columns", {"b"})])
+    assert "X.filter b" not in plugin.log
+    [results] = [one for one in decision.evaluation.filters if one.plugin.name == "X"]
+    assert results.reads & ABOUT_PODS
+    assert isinstance(results.plugin, FilterOfChangedRow)
 
 
 def test_failure_is_not_remembered() -> None:

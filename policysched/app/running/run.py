@@ -25,6 +25,7 @@ from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, def
 from policysched.app.running.configuration_file import ConfigurationFile, Reloaded
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
+from policysched.app.running.plugin_times import PluginTimes
 from policysched.app.running.watchdog import Watchdog
 from policysched.errors import ConnectionProblemError, UsageError
 from policysched.framework import Clock, Event, MetricSource
@@ -98,7 +99,8 @@ class Process:
         self.scheduler = Scheduler(profiles, client, clock, random.Random())  # noqa: S311 - draws among equals
         if configuration is not None:
             self.scheduler.queue.use_backoff(configuration.backoff)
-        self.watchdog = Watchdog(lambda: self.scheduler.plugin_watches)
+        self.watchdog = Watchdog(self.scheduler.plugin_watches)
+        registry.register(PluginTimes(self.scheduler.plugin_watches))
         self.reloader = Reloader(self.scheduler, client, clock, _instance(options, configuration))
         self.reloader.on_failure = partial(self.left_out.failed, KIND)
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)

@@ -10,7 +10,7 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from policysched.framework.plugin_watch import PluginWatch, Running
@@ -26,10 +26,10 @@ class Watchdog:
     """Looks at what plugins do.
 
     Args:
-        watches: Gives what says so of each profile; it is asked at every look.
+        watches: Gives what says so, by profile; it is asked at every look.
     """
 
-    def __init__(self, watches: Callable[[], Iterable[PluginWatch]]) -> None:
+    def __init__(self, watches: Callable[[], Mapping[str, PluginWatch]]) -> None:
         self._watches = watches
         self._stop = threading.Event()
         self._told: Running | None = None
@@ -37,7 +37,7 @@ class Watchdog:
     @property
     def hanging(self) -> Running | None:
         """The plugin that hangs, None where none does; a process with one is not alive."""
-        for watch in self._watches():
+        for watch in self._watches().values():
             running = watch.running
             if running is not None and watch.monotonic is not None and watch.monotonic() - running.since > HANGING:
                 return running

@@ -1,0 +1,39 @@
+"""`PluginTimes`: what out-of-tree plugins take, for the process's own /metrics.
+
+Plugins note it themselves as they are asked; here it is only read, when somebody asks for the metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client.metrics_core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from policysched.framework.plugin_watch import PluginWatch
+
+LABELS = ("profile", "plugin", "extension_point")
+
+
+class PluginTimes(Collector):
+    """Counters by profile, plugin and extension point of the scheduling cycle.
+
+    Args:
+        watches: Gives what plugins have taken, by profile.
+    """
+
+    def __init__(self, watches: Callable[[], Mapping[str, PluginWatch]]) -> None:
+        self._watches = watches
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """Give the counters as they are now."""
+        seconds = CounterMetricFamily("policysched_plugin_seconds", "How long plugins took in all.", labels=LABELS)
+        calls = CounterMetricFamily("policysched_plugin_calls", "About how many pods they were asked.", labels=LABELS)
+        slow = CounterMetricFamily("policysched_plugin_slow_calls", "How often it took over a second.", labels=LABELS)
+        for profile, watch in self._watches().items():
+            for (plugin, point), spent in sorted(watch.spent.items()):
+                of = (profile, plugin, point)
+                seconds.add_metric(of, spent.seconds)
+                calls.add_metric(of, spent.calls)
+                slow.add_metric(of, spent.long)
+        yield from (seconds, calls, slow)
