@@ -29,6 +29,7 @@ from policysched.framework.client import (
     MetricSource,
     PodStatusChange,
     Wanted,
+    pod_condition,
 )
 from policysched.framework.plugin import (
     ANY_CHANGE,
@@ -40,6 +41,7 @@ from policysched.framework.plugin import (
     FilterAffecting,
     FilterAlone,
     FilterOfChangedRow,
+    FilterOfChangedRows,
     FilterPlugin,
     Hint,
     HintIndex,
@@ -60,7 +62,7 @@ from policysched.framework.plugin import (
     per_pod,
     plugin_name,
 )
-from policysched.framework.post_filter import FailedDecision, PostFilterPlugin, PostFilterResult, WhatIf
+from policysched.framework.post_filter import FailedDecision, PostFilterPlugin, PostFilterResult, RowVerdicts, WhatIf
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
 from policysched.model.kinds import Resource
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
@@ -68,7 +70,7 @@ from policysched.state.changes import Action, Change
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import NO_ROWS, RowNumbers, Rows
 from policysched.state.tables.journal import ABOUT_PODS, Aspect
-from policysched.state.what_if import ChangedRow
+from policysched.state.what_if import ChangedRow, ChangedRows
 
 __all__ = [
     "ABOUT_PODS",
@@ -84,6 +86,7 @@ __all__ = [
     "BindPlugin",
     "Change",
     "ChangedRow",
+    "ChangedRows",
     "Client",
     "Clock",
     "Cluster",
@@ -95,6 +98,7 @@ __all__ = [
     "FilterAffecting",
     "FilterAlone",
     "FilterOfChangedRow",
+    "FilterOfChangedRows",
     "FilterPlugin",
     "Handle",
     "Hint",
@@ -121,6 +125,7 @@ __all__ = [
     "ReservePlugin",
     "Resource",
     "RowNumbers",
+    "RowVerdicts",
     "Rows",
     "Sample",
     "ScoreAffecting",
@@ -135,6 +140,7 @@ __all__ = [
     "default_normalize",
     "per_pod",
     "plugin_name",
+    "pod_condition",
     "unresolvable",
     "unschedulable",
 ]

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from policysched.framework.client import Client, Clock
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.plugin import Plugin
-from policysched.framework.status import Status, unschedulable
+from policysched.framework.status import Code, Status, unschedulable
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 
@@ -106,6 +106,10 @@ class WaitingPod:
         if threading.get_ident() == self._thread:
             return self._end(status)
         return asyncio.run_coroutine_threadsafe(self._reject(status), self._loop).result()
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        """Take its place in a plugin's name: it is tried again after a backoff; return whether it was still waiting."""
+        return self._end(Status(Code.ERROR, (message,), plugin))
 
     async def _reject(self, status: Status) -> bool:
         return self._end(status)

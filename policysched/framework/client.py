@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol, TypeAlias
 
 from policysched.errors import PolicyschedError
-from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, PodCondition
 from policysched.model.policy import MetricAnswer, MetricKey, Policy, PolicyKey
 
 LEAST_UNKNOWN: Final = 1000
@@ -68,6 +68,27 @@ class PodStatusChange:
             self.condition if self.condition is not None else other.condition,
             self.nominated_node if self.nominated_node is not None else other.nominated_node,
         )
+
+
+def pod_condition(pod: Pod, told: PodCondition, now: datetime) -> dict[str, Any] | None:
+    """Make what is to be written for a condition; None where the pod's status says it already.
+
+    Source: pkg/api/v1/pod/util.go (UpdatePodCondition).
+    """
+    known = next((one for one in pod.status.conditions if one.type == told.type), None)
+    same = known is not None and known.status == told.status
+    if known is not None and same and (known.reason, known.message) == (told.reason, told.message):
+        return None
+    condition: dict[str, Any] = {
+        "type": told.type,
+        "status": told.status,
+        "reason": told.reason,
+        "message": told.message,
+        "observedGeneration": pod.metadata.generation,
+    }
+    if not same:
+        condition |= {"lastProbeTime": None, "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return condition
 
 
 class Client(Protocol):

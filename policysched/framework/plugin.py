@@ -27,7 +27,7 @@ from policysched.state.changes import Action, Change
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers, Rows
 from policysched.state.tables.journal import Aspect
-from policysched.state.what_if import ChangedRow
+from policysched.state.what_if import ChangedRow, ChangedRows
 
 Codes = NDArray[np.int32]
 Scores = NDArray[np.int64]
@@ -210,6 +210,17 @@ class FilterOfChangedRow(Protocol):
         Args:
             state: A prepared state, up to date.
             changed: The row, with the pods that would go and come.
+        """
+
+
+@runtime_checkable
+class FilterOfChangedRows(Protocol):
+    """A filter that answers so for many rows at once; what preemption may ask about is found sooner then."""
+
+    def filter_changed_rows(self, state: Any, changed: ChangedRows) -> Codes | None:
+        """Return the reason codes that the rows would have, None where this state has to be asked row by row.
+
+        Shapes: (R,) int32.
         """
 
 

@@ -15,11 +15,12 @@ from typing import Any, Protocol
 
 from policysched.framework.binding import Handle
 from policysched.framework.cycle_state import CycleState
-from policysched.framework.plugin import Plugin
+from policysched.framework.plugin import Mask, Plugin
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers
+from policysched.state.what_if import ChangedRows
 
 
 class WhatIf(Protocol):
@@ -37,6 +38,23 @@ class WhatIf(Protocol):
         Pods of equal or higher priority that are nominated to the node count as kube-scheduler counts them: the pod
         has to fit with them and without them.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class RowVerdicts:
+    """What filters say of many rows.
+
+    Shapes: fits (R,).
+    """
+
+    fits: Mask
+    """The rows that every filter lets pass."""
+    status_of: Callable[[int], Status | None]
+    """Gives the status of a row by its place among the rows, None where it fits."""
+
+    def over(self, other: RowVerdicts) -> RowVerdicts:
+        """Return what both say together, this one first."""
+        return RowVerdicts(self.fits & other.fits, lambda index: self.status_of(index) or other.status_of(index))
 
 
 class FailedDecision(Protocol):
@@ -69,6 +87,9 @@ class FailedDecision(Protocol):
 
     def trial(self, row: int) -> WhatIf:
         """Return a what-if of a node."""
+
+    def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
+        """Return what would be said of many rows at once; None where only a what-if of each can tell."""
 
 
 @dataclass(frozen=True, slots=True)

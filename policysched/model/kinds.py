@@ -36,6 +36,7 @@ from policysched.model.objects import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodDisruptionBudget,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
@@ -212,6 +213,15 @@ KINDS: Final[dict[str, ApiKind[Any]]] = {
         _stored(_STORAGE, "csidrivers", CSIDriver, Resource.CSI_DRIVER, namespaced=False),
         _stored(_STORAGE, "csistoragecapacities", CSIStorageCapacity, Resource.STORAGE_CAPACITY),
         _stored(_STORAGE, "volumeattachments", VolumeAttachment, Resource.ATTACHMENT, namespaced=False),
+        ApiKind(
+            "policy/v1",
+            "PodDisruptionBudget",
+            "poddisruptionbudgets",
+            partial(decode, PodDisruptionBudget, "PodDisruptionBudget"),
+            read_by=frozenset(("DefaultPreemption",)),
+            malformed_is_gone=False,
+            tolerated=_NOT_SERVED,
+        ),
         ApiKind(
             "scheduling.k8s.io/v1",
             "PriorityClass",

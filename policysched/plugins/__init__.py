@@ -5,7 +5,6 @@
 """
 
 from policysched.plugins.registry import (
-    DEFAULT_PREEMPTION,
     Enabled,
     EnginePart,
     default_plugins,
@@ -14,7 +13,6 @@ from policysched.plugins.registry import (
 )
 
 __all__ = [
-    "DEFAULT_PREEMPTION",
     "Enabled",
     "EnginePart",
     "default_plugins",

@@ -10,7 +10,7 @@ Source: pkg/scheduler/apis/config/v1/default_plugins.go, pkg/scheduler/framework
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -18,8 +18,9 @@ from typing import Any, Final
 from policysched.errors import UsageError
 from policysched.framework import Plugin
 from policysched.framework.registry import PluginRegistry
-from policysched.plugins.arguments import Fault, Int32, PluginArguments, converted
+from policysched.plugins.arguments import PluginArguments, converted
 from policysched.plugins.default_binder import DefaultBinder
+from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments
 from policysched.plugins.dynamic_resources import DynamicResources, DynamicResourcesArguments
 from policysched.plugins.inter_pod_affinity.plugin import AffinityArguments, inter_pod_affinity
 from policysched.plugins.node_resources.balanced_allocation import BalanceArguments, balanced_allocation
@@ -42,7 +43,6 @@ from policysched.plugins.volumes.volume_zone import VolumeZone
 
 MULTI_POINT: Final = "multiPoint"
 """Where a configuration enables plugins at all the points where they act."""
-DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 DEFAULT_ORIGIN: Final = "default"
 """Where the plugins of this package come from, beside those of others."""
 
@@ -64,30 +64,6 @@ class Enabled:
 
     plugin: Plugin
     weight: int = 0
-
-
-class PreemptionArguments(PluginArguments, frozen=True):
-    """The arguments of DefaultPreemption, which are checked and have no effect.
-
-    A configuration that kube-scheduler would refuse must not pass only because the part that would use the argument is
-    not there.
-
-    Source: pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36.
-    """
-
-    min_candidate_nodes_percentage: Int32 = 10
-    min_candidate_nodes_absolute: Int32 = 100
-
-    def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
-        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
-        if not 0 <= percentage <= 100:
-            yield "minCandidateNodesPercentage", f"{percentage} is not between 0 and 100"
-        if absolute < 0:
-            yield "minCandidateNodesAbsolute", f"{absolute} is below 0"
-        if percentage == absolute == 0:
-            yield "minCandidateNodesPercentage", "cannot be 0 together with minCandidateNodesAbsolute"
-            yield "minCandidateNodesAbsolute", "cannot be 0 together with minCandidateNodesPercentage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +102,7 @@ PLUGINS: Final[Mapping[str, PluginEntry]] = {
         DynamicResourcesArguments,
         weight=2,
     ),
-    DEFAULT_PREEMPTION: PluginEntry(
-        "preEnqueue postFilter", lambda _: EnginePart(DEFAULT_PREEMPTION), arguments=PreemptionArguments
-    ),
+    "DefaultPreemption": PluginEntry("preEnqueue postFilter", DefaultPreemption, PreemptionArguments),
     "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
     "ImageLocality": PluginEntry("score", ImageLocality, weight=1),
     "DefaultBinder": PluginEntry("bind", DefaultBinder),

@@ -14,7 +14,6 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -34,11 +33,12 @@ from policysched.framework import (
     Status,
     Wait,
     WaitingPod,
+    pod_condition,
 )
 from policysched.framework.extender import EXTENDER, Extender, ExtenderError
 from policysched.framework.out_of_tree import error_of
 from policysched.framework.profile import Profile
-from policysched.model.objects import Pod
+from policysched.model.objects import Pod, PodCondition
 from policysched.schedule.conditions import ConditionWrites
 from policysched.schedule.observer import Attempt, Observers, Result, tell
 from policysched.schedule.queue.queue import Queue
@@ -252,9 +252,8 @@ class Binder:
         """
         message = visible(failure.message)
         self._record(pod, "Warning", "FailedScheduling", "Scheduling", _shortened(message))
-        condition = None
-        if not is_told(pod, failure):
-            condition = unscheduled(pod, REASONS[failure.result], message, self._clock.now())
+        told = PodCondition(type="PodScheduled", status="False", reason=REASONS[failure.result], message=message)
+        condition = pod_condition(pod, told, self._clock.now())
         nominated = failure.nominated if failure.nominated != pod.status.nominated_node_name else None
         if condition is not None or nominated is not None:
             await self._conditions.write(pod, PodStatusChange(condition, nominated))
@@ -267,21 +266,6 @@ class Binder:
 
     def _record(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
         self._client.record(Event(pod, kind, reason, action, note, self._clock.now()))
-
-
-def unscheduled(pod: Pod, reason: str, message: str, now: datetime) -> dict[str, Any]:
-    """Make the condition of a pod that is not scheduled; its transition is new where it was none."""
-    condition: dict[str, Any] = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": reason,
-        "message": message,
-        "observedGeneration": pod.metadata.generation,
-    }
-    if not any(one.type == "PodScheduled" and one.status == "False" for one in pod.status.conditions):
-        condition["lastProbeTime"] = None
-        condition["lastTransitionTime"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return condition
 
 
 def unreserve(assumed: AssumedPod, profile: Profile) -> None:

@@ -256,7 +256,7 @@ class Cluster:
             measured = None if weighs else placed.pod_resources
             row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), measured, assumed=False)
         else:
-            placed.pod, placed.assumed = pod, False
+            self.pods.update(placed, pod)
         if confirmed:
             return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
         return Change(Resource.ASSIGNED_POD, pod_difference(old, pod), old, pod, row)

@@ -1,4 +1,4 @@
-"""What-if: one row as it would be with some of its pods taken away and others added; the cluster stays as it is.
+"""What-if: rows as they would be with some of their pods taken away and others added; the cluster stays as it is.
 
 Preemption asks so: whether a pod fits a node once these pods are gone, pod by pod. Every answer costs what the pods at
 hand cost, however many nodes, placed pods and pod classes there are.
@@ -9,12 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
 from policysched.state.cluster import Cluster
+from policysched.state.nominations import PodsByRow
 from policysched.state.placed.counters import WIDEST, PodCounter
 from policysched.state.placed.pods import PlacedPod, measure, pod_id
 from policysched.state.tables.amounts import HostPort
+from policysched.state.tables.columns import RowNumbers
 
 
 class ChangedRow:
@@ -122,3 +127,97 @@ class ChangedRow:
                 counter.counts.item(self.row) + self.more(counter, lambda placed: int(counter.weight_of(placed)))
             )
         return math.fsum(counter.weight_of(placed) for placed in self.pods())
+
+
+class ChangedRows:
+    """Many rows at once and what their pods would take, with some taken away. Read it before the cluster changes.
+
+    It knows amounts alone: whoever reads more of the pods is asked row by row.
+
+    Args:
+        cluster: The cluster.
+        rows: The rows.
+        slots: The pods of these rows that may be taken away, by their slots in the pod table.
+        of: For each of them where its row stands among the rows.
+
+    Shapes: rows (R,); slots and of (V,).
+    """
+
+    __slots__ = ("_beside", "_gone", "_of", "_pods", "_signatures", "_sums", "cluster", "rows")
+
+    def __init__(self, cluster: Cluster, rows: RowNumbers, slots: NDArray[np.intp], of: NDArray[np.intp]) -> None:
+        self.cluster, self.rows = cluster, rows
+        self._of = of
+        self._signatures = cluster.pods.signatures[slots]
+        self._gone: NDArray[np.bool_] = np.zeros(slots.size, np.bool_)
+        self._pods: NDArray[np.int64] = np.zeros(rows.size, np.int64)
+        self._sums: dict[str, NDArray[np.int64]] = {}
+        self._beside: tuple[PodsByRow, ChangedRows] | None = None
+
+    def remove(self, pods: NDArray[np.intp]) -> None:
+        """Take pods away, given by their places among the slots; they are there."""
+        self._move(pods, -1)
+
+    def restore(self, pods: NDArray[np.intp]) -> None:
+        """Bring pods back that were taken away."""
+        self._move(pods, 1)
+
+    def more_pods(self) -> NDArray[np.int64]:
+        """Return how many pods more there would be on each row, below 0 for fewer.
+
+        Shapes: (R,).
+        """
+        return self._pods
+
+    def more(self, resource: str) -> NDArray[np.int64]:
+        """Return how much more of a resource the pods of each row would request, below 0 for less.
+
+        Shapes: (R,).
+        """
+        found = self._sums.get(resource)
+        if found is None:
+            found = self._sums[resource] = np.zeros(self.rows.size, np.int64)
+            gone = self._gone.nonzero()[0]
+            np.subtract.at(found, self._of[gone], self._amounts(resource, gone))
+        return found
+
+    def _move(self, pods: NDArray[np.intp], sign: int) -> None:
+        self._gone[pods] = sign < 0
+        of = self._of[pods]
+        np.add.at(self._pods, of, sign)
+        for resource, sums in self._sums.items():
+            np.add.at(sums, of, sign * self._amounts(resource, pods))
+
+    def _amounts(self, resource: str, pods: NDArray[np.intp]) -> NDArray[np.int64]:
+        return self.cluster.signatures.amounts(resource)[self._signatures[pods]]
+
+    def with_nominated(self, nominated: PodsByRow) -> ChangedRows:
+        """Return the same rows with the pods nominated to them; it follows what becomes of this one."""
+        if self._beside is None or self._beside[0] is not nominated:
+            self._beside = nominated, _WithNominated(self, nominated)
+        return self._beside[1]
+
+
+class _WithNominated(ChangedRows):
+    __slots__ = ("_added", "_added_pods", "_base", "_nominated")
+
+    def __init__(self, base: ChangedRows, nominated: PodsByRow) -> None:
+        self.cluster, self.rows, self._base = base.cluster, base.rows, base
+        places = {row: place for place, row in enumerate(base.rows.tolist()) if row in nominated}
+        measured = base.cluster.nominations.measured
+        self._nominated = [
+            (places[row], (measured(one) or measure(one)).resources) for row in places for one in nominated[row]
+        ]
+        self._added: dict[str, NDArray[np.int64]] = {}
+        self._added_pods = np.bincount([place for place, _ in self._nominated], minlength=base.rows.size)
+
+    def more_pods(self) -> NDArray[np.int64]:
+        return self._base.more_pods() + self._added_pods
+
+    def more(self, resource: str) -> NDArray[np.int64]:
+        added = self._added.get(resource)
+        if added is None:
+            added = self._added[resource] = np.zeros(self.rows.size, np.int64)
+            for place, resources in self._nominated:
+                added[place] += dict(resources.amounts).get(resource, 0)
+        return self._base.more(resource) + added

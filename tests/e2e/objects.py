@@ -12,7 +12,7 @@ DEFINITION: Json = yaml.safe_load((Path(__file__).parents[2] / "crds" / "schedul
 NAME = "policysched"
 """The schedulerName of pods that are ours."""
 NO_CLAIMS = "no new claims to deallocate"
-"""What the default profile's PostFilter adds to every message."""
+"""What the first PostFilter plugin adds to every message."""
 
 
 def node(
@@ -91,6 +91,31 @@ def deployment(name: str, replicas: int, scheduler: str = NAME, **spec: Any) -> 
     }
 
 
-def unfit(nodes: int, *reasons: str) -> str:
-    """The message of a pod that fits on none of so many nodes."""
-    return f"0/{nodes} nodes are available: {', '.join(sorted(reasons))}. {NO_CLAIMS}"
+RESOLVABLE = (
+    "Insufficient",
+    "didn't have free ports",
+    "didn't match pod topology spread constraints",
+    "didn't match pod anti-affinity rules",
+    "didn't satisfy existing pods anti-affinity rules",
+    "ReadWriteOncePod access mode already in-use",
+)
+"""Reasons for which other pods might have to go, if any were of lower priority."""
+
+
+def unfit(nodes: int, *reasons: str, hopeless: int | None = None) -> str:
+    """The message of a pod that fits on none of so many nodes, with nobody of lower priority on them.
+
+    On `hopeless` of them nobody's going would help; absent, the reasons tell, each being that of other nodes.
+    """
+    if hopeless is None:
+        helped = [one for one in reasons if any(text in one for text in RESOLVABLE) and "missing required" not in one]
+        hopeless = nodes - sum(int(one.split()[0]) for one in helped)
+    return f"0/{nodes} nodes are available: {', '.join(sorted(reasons))}. {no_preemption(nodes, hopeless)}"
+
+
+def no_preemption(nodes: int, hopeless: int) -> str:
+    """What the PostFilter plugins say where nobody is of lower priority."""
+    counts = {"Preemption is not helpful for scheduling": hopeless}
+    counts["No preemption victims found for incoming pod"] = nodes - hopeless
+    parts = sorted(f"{count} {text}" for text, count in counts.items() if count)
+    return f"{NO_CLAIMS}, preemption: 0/{nodes} nodes are available: {', '.join(parts)}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policysched.sandbox import Sandbox
-from tests.e2e.objects import NO_CLAIMS, Json, node, pod, unfit
+from tests.e2e.objects import Json, node, pod, unfit
 from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server, scheduled_condition
 from tests.e2e.waiting import until, until_true
@@ -111,6 +111,6 @@ async def test_condition_written_late_does_not_hide_that_a_pod_is_bound(
     await server.load(node("n2", cpu="8"))
     await server.placed("web")
     await server.load(pod("marker", requests={"cpu": "8"}))
-    await server.turned_away("marker", f"0/2 nodes are available: 2 Insufficient cpu. {NO_CLAIMS}")
+    await server.turned_away("marker", unfit(2, "2 Insufficient cpu", hopeless=1))
     await scheduler.stop()
     assert scheduled_condition(await server.get("Pod", "web"))["status"] == "True"

@@ -24,7 +24,7 @@ async def test_condition_and_event_of_a_pending_pod_are_as_kube_scheduler_writes
 ) -> None:
     await server.load(node("control-plane", taints=CONTROL_PLANE), *(node(f"worker-{number}") for number in range(3)))
     await server.load(pod("huge", requests={"cpu": "5", "memory": "9Gi"}))
-    message = unfit(4, "1 node(s) had untolerated taint(s)", "3 Insufficient cpu", "3 Insufficient memory")
+    message = unfit(4, "1 node(s) had untolerated taint(s)", "3 Insufficient cpu", "3 Insufficient memory", hopeless=4)
     condition = await server.turned_away("huge", message)
     assert condition.pop("lastTransitionTime")
     assert condition == {
@@ -76,13 +76,13 @@ HELP: dict[str, tuple[Json, Json, str, Change]] = {
     "node added": (
         node("n1"),
         pod("web", requests={"cpu": "5"}),
-        unfit(1, "1 Insufficient cpu"),
+        unfit(1, "1 Insufficient cpu", hopeless=1),
         lambda server: server.load(node("n2", cpu="8")),
     ),
     "node grown": (
         node("n1"),
         pod("web", requests={"cpu": "5"}),
-        unfit(1, "1 Insufficient cpu"),
+        unfit(1, "1 Insufficient cpu", hopeless=1),
         lambda server: server.patch("Node", "n1", {"status": {"allocatable": {"cpu": "8"}}}, "/status"),
     ),
     "label added": (
@@ -172,7 +172,7 @@ async def test_pods_of_other_schedulers_hold_their_resources(server: Server, sch
 
 async def test_deleted_pending_pod_is_forgotten(server: Server, scheduler: InProcess) -> None:
     await server.load(node("n1"), pod("web", requests={"cpu": "5"}))
-    await server.turned_away("web", unfit(1, "1 Insufficient cpu"))
+    await server.turned_away("web", unfit(1, "1 Insufficient cpu", hopeless=1))
     await server.delete("Pod", "web")
     await server.load(node("n2", cpu="8"), pod("next", requests={"cpu": "8"}))
     assert await server.placed("next") == {"next": "n2"}

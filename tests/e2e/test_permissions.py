@@ -21,7 +21,8 @@ def rule(group: str, resources: str, *verbs: str) -> Json:
 
 SCHEDULING = (
     rule("", "nodes namespaces services replicationcontrollers", "list", "watch"),
-    rule("", "pods", "get", "list", "watch"),
+    rule("", "pods", "get", "list", "watch", "delete"),
+    rule("policy", "poddisruptionbudgets", "list", "watch"),
     rule("apps", "replicasets statefulsets", "list", "watch"),
     rule("resource.k8s.io", "deviceclasses", "list", "watch"),
     rule("", "persistentvolumes persistentvolumeclaims", "list", "watch", "patch"),

@@ -42,7 +42,7 @@ async def test_a_pod_waits_where_only_full_domains_have_room(server: Server, sch
     await server.load(zoned("a1"), zoned("b1", "500m"), web("one", over(ZONE)))
     assert await server.placed("one") == {"one": "a1"}
     await server.load(web("two", over(ZONE)))
-    await server.turned_away("two", unfit(2, "1 Insufficient cpu", f"1 {UNEVEN}"))
+    await server.turned_away("two", unfit(2, "1 Insufficient cpu", f"1 {UNEVEN}", hopeless=1))
     await server.delete("Pod", "one")
     assert await server.placed("two") == {"two": "a1"}
 

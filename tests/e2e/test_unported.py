@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.objects import NO_CLAIMS, Json, node, pod
+from tests.e2e.objects import Json, no_preemption, node, pod
 from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server
 
@@ -19,7 +19,7 @@ UNPORTED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def turned_away(missing: str, nodes: int = 1) -> str:
-    return f"0/{nodes} nodes are available: {missing}. {NO_CLAIMS}"
+    return f"0/{nodes} nodes are available: {missing}. {no_preemption(nodes, nodes)}"
 
 
 @pytest.mark.parametrize(("spec", "missing"), UNPORTED.values(), ids=UNPORTED)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from policysched.plugins.registry import DEFAULT_PREEMPTION, default_plugins
+from policysched.plugins.registry import default_plugins
 from tests.meta.markdown import ROOT, shown
 
 PACKAGE = ROOT / "policysched"
@@ -24,8 +24,6 @@ TEXTS = sorted(
 FORBIDDEN = re.compile(r"\bTO[D]O\b|\bFIX[M]E\b|\bXX[X]\b|NotImplemented[E]rror|/wor[k]/|/roo[t]/|/home/[a-z]+/")
 BELOW_THE_EDGE = ("language", "model", "state", "framework", "rules", "plugins", "schedule", "sandbox")
 LOWER = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in BELOW_THE_EDGE]
-ENGINE = {DEFAULT_PREEMPTION}
-"""Plugins without code of their own."""
 _CHANCE = ("random", "choice", "randint", "shuffle", "sample", "time", "monotonic", "sleep", "urandom")
 CLOCKS = {"time", "socket", "requests", "secrets", "ssl", "urllib.request", "http.client"}
 READS = re.compile(
@@ -117,7 +115,7 @@ def test_a_module_that_reads_them_would_be_found(text: str) -> None:
     assert (_imports(tree) & CLOCKS) | _reads(tree)
 
 
-PORTS = sorted({type(enabled.plugin).__module__ for enabled in default_plugins() if enabled.plugin.name not in ENGINE})
+PORTS = sorted({type(enabled.plugin).__module__ for enabled in default_plugins()})
 
 
 def test_plugins_of_kube_schedulers_names_are_in_modules_of_their_own() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from policysched.errors import UsageError
 from policysched.framework import SKIP, Aspect, FilterPlugin, ScorePlugin
-from policysched.plugins import DEFAULT_PREEMPTION, default_plugins, plugin_named
+from policysched.plugins import default_plugins, plugin_named
 from tests.build import cluster, node, pod
 from tests.plugins.ask import rejected, scored
 
@@ -36,7 +36,7 @@ def test_default_plugins_take_part_at_the_points_that_are_theirs() -> None:
     plugins = [one.plugin for one in default_plugins()]
     filters = {one.name for one in plugins if isinstance(one, FilterPlugin)}
     scorers = {one.name for one in plugins if isinstance(one, ScorePlugin)}
-    neither = {"SchedulingGates", "PrioritySort", DEFAULT_PREEMPTION, "DefaultBinder"}
+    neither = {"SchedulingGates", "PrioritySort", "DefaultPreemption", "DefaultBinder"}
     assert scorers == {
         "TaintToleration",
         "NodeAffinity",

@@ -29,7 +29,7 @@ from policysched.app.files.saved_clusters import Saved
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.running.metrics import MetricOptions, make_prometheus_client, metrics_read, wanted_by
 from policysched.errors import UsageError
-from policysched.framework import MetricAnswer, MetricKey, Wanted
+from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Wanted
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
@@ -38,7 +38,7 @@ from policysched.metric_sources.problems import SourceCounters
 from policysched.metric_sources.prometheus import PrometheusSource
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import PriorityClasses, fill_pod, priority_classes
-from policysched.model.kinds import PODS, POLICIES, fill, kind_of
+from policysched.model.kinds import FINISHED, PODS, POLICIES, fill, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, LastGood, Policy, PolicyKey, decode_last_good, decode_policy
 from policysched.pausing import finished
@@ -49,6 +49,7 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.post_filter import run_post_filters
 from policysched.schedule.cycle.record import Record, make_record
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
@@ -75,6 +76,8 @@ class Report:
     """What is wrong with metrics that the policies read, one line each."""
     notes: tuple[str, ...] = ()
     """What was taken otherwise than it is written, one line each."""
+    outcome: PostFilterResult | None = None
+    """What PostFilter came to, where no node was feasible; with all candidates of a preemption."""
 
     def to_dict(self) -> Record:
         """Return the decision record of docs/dry-run.md."""
@@ -132,9 +135,12 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     configuration = None if read is None else read.completed
     engine, rng = _engine(cluster, policy_set.join(profile), seed)
     decision = _drawn(decide(engine, wanted, configuration, GivenTexts(filled, given)), rng)
-    record = make_record(decision, policy_set.acting(profile))
+    outcome = None
+    if decision.row < 0 and not decision.failed:
+        outcome = run_post_filters(profile.post_filters, wanted, decision, rng)
+    record = make_record(decision, policy_set.acting(profile), outcome)
     silent = failed | not_applied(compiled, wanted, cluster, profile)
-    return Report(record, diagnostics, problems, notes).with_silent(silent)
+    return Report(record, diagnostics, problems, notes, outcome).with_silent(silent)
 
 
 def _refuse_one_object(**lists: Iterable[Object]) -> None:
@@ -268,10 +274,18 @@ def _cluster(objects: Iterable[Object], classes: PriorityClasses, wanted: Pod) -
         if name not in cluster.namespaces:
             # Whoever names a namespace says that it is there; without an object nothing is known of its labels.
             cluster.set_namespace(Namespace(metadata=Metadata(name=name)))
+    pods.pop(wanted.key, None)
     for pod, resources in pods.values():
-        if pod.spec.node_name and pod.key != wanted.key:
-            cluster.set_pod(pod, resources)
+        _take_pod(cluster, pod, resources)
     return cluster
+
+
+def _take_pod(cluster: Cluster, pod: Pod, resources: PodResources) -> None:
+    """Count a pod on its node, or on the one that is kept for it."""
+    if pod.spec.node_name:
+        cluster.set_pod(pod, resources)
+    elif pod.status.phase not in FINISHED:
+        cluster.nominations.update(pod)
 
 
 def _policies(objects: Iterable[Object], tried: Iterable[Object]) -> dict[PolicyKey, Policy]:

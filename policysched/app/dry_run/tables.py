@@ -28,6 +28,7 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
         yield _scores(record)
     if record.get("rejected"):
         yield _rejections(record["rejected"])
+    yield from _preemption(record)
     if record.get("rules"):
         yield _rules(record["rules"])
     if record.get("notApplied"):
@@ -106,6 +107,42 @@ def _rejections(rejected: Mapping[str, Any]) -> Table:
         table.caption = _line(f"… and {len(names) - LIMIT} nodes: {said}")
         table.caption_justify = "left"
     return table
+
+
+def _preemption(record: Record) -> Iterator[RenderableType]:
+    """Show who would make room where, what each costs, and why other candidates lost."""
+    told = record.get("preemption", {})
+    if "nominated" not in record:
+        if "message" in told:
+            yield _line(told["message"])
+        return
+    node, going = record["nominated"]["node"], record["nominated"]["victims"]
+    pods = "1 pod" if len(going) == 1 else f"{len(going)} pods"
+    victims = told.get("victims", {})
+    rows = [[pod, str(cost["priority"]), _budgets(cost)] for pod, cost in victims.items()]
+    title = f"Preemption of {pods} would make room on {node}"
+    yield plain_table(title, ["victim", "priority", "what else it costs"], rows, range(1, 2))
+    others = told.get("others", {})
+    if others:
+        shown = sorted(others.items())[:LIMIT]
+        table = plain_table(
+            "Other candidates",
+            ["node", "victims", "why not"],
+            [[name, _names(other["victims"]), other["why"]] for name, other in shown],
+        )
+        if len(others) > LIMIT:
+            table.caption, table.caption_justify = _line(f"… and {len(others) - LIMIT} nodes"), "left"
+        yield table
+    if told.get("cleared"):
+        yield _line(f"no longer nominated to {node}: {_names(told['cleared'])}")
+
+
+def _budgets(cost: Mapping[str, Any]) -> str:
+    parts = ["being deleted already"] if cost.get("terminating") else []
+    if cost.get("budgets"):
+        verb = "violates" if cost["violates"] else "is allowed by"
+        parts.append(f"{verb} disruption budget {_names(cost['budgets'])}")
+    return "; ".join(parts)
 
 
 def _rules(rules: Mapping[str, Any]) -> Table:

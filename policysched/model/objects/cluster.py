@@ -148,6 +148,27 @@ class DeviceClass(Struct, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
+class PodDisruptionBudgetSpec(Struct, frozen=True):
+    """Which pods a budget is about; how many of them may go is worked out by its controller."""
+
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(Struct, frozen=True):
+    """How many of a budget's pods may go now, and whose eviction is counted already."""
+
+    disruptions_allowed: Int32 = 0
+    disrupted_pods: dict[str, str | None] = {}
+
+
+class PodDisruptionBudget(Struct, frozen=True):
+    """A budget of pods that may be disrupted at a time."""
+
+    metadata: Metadata = Metadata()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
 class PriorityClass(Struct, frozen=True):
     """A name for a priority."""
 

@@ -23,6 +23,7 @@ from policysched.framework import (
     Aspect,
     Change,
     ChangedRow,
+    ChangedRows,
     Cluster,
     Code,
     Codes,
@@ -197,6 +198,10 @@ class NodeResourcesFit(FinalScores, HintTable):
         """Return what would be short."""
         short = state.requested.on_row(changed.row, changed.requested, changed.pods_count)
         return self._status(state, short) if short.pods or short.resources else None
+
+    def filter_changed_rows(self, state: Fitting, changed: ChangedRows) -> Codes | None:
+        """Reject rows where something would be short."""
+        return state.requested.codes_changed(changed)
 
     def reason(self, state: Fitting, code: int) -> Status:
         """List everything that is short."""

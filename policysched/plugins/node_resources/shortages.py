@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from policysched.framework import NO_ROWS, Cluster, Codes, Mask, RowNumbers, Rows
+from policysched.framework import NO_ROWS, ChangedRows, Cluster, Codes, Mask, RowNumbers, Rows
 from policysched.model.quantity import wrap
 from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.amounts import Amounts, are_ordinary, at
@@ -93,6 +93,24 @@ class Requested:
         if tables.owing:
             for index, row in self.owing(rows):
                 codes[index] = self._code_of(self._as_it_is(row))
+        return codes
+
+    def codes_changed(self, changed: ChangedRows) -> Codes | None:
+        """Return the codes of rows with other pods than they have, None where they cannot be told by rows.
+
+        Shapes: (R,).
+        """
+        nodes, tables, rows = self.nodes, self.nodes.amounts, changed.rows
+        full = nodes.pods_count.data[rows] + changed.more_pods() >= nodes.pods_allowed.data[rows]
+        codes: Codes = full.astype(np.int32)
+        for position, (resource, amount) in enumerate(zip(self.resources, self._plain_amounts, strict=True)):
+            place = tables.place(resource)
+            capacity = tables.allocatable[place, rows]
+            short = amount > capacity - (tables.requested_of(resource, rows) + changed.more(resource))
+            if resource in self._delegated:
+                short &= capacity > 0
+            codes[short] |= PODS << (position + 1)
+            codes[short & (amount > capacity)] |= UNRESOLVABLE
         return codes
 
     def code(self, row: int) -> int:
@@ -207,6 +225,10 @@ class ManyRequested(Requested):
         bits[0], bits[1] = shortage.pods, shortage.unresolvable
         bits[[2 + position for position in shortage.resources]] = True
         return self._number(bits)
+
+    def codes_changed(self, changed: ChangedRows) -> Codes | None:  # noqa: ARG002 - no number belongs to such a row
+        """Return None: a number stands for what some row has."""
+        return None
 
     def shortage(self, code: int) -> Shortage:
         """Say what a code stands for."""

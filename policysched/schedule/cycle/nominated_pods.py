@@ -10,14 +10,16 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNomina
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
-from policysched.framework import Codes, FilterPlugin, Status
+from policysched.framework import NO_ROWS, ChangedRows, Codes, FilterPlugin, Status
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
 from policysched.schedule.cycle.per_pod_results import laid_over
 from policysched.schedule.cycle.plugin_results import FilterResults
+from policysched.schedule.cycle.what_if import verdicts_on
 from policysched.state.nominations import PodsByRow
 
 
@@ -32,14 +34,22 @@ def with_nominated_pods(evaluation: Evaluation, nominated: PodsByRow) -> Evaluat
     """
     made = evaluation.copy()
     made.nominated = nominated
-    found: dict[int, Status] = {}
-    for row in nominated:
-        if not made.cluster.nodes.present.data[row] or (made.narrowing and made.first[row] == NARROWED):
-            continue
-        status = made.trial(row).verdict_with_nominated()
-        if status is not None:
-            found[row] = status
+    present = made.cluster.nodes.present.data
+    rows = [row for row in nominated if present[row] and not (made.narrowing and made.first[row] == NARROWED)]
+    found = _rejections(made, rows)
     return laid_over(made, [_WithNominatedPods(found, made.cluster.nodes.columns.capacity)]) if found else made
+
+
+def _rejections(made: Evaluation, rows: Sequence[int]) -> dict[int, Status]:
+    """Find the rows where the pod does not fit beside the nominated pods, and why."""
+    filters, nominated = made.plugin_filters(), made.nominated
+    changed = ChangedRows(made.cluster, np.array(rows, np.intp), NO_ROWS, NO_ROWS)
+    together = verdicts_on(changed.with_nominated(nominated), filters, {})
+    if together is not None:
+        told = ((rows[place], together.status_of(place)) for place in np.flatnonzero(~together.fits).tolist())
+    else:
+        told = ((row, made.trial(row).verdict_with_nominated()) for row in rows)
+    return {row: status for row, status in told if status is not None}
 
 
 class _WithNominatedPods(FilterResults):

@@ -16,17 +16,19 @@ from typing import Any
 
 from policysched.framework import (
     NO_ROWS,
+    ChangedRows,
     Code,
     PostFilterPlugin,
     PostFilterResult,
     RowNumbers,
+    RowVerdicts,
     Status,
     unschedulable,
 )
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.plugin_results import FilterResults
-from policysched.schedule.cycle.what_if import Trial
+from policysched.schedule.cycle.what_if import Trial, verdicts_on
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +72,10 @@ class FailedCycle:
         evaluation = self.decision.evaluation
         cycle = None if evaluation.out_of_tree is None else evaluation.out_of_tree.cycle
         return Trial(self.cluster, self.filters, row, evaluation.nominated.get(row, ()), cycle)
+
+    def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
+        """Return what would be said of many rows at once; None where only a what-if of each can tell."""
+        return verdicts_on(changed, self.filters, self.decision.evaluation.nominated)
 
     @property
     def filters(self) -> list[FilterResults]:

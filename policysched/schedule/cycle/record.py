@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from policysched.framework import Mask, Status
+from policysched.framework import Mask, PostFilterResult, Status
+from policysched.plugins.default_preemption.plugin import PreemptionDetails
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.plugin.record import describe
 from policysched.schedule.cycle.decision import Decision
@@ -21,12 +22,15 @@ from policysched.schedule.cycle.per_pod_results import with_out_of_tree_scores
 Record = dict[str, Any]
 
 
-def make_record(decision: Decision, policies: Sequence[PolicyPlugin] = ()) -> Record:
+def make_record(
+    decision: Decision, policies: Sequence[PolicyPlugin] = (), outcome: PostFilterResult | None = None
+) -> Record:
     """Describe a decision; read it before the cluster changes.
 
     Args:
         decision: What the cycle found out.
         policies: The policies that may have something to say, Shadow ones too.
+        outcome: What PostFilter came to, where no node was feasible.
     """
     pod = decision.pod
     record: Record = {"pod": pod.key, "schedulerName": pod.spec.scheduler_name, "result": _result(decision)}
@@ -44,8 +48,23 @@ def make_record(decision: Decision, policies: Sequence[PolicyPlugin] = ()) -> Re
         record |= _scores(decision, feasible)
     if decision.row < 0:
         record["fitError"] = decision.fit_error()
+        record |= _preemption(outcome) if outcome is not None else {}
     record["rules"] = _rules(decision, policies, feasible)
     return {key: value for key, value in record.items() if value not in ({}, [])}
+
+
+def _preemption(outcome: PostFilterResult) -> Record:
+    """Say which pods would make room on which node and what that costs, or why none do."""
+    if outcome.status is not None:
+        message = outcome.status.message
+        return {"preemption": {"message": message}} if message else {}
+    details = outcome.details
+    told = details.describe() if isinstance(details, PreemptionDetails) else {}
+    victims = [one.key for one in outcome.victims if one.metadata.deletion_timestamp is None]
+    return {
+        "nominated": {"node": outcome.nominated_node, "victims": victims},
+        "preemption": {key: value for key, value in told.items() if value},
+    }
 
 
 def _result(decision: Decision) -> str:

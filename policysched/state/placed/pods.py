@@ -1,7 +1,8 @@
 """The table of placed pods: which pod is on which row, what it takes there, and whether it is only assumed.
 
 Finished pods are not here: they hold nothing. The order of a row's pods is that of their arrival. Each pod has a slot
-in two arrays, its row and its signature, for what is counted over all pods at once; freed slots are used again.
+in some arrays, with its row and its signature among them, for what is counted over all pods at once; freed slots are
+used again.
 
 Pods of one signature are equal in all that affinity terms, spread constraints and rules over a node's pods ask about
 (namespace, labels and the like, never the name), so a question is answered once a signature and not once a pod.
@@ -9,7 +10,8 @@ Pods of one signature are equal in all that affinity terms, spread constraints a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+import math
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.model.objects import Pod
+from policysched.model.objects.meta import seconds_of
 from policysched.model.pod_requirements import pod_priority, qos_class
 from policysched.state.tables.amounts import PodResources, pod_resources
 
@@ -50,12 +53,14 @@ class PodTable:
     Shapes: `rows` and `signatures` (P,), one element a slot; a free slot has the row −1.
     """
 
-    __slots__ = ("_by_row", "_free", "by_id", "rows", "signatures")
+    __slots__ = ("_by_row", "_free", "_starts", "by_id", "by_slot", "rows", "signatures")
 
     def __init__(self) -> None:
         self.by_id: dict[str, PlacedPod] = {}
         self.rows: NDArray[np.int32] = np.full(FIRST_SLOTS, -1, np.int32)
         self.signatures: NDArray[np.int32] = np.zeros(FIRST_SLOTS, np.int32)
+        self.by_slot: list[PlacedPod | None] = [None] * FIRST_SLOTS
+        self._starts: NDArray[np.float64] = np.full(FIRST_SLOTS, np.nan)
         self._by_row: dict[int, dict[str, PlacedPod]] = {}
         self._free = list(range(FIRST_SLOTS - 1, -1, -1))
 
@@ -75,11 +80,14 @@ class PodTable:
             self._grow()
         placed.slot = self._free.pop()
         self.rows[placed.slot], self.signatures[placed.slot] = placed.row, placed.signature
+        self.by_slot[placed.slot] = placed
+        self._starts[placed.slot] = np.nan
 
     def remove(self, identity: str) -> PlacedPod:
         """Take a pod off its row."""
         placed = self.by_id.pop(identity)
         self.rows[placed.slot] = -1
+        self.by_slot[placed.slot] = None
         self._free.append(placed.slot)
         pods = self._by_row[placed.row]
         del pods[identity]
@@ -87,11 +95,30 @@ class PodTable:
             del self._by_row[placed.row]
         return placed
 
+    def update(self, placed: PlacedPod, pod: Pod) -> None:
+        """Take a new version of a pod that is where it was, and is of the same signature."""
+        placed.pod, placed.assumed = pod, False
+        self._starts[placed.slot] = np.nan
+
+    def starts(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return when the pods of some slots started, infinity for those that have not.
+
+        They are read from the pods once for each version.
+        Units: seconds since 1970.
+        """
+        for slot in slots[np.isnan(self._starts[slots])].tolist():
+            placed = self.by_slot[slot]
+            seconds = None if placed is None else seconds_of(placed.pod.status.start_time)
+            self._starts[slot] = math.inf if seconds is None else seconds
+        return self._starts[slots]
+
     def __len__(self) -> int:
         return len(self.by_id)
 
     def _grow(self) -> None:
         size = self.rows.size
+        self.by_slot += [None] * size
+        self._starts = np.concatenate((self._starts, np.full(size, np.nan)))
         self.rows = np.concatenate((self.rows, np.full(size, -1, np.int32)))
         self.signatures = np.concatenate((self.signatures, np.zeros(size, np.int32)))
         self._free = list(range(2 * size - 1, size - 1, -1))
@@ -100,7 +127,7 @@ class PodTable:
 class PodSignatures:
     """The signatures that placed pods are of, numbered from 0; numbers of signatures without pods are used again."""
 
-    __slots__ = ("_counts", "_free", "_ids", "_keys", "_spaces", "generation", "present")
+    __slots__ = ("_columns", "_columns_of", "_counts", "_free", "_ids", "_keys", "_spaces", "generation", "present")
 
     def __init__(self) -> None:
         self.present: list[PlacedPod | None] = []
@@ -112,6 +139,30 @@ class PodSignatures:
         self._counts: list[int] = []
         self._free: list[int] = []
         self._spaces: dict[str, dict[int, None]] = {}
+        self._columns: dict[str, NDArray[np.int64]] = {}
+        self._columns_of = -1
+
+    def priorities(self) -> NDArray[np.int64]:
+        """Return the priority of each signature's pods; that of a free number means nothing.
+
+        Shapes: (S,).
+        Cost: O(signatures) after a signature appeared or went.
+        """
+        return self._column("", lambda placed: pod_priority(placed.pod))
+
+    def amounts(self, resource: str) -> NDArray[np.int64]:
+        """Return how much of a resource each pod of a signature takes on its node, as `priorities` does."""
+        return self._column(resource, lambda placed: dict(placed.pod_resources.amounts).get(resource, 0))
+
+    def _column(self, key: str, value: Callable[[PlacedPod], int]) -> NDArray[np.int64]:
+        if self._columns_of != self.generation:
+            self._columns.clear()
+            self._columns_of = self.generation
+        found = self._columns.get(key)
+        if found is None:
+            values = [0 if placed is None else value(placed) for placed in self.present]
+            found = self._columns[key] = np.array(values, np.int64)
+        return found
 
     def of_namespace(self, namespace: str) -> Collection[int]:
         """Return the signatures of a namespace's pods."""

@@ -76,8 +76,8 @@ SCORES = {
 def test_the_default_profile_has_kube_schedulers_plugins_in_their_order() -> None:
     profile = default_profile("me")
     assert (profile.scheduler_name, named(profile.filters), scores(profile)) == ("me", FILTERS, SCORES)
-    assert named(profile.pre_enqueue) == ["SchedulingGates"]
-    assert named(profile.post_filters) == ["DynamicResources"]
+    assert named(profile.pre_enqueue) == ["SchedulingGates", "DefaultPreemption"]
+    assert named(profile.post_filters) == ["DynamicResources", "DefaultPreemption"]
     assert profile.queue_sort.key is not None
     assert profile.prepared is profile.filters
     assert profile.pre_scores == ()
@@ -179,7 +179,7 @@ def test_a_plugin_that_scores_what_pre_filter_prepared_needs_it() -> None:
 def test_gates_and_what_runs_after_filters_can_be_taken_away() -> None:
     profile = one(preEnqueue=disabled("*"), postFilter=disabled("DynamicResources"))
     assert profile.pre_enqueue == ()
-    assert profile.post_filters == ()
+    assert named(profile.post_filters) == ["DefaultPreemption"]
 
 
 def test_arguments_reach_their_plugin() -> None:

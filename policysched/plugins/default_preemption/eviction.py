@@ -1,0 +1,156 @@
+"""The requests of a preemption: victims are marked and deleted, or turned away where they wait at Permit.
+
+All victims but one go at once, and the last one when these are gone for: its deletion is the event that brings the
+preemptor back. Until then the preemptor does not enter the active queue, because it would only find the node full. What
+is there no more is as good as deleted; any other refusal lets the preemptor try again at once.
+
+Source: pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync, IsPodRunningPreemption), KEP-4832, v1.36.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from policysched.framework import ApiError, Cluster, Event, Handle, PodStatusChange, pod_condition
+from policysched.model.objects import Pod, PodCondition
+from policysched.model.pod_requirements import pod_priority
+from policysched.state.placed.pods import pod_id
+
+log = logging.getLogger(__name__)
+GONE: Final = frozenset((404, 409, 422))
+"""What a server says of a pod that is no more, or is another one of the same name."""
+MARK: Final = "DisruptionTarget"
+REASON: Final = "PreemptionByScheduler"
+
+
+@dataclass(slots=True, eq=False)
+class Preemption:
+    """A preemption whose requests are under way."""
+
+    preemptor: Pod
+    node: str
+    victims: Sequence[Pod]
+    """Those that are not being deleted already, the most important first."""
+    cluster: Cluster
+    last: str = ""
+    """The identity of the victim whose deletion is all that is missing."""
+    held_back: bool = False
+    """Whether something called for the preemptor meanwhile."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last victim is gone, or going."""
+        if not self.last:
+            return False
+        placed = self.cluster.pods.by_id.get(self.last)
+        return placed is None or placed.pod.metadata.deletion_timestamp is not None
+
+    @property
+    def left_nobody(self) -> bool:
+        """Whether all victims are gone, so that no event of theirs will come any more."""
+        return self.cluster.pods.by_id.keys().isdisjoint(map(pod_id, self.victims))
+
+
+class Evictions:
+    """The preemptions under way of one profile, by preemptor."""
+
+    def __init__(self, plugin: str) -> None:
+        self._plugin = plugin
+        self._running: dict[str, Preemption] = {}
+
+    def holds_back(self, pod: Pod) -> bool:
+        """Return whether a pod has to wait for the requests of its own preemption."""
+        running = self._running.get(pod_id(pod))
+        if running is None or running.is_over:
+            return False
+        running.held_back = True
+        return True
+
+    def start(self, preemption: Preemption, handle: Handle) -> Awaitable[None]:
+        """Note that a preemption is under way, and return what makes its requests."""
+        self._running[pod_id(preemption.preemptor)] = preemption
+        return self._run(preemption, handle)
+
+    async def _run(self, preemption: Preemption, handle: Handle) -> None:
+        preemptor = pod_id(preemption.preemptor)
+        failed = True
+        try:
+            cleared = await self._clear_nominations(preemption, handle)
+            failed = not await self._evict(preemption, handle) or not cleared
+        finally:
+            if self._running.get(preemptor) is preemption:
+                del self._running[preemptor]
+            if failed or (preemption.held_back and preemption.left_nobody):
+                handle.activate((preemptor,))
+
+    async def _evict(self, preemption: Preemption, handle: Handle) -> bool:
+        """Evict all victims, the last one only where nothing went wrong before; return whether nothing did."""
+        *first, last = preemption.victims
+        if not all(await asyncio.gather(*(self._evict_one(preemption, victim, handle) for victim in first))):
+            return False
+        preemption.last = pod_id(last)
+        return await self._evict_one(preemption, last, handle)
+
+    async def _clear_nominations(self, preemption: Preemption, handle: Handle) -> bool:
+        """Take the node from pods of lower priority that it is kept for: they find another one sooner so."""
+        fine = True
+        for pod in lower_nominated(preemption.cluster, preemption.preemptor, preemption.node):
+            if not pod.status.nominated_node_name:
+                continue
+            try:
+                await handle.client.set_pod_status(pod, PodStatusChange(nominated_node=""))
+            except ApiError as error:
+                log.warning("could not clear the nominated node of pod=%s: %s", pod.key, error.message)
+                fine = False
+        return fine
+
+    async def _evict_one(self, preemption: Preemption, victim: Pod, handle: Handle) -> bool:
+        preemptor = preemption.preemptor
+        note = f"Preempted by pod {preemptor.metadata.uid} on node {preemption.node}"
+        waiting = handle.waiting.get(pod_id(victim))
+        if waiting is not None and waiting.preempt(self._plugin, "preempted"):
+            note += " (in kube-scheduler memory)."
+        else:
+            try:
+                await _delete(victim, preemptor, handle)
+            except ApiError as error:
+                if error.status in GONE:
+                    return True
+                log.warning("could not evict victim=%s for pod=%s: %s", victim.key, preemptor.key, error.message)
+                return False
+        now = handle.clock.now()
+        handle.client.record(Event(victim, "Normal", "Preempted", "Preempting", note, now, preemptor))
+        log.info("preempted victim=%s node=%s for pod=%s", victim.key, preemption.node, preemptor.key)
+        return True
+
+
+async def _delete(victim: Pod, preemptor: Pod, handle: Handle) -> None:
+    """Say in the victim's status why it has to go, and delete it.
+
+    Raises:
+        ApiError: the server refused; with a status of GONE where the victim is gone.
+    """
+    message = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+    told = PodCondition(type=MARK, status="True", reason=REASON, message=message)
+    condition = pod_condition(victim, told, handle.clock.now())
+    if condition is not None:
+        await handle.client.set_pod_status(victim, PodStatusChange(condition))
+    await handle.client.delete_pod(victim)
+
+
+def lower_nominated(cluster: Cluster, preemptor: Pod, node: str) -> list[Pod]:
+    """List the pods of lower priority that a node is kept for."""
+    priority = pod_priority(preemptor)
+    return [one for one in cluster.nominations.on_node(node) if pod_priority(one) < priority]
+
+
+def is_going_for_another(pod: Pod) -> bool:
+    """Return whether a pod is being deleted because a scheduler preempted it."""
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    told = next((one for one in pod.status.conditions if one.type == MARK), None)
+    return told is not None and (told.status, told.reason) == ("True", REASON)

@@ -1,0 +1,209 @@
+"""DefaultPreemption: the plugin at PostFilter and PreEnqueue.
+
+Knows no other plugin: whether the pod would fit is asked through the decision's what-if, so everything that filters
+takes part, policies and volumes, too. It looks at every node that preemption may help on, where kube-scheduler by
+default looks at 10 % of them, and at 100 at least: the numbers of candidates in its arguments are minima.
+
+Source: plugins/defaultpreemption/default_preemption.go, pkg/scheduler/framework/preemption/preemption.go,
+pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from policysched.framework import (
+    Action,
+    Change,
+    Cluster,
+    Code,
+    FailedDecision,
+    Handle,
+    Hint,
+    PostFilterResult,
+    Resource,
+    Status,
+    unresolvable,
+)
+from policysched.model.objects import Pod
+from policysched.model.pod_requirements import pod_priority
+from policysched.plugins.arguments import Fault, Int32, PluginArguments
+from policysched.plugins.default_preemption.budgets import Budgets
+from policysched.plugins.default_preemption.candidates import Candidate, Choice
+from policysched.plugins.default_preemption.eviction import (
+    Evictions,
+    Preemption,
+    is_going_for_another,
+    lower_nominated,
+)
+from policysched.plugins.default_preemption.search import Places, Search, search_victims
+
+DEFAULT_PREEMPTION: Final = "DefaultPreemption"
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+NEVER: Final = "not eligible due to preemptionPolicy=Never."
+TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+HELD_BACK: Final = unresolvable("waiting for the preemption for this pod to be finished")
+PERCENTAGE, ABSOLUTE = 10, 100
+"""The defaults of the arguments; with them every node is looked at."""
+
+
+class PreemptionArguments(PluginArguments, frozen=True):
+    """The arguments of DefaultPreemption.
+
+    With the defaults all candidates are looked for. Other values bound the search as kube-scheduler's is bounded.
+    """
+
+    min_candidate_nodes_percentage: Int32 = PERCENTAGE
+    min_candidate_nodes_absolute: Int32 = ABSOLUTE
+
+    def faults(self) -> Iterator[Fault]:
+        """Name fields that are not valid, and why."""
+        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
+        if not 0 <= percentage <= 100:
+            yield "minCandidateNodesPercentage", f"{percentage} is not between 0 and 100"
+        if absolute < 0:
+            yield "minCandidateNodesAbsolute", f"{absolute} is below 0"
+        if percentage == absolute == 0:
+            yield "minCandidateNodesPercentage", "cannot be 0 together with minCandidateNodesAbsolute"
+            yield "minCandidateNodesAbsolute", "cannot be 0 together with minCandidateNodesPercentage"
+
+    def most_candidates(self, nodes: int) -> int:
+        """Return after how many candidates on so many nodes the search may end."""
+        if (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute) == (PERCENTAGE, ABSOLUTE):
+            return nodes
+        share = nodes * self.min_candidate_nodes_percentage // 100
+        return min(max(share, self.min_candidate_nodes_absolute), nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionDetails:
+    """What records tell of a preemption; read it before the cluster changes."""
+
+    node: str
+    choice: Choice
+    budgets: Budgets
+    cleared: Sequence[Pod]
+    """The pods that the node is not kept for any more."""
+
+    def describe(self) -> dict[str, Any]:
+        """Say what each victim costs, and why other candidates lost."""
+        candidates = {one.node: one for one in self.choice.candidates()}
+        chosen = candidates.pop(self.node)
+        return {
+            "victims": {one.key: self._cost(one, chosen) for one in chosen.victims},
+            "others": {
+                one.node: {"victims": [pod.key for pod in one.victims], "why": one.loses_by or "equally good"}
+                for one in candidates.values()
+            },
+            "cleared": [one.key for one in self.cleared],
+        }
+
+    def _cost(self, victim: Pod, chosen: Candidate) -> dict[str, Any]:
+        cost: dict[str, Any] = {"priority": pod_priority(victim)}
+        budgets = [one.name for one in self.budgets.of(victim)]
+        if budgets:
+            cost |= {"budgets": budgets, "violates": victim.key in chosen.violating}
+        if victim.metadata.deletion_timestamp is not None:
+            cost["terminating"] = True
+        return cost
+
+
+class DefaultPreemption:
+    """The plugin.
+
+    Args:
+        given: Its arguments.
+    """
+
+    name = DEFAULT_PREEMPTION
+
+    def __init__(self, given: PreemptionArguments | None = None) -> None:
+        self._given = given or PreemptionArguments()
+        self._evictions = Evictions(self.name)
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Keep a pod out whose victims are being deleted just now."""
+        return HELD_BACK if self._evictions.holds_back(pod) else None
+
+    def events(self) -> Sequence[Hint]:
+        """Name the deletion of pods, which alone helps no pod: other plugins say which one does."""
+        return (Hint(Resource.ASSIGNED_POD, Action.DELETE, _never_helps),)
+
+    def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
+        """Find the node where making room costs least, and the pods that have to go there."""
+        why_not = _ineligible(pod, failed)
+        if why_not:
+            return _said(Code.UNSCHEDULABLE, why_not)
+        cluster = failed.cluster
+        rows = failed.rows_with(Code.UNSCHEDULABLE)
+        budgets = Budgets(cluster)
+        found = search_victims(failed, pod_priority(pod), rows, budgets, cluster.time.seconds)
+        candidates = self._bounded(found, failed, rows.size)
+        if not candidates.size:
+            return _no_candidate(found, cluster.nodes.count)
+        choice = Choice(found, candidates)
+        node = failed.rng.choice(choice.best)
+        victims = choice.victims_on(node)
+        details = PreemptionDetails(node, choice, budgets, lower_nominated(cluster, pod, node))
+        going = [one for one in victims if one.metadata.deletion_timestamp is None]
+        if not going:
+            return PostFilterResult(None, node, victims=victims, details=details)
+
+        def act(handle: Handle) -> Awaitable[None]:
+            return self._evictions.start(Preemption(pod, node, going, cluster), handle)
+
+        return PostFilterResult(None, node, act, victims, details)
+
+    def _bounded(self, found: Search, failed: FailedDecision, potential: int) -> Places:
+        """Return the candidates that are enough, beginning anywhere: one that violates nothing, and so many in all."""
+        candidates = found.candidates
+        most = self._given.most_candidates(potential)
+        if candidates.size <= most:
+            return candidates
+        turned = np.roll(candidates, failed.rng.randrange(candidates.size))
+        violates = found.sum_up((found.victims & found.violating).astype(np.int64))[turned] > 0
+        enough = (np.cumsum(~violates) > 0) & (np.arange(1, turned.size + 1) >= most)
+        return np.sort(turned[: int(enough.argmax()) + 1] if enough.any() else turned)
+
+
+def _never_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    return False
+
+
+def _ineligible(pod: Pod, failed: FailedDecision) -> str:
+    """Say why a pod may not preempt others now; empty where it may."""
+    if pod.spec.preemption_policy == "Never":
+        return NEVER
+    name = pod.status.nominated_node_name
+    status = failed.status_of(name) if name else None
+    if status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return ""
+    cluster, priority = failed.cluster, pod_priority(pod)
+    there = (placed.pod for placed in cluster.pods.on_row(cluster.nodes.row_of[name]))
+    waits = any(pod_priority(one) < priority and is_going_for_another(one) for one in there)
+    return TERMINATING if waits else ""
+
+
+def _no_candidate(found: Search, nodes: int) -> PostFilterResult:
+    """Say of all nodes why preemption does not help there; no node is kept for the pod any more."""
+    statuses = Counter(found.failures())
+    errors = list(dict.fromkeys(one.message for one in statuses if one.code is Code.ERROR))
+    if errors:
+        return _said(Code.ERROR, errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+    reasons: Counter[str] = Counter()
+    for status, count in statuses.items():
+        for reason in status.reasons:
+            reasons[reason] += count
+    reasons[NOT_HELPFUL] += nodes - statuses.total()
+    parts = sorted(f"{count} {reason}" for reason, count in reasons.items() if count)
+    return _said(Code.UNSCHEDULABLE, f"0/{nodes} nodes are available: {', '.join(parts)}.", nominated_node="")
+
+
+def _said(code: Code, text: str, *, nominated_node: str | None = None) -> PostFilterResult:
+    status = Status(code, (f"preemption: {text}",))
+    return PostFilterResult(status, nominated_node)

@@ -1,0 +1,218 @@
+"""The search for victims: on every node the fewest pods of lower priority that have to go for a pod to fit.
+
+All pods of lower priority are taken away first. Where the pod fits then, they are brought back one by one, those whose
+going would violate a disruption budget first, and in each group the more important ones first; those beside which the
+pod does not fit any more are the victims. Pods stand in arrays, ordered by node and then in this order, so that one
+step is made on all nodes at once as long as filters answer for many nodes; where one does not, node by node.
+
+Shapes: R nodes that may become candidates, V pods on them of lower priority.
+Source: plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode), pkg/scheduler/util/utils.go
+(MoreImportantPod), v1.36.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import (
+    ChangedRows,
+    Cluster,
+    Code,
+    FailedDecision,
+    Mask,
+    RowNumbers,
+    RowVerdicts,
+    Status,
+    unresolvable,
+)
+from policysched.model.objects import Pod
+from policysched.plugins.default_preemption.budgets import Budgets
+
+NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
+Places = NDArray[np.intp]
+
+
+@dataclass(slots=True)
+class Search:
+    """What was found on each node."""
+
+    cluster: Cluster
+    rows: RowNumbers
+    """The nodes with pods of lower priority, among those that preemption may help on."""
+    begins: Places
+    """(R + 1,): where the pods of each node begin."""
+    slots: Places
+    """(V,): the pods, by their slots in the pod table, in the order in which they are brought back."""
+    priorities: NDArray[np.int64]
+    starts: NDArray[np.float64]
+    """When each pod started; one that has not started counts as starting now."""
+    importance: Places
+    """(V,): the place of each pod in an order in which those of a node stand by importance."""
+    violating: Mask
+    """(V,): whose going violates a budget."""
+    victims: Mask
+    """(V,): who has to go."""
+    fits: Mask
+    """(R,): where the pod fits with all of them gone."""
+    verdicts: RowVerdicts | None = None
+    statuses: dict[int, Status] = field(default_factory=dict)
+    """Why the pod fits not even then, by the node's place, where nodes were asked one by one."""
+    empty_rows: RowNumbers = field(default_factory=lambda: np.zeros(0, np.intp))
+    """The nodes without pods of lower priority."""
+
+    @property
+    def candidates(self) -> Places:
+        """The places of the nodes where victims are known that make the pod fit."""
+        return np.flatnonzero(self.fits & self.counts().astype(np.bool_))
+
+    def counts(self) -> NDArray[np.int64]:
+        """Count the victims of each node.
+
+        Shapes: (R,).
+        """
+        return self.sum_up(self.victims.astype(np.int64))
+
+    def sum_up(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum values of pods up by node; sums wrap around in 64 bits.
+
+        Shapes: (V,) -> (R,).
+        """
+        return np.add.reduceat(values, self.begins[:-1]) if self.rows.size else np.zeros(0, np.int64)
+
+    def victims_on(self, place: int) -> list[Pod]:
+        """List a node's victims, the most important first."""
+        return list(self.victims_and_violations(place)[0])
+
+    def victims_and_violations(self, place: int) -> tuple[tuple[Pod, ...], frozenset[str]]:
+        """Return a node's victims, the most important first, and the names of those whose going violates a budget."""
+        begin, end = int(self.begins[place]), int(self.begins[place + 1])
+        places = begin + np.flatnonzero(self.victims[begin:end])
+        by_importance = places[np.argsort(self.importance[places])].tolist()
+        placed = [(number, self.cluster.pods.by_slot[int(self.slots[number])]) for number in by_importance]
+        pods = [(number, one.pod) for number, one in placed if one is not None]
+        violating = frozenset(pod.key for number, pod in pods if self.violating[number])
+        return tuple(pod for _, pod in pods), violating
+
+    def failures(self) -> list[Status]:
+        """List the status of every node that is no candidate."""
+        found = [NO_VICTIMS] * int(self.empty_rows.size)
+        candidates = set(self.candidates.tolist())
+        for place in range(self.rows.size):
+            if place not in candidates:
+                found.append(self._failure(place))
+        return found
+
+    def _failure(self, place: int) -> Status:
+        status = self.statuses.get(place)
+        if status is None and self.verdicts is not None:
+            status = self.verdicts.status_of(place)
+        name = self.cluster.nodes.names[int(self.rows[place])]
+        return status or Status(Code.ERROR, (f'expected at least one victim pod on node "{name}"',))
+
+
+def search_victims(failed: FailedDecision, priority: int, rows: RowNumbers, budgets: Budgets, now: float) -> Search:
+    """Find the victims on all of some nodes.
+
+    Args:
+        failed: The decision.
+        priority: The priority of the pod that is to fit.
+        rows: The rows of the nodes.
+        budgets: The disruption budgets.
+        now: When pods count as started that have not. Units: seconds since 1970.
+
+    Cost: O(pods of lower priority), plus a few operations over the nodes for each of the pods of the fullest one.
+    """
+    found = _gather(failed.cluster, priority, rows, budgets, now)
+    if found.rows.size and not _search_together(found, failed):
+        for place in range(found.rows.size):
+            _search_on(found, failed, place)
+    return found
+
+
+def _gather(cluster: Cluster, priority: int, rows: RowNumbers, budgets: Budgets, now: float) -> Search:
+    """Put the pods of lower priority in their order."""
+    pods = cluster.pods
+    wanted = np.zeros(cluster.nodes.columns.capacity, np.bool_)
+    wanted[rows] = True
+    held = np.flatnonzero(pods.rows >= 0)
+    held = held[wanted[pods.rows[held]]]
+    priorities = cluster.signatures.priorities()[pods.signatures[held]]
+    lower = priorities < priority
+    slots, priorities = held[lower], priorities[lower]
+    starts = pods.starts(slots)
+    starts[np.isinf(starts)] = now
+    order = np.lexsort((starts, -priorities, pods.rows[slots]))
+    slots, priorities, starts = slots[order], priorities[order], starts[order]
+    violating = budgets.violating(cluster, slots)
+    order = np.lexsort((~violating, pods.rows[slots]))
+    on = pods.rows[slots[order]].astype(np.intp)
+    there, begins = np.unique(on, return_index=True)
+    return Search(
+        cluster,
+        there,
+        np.append(begins, slots.size),
+        slots[order],
+        priorities[order],
+        starts[order],
+        order,
+        violating[order],
+        np.zeros(slots.size, np.bool_),
+        np.zeros(there.size, np.bool_),
+        empty_rows=np.setdiff1d(rows, there),
+    )
+
+
+def _search_together(found: Search, failed: FailedDecision) -> bool:
+    """Search on all nodes at once; return whether filters could be asked so."""
+    lengths = np.diff(found.begins)
+    changed = ChangedRows(found.cluster, found.rows, found.slots, np.repeat(np.arange(found.rows.size), lengths))
+    changed.remove(np.arange(found.slots.size))
+    verdicts = failed.verdicts(changed)
+    if verdicts is None:
+        return False
+    found.verdicts, found.fits = verdicts, verdicts.fits
+    kept = np.flatnonzero(found.fits)
+    if kept.size:
+        _bring_back(found, failed, kept, lengths[kept])
+    return True
+
+
+def _bring_back(found: Search, failed: FailedDecision, kept: Places, lengths: Places) -> None:
+    """Bring back one pod after another, on all nodes where the pod fits without them, and note who has to stay away."""
+    places = np.flatnonzero(np.repeat(found.fits, np.diff(found.begins)))
+    of = np.repeat(np.arange(kept.size), lengths)
+    begins = np.append(0, np.cumsum(lengths))[:-1]
+    changed = ChangedRows(found.cluster, found.rows[kept], found.slots[places], of)
+    changed.remove(np.arange(places.size))
+    for step in range(int(lengths.max())):
+        back = (begins + step)[step < lengths]
+        changed.restore(back)
+        verdicts = failed.verdicts(changed)
+        if verdicts is None:
+            raise RuntimeError("a filter that answered for many nodes does not any more")
+        away = back[~verdicts.fits[of[back]]]
+        changed.remove(away)
+        found.victims[places[away]] = True
+
+
+def _search_on(found: Search, failed: FailedDecision, place: int) -> None:
+    """Search on one node."""
+    trial = failed.trial(int(found.rows[place]))
+    places = range(int(found.begins[place]), int(found.begins[place + 1]))
+    placed = [(number, found.cluster.pods.by_slot[found.slots[number]]) for number in places]
+    pods = [(number, one.pod) for number, one in placed if one is not None]
+    for _, pod in pods:
+        trial.remove(pod)
+    status = trial.verdict()
+    if status is not None:
+        found.statuses[place] = status
+        return
+    found.fits[place] = True
+    for number, pod in pods:
+        trial.add(pod)
+        if trial.verdict() is not None:
+            trial.remove(pod)
+            found.victims[number] = True
