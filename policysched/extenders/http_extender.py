@@ -30,7 +30,7 @@ _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
 
 class ObjectTexts(Protocol):
-    """Objects as the API server wrote them, without `managedFields`."""
+    """Objects as the API server wrote them."""
 
     async def pod(self, pod: Pod) -> bytes:
         """Return a pod as JSON.

@@ -21,6 +21,9 @@ from policysched.model.lenient_json import shallow
 from policysched.model.objects import Pod
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+MANAGED: Final = "managedFields"
+"""Who wrote which field; kube-scheduler keeps it of nodes, and not of pods."""
+_TYPE: Final = frozenset(("apiVersion", "kind"))
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -35,7 +38,7 @@ class NodeTexts:
     def take(self, name: str, raw: bytes) -> None:
         """Take a node as it is now."""
         if self.wanted:
-            self._texts[name] = without_managed_fields(raw)
+            self._texts[name] = without(raw)
 
     def drop(self, name: str) -> None:
         """Forget a node that is gone."""
@@ -49,7 +52,7 @@ class NodeTexts:
 
 
 class WatchedTexts:
-    """Pods and nodes as JSON, without `managedFields` as kube-scheduler's are.
+    """Pods and nodes as JSON.
 
     Args:
         transport: How pods are asked for.
@@ -70,7 +73,7 @@ class WatchedTexts:
             answer = await self._transport.request("GET", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}")
         except ApiError as error:
             raise ExtenderError(f"pod {pod.key} cannot be read for an extender: {error}") from error
-        text = without_managed_fields(answer)
+        text = without(answer, MANAGED)
         if _uid(text) != of.uid:
             raise ExtenderError(f"pod {pod.key} cannot be read for an extender: it was made anew")
         return text
@@ -100,17 +103,17 @@ class WatchedTexts:
                 self._nodes.take(name, bytes(raw))
 
 
-def without_managed_fields(raw: bytes) -> bytes:
-    """Leave out who wrote which field, which is half of an object, and what a typed object of Go has not."""
+def without(raw: bytes, *fields: str) -> bytes:
+    """Leave out the type, which a typed object of Go does not say, and some fields of the metadata."""
     try:
         members = _OBJECT.decode(raw)
         metadata = _OBJECT.decode(members.get("metadata", msgspec.Raw(b"{}")))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return shallow(raw)
-    metadata.pop("managedFields", None)
-    for name in ("apiVersion", "kind"):
-        members.pop(name, None)
-    return _ENCODER.encode({**members, "metadata": metadata})
+    kept = {name: value for name, value in members.items() if name not in _TYPE}
+    return _ENCODER.encode(
+        {**kept, "metadata": {name: value for name, value in metadata.items() if name not in fields}}
+    )
 
 
 class _Uid(msgspec.Struct):

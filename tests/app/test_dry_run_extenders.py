@@ -15,7 +15,7 @@ GPU = "example.com/gpu"
 NODES = [
     {
         "kind": "Node",
-        "metadata": {"name": name, "managedFields": [{}], "labels": {"rack": name}},
+        "metadata": {"name": name, "labels": {"rack": name}},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10", GPU: "0"}, "nodeInfo": {"x": "y"}},
     }
     for name in ("n1", "n2", "n3")

@@ -10,7 +10,7 @@ import pytest
 
 from policysched.framework.extender import ExtenderError
 from policysched.kube.object_cache import ObjectCache
-from policysched.kube.object_texts import NodeTexts, WatchedTexts, without_managed_fields
+from policysched.kube.object_texts import MANAGED, NodeTexts, WatchedTexts, without
 from policysched.model.kinds import NODES
 from policysched.model.objects import Metadata, Pod
 
@@ -20,10 +20,7 @@ NODE: dict[str, Any] = {
     "metadata": {"name": "n1", "uid": "u1", "resourceVersion": "1", "managedFields": [{"manager": "kubelet"}]},
     "status": {"nodeInfo": {"kernelVersion": "6.1"}},
 }
-KEPT = {
-    "metadata": {"name": "n1", "uid": "u1", "resourceVersion": "1"},
-    "status": {"nodeInfo": {"kernelVersion": "6.1"}},
-}
+KEPT = {name: value for name, value in NODE.items() if name not in ("apiVersion", "kind")}
 
 
 class Answers:
@@ -47,13 +44,15 @@ def node(name: str, version: str) -> dict[str, Any]:
     return NODE | {"metadata": metadata}
 
 
-def test_managed_fields_and_type_are_left_out() -> None:
-    assert json.loads(without_managed_fields(json.dumps(NODE).encode())) == KEPT
+def test_type_and_chosen_fields_of_the_metadata_are_left_out() -> None:
+    given = json.dumps(NODE).encode()
+    assert json.loads(without(given)) == KEPT
+    assert json.loads(without(given, MANAGED))["metadata"] == {"name": "n1", "uid": "u1", "resourceVersion": "1"}
 
 
 def test_text_that_cannot_be_read_whole_is_cut() -> None:
     deep = b'{"metadata": {"name": "n", "managedFields": [' + b"[" * 2000 + b"]" * 2000 + b"]}}"
-    assert json.loads(without_managed_fields(deep))["metadata"]["name"] == "n"
+    assert json.loads(without(deep))["metadata"]["name"] == "n"
 
 
 def test_nodes_are_kept_as_they_are_listed_and_watched() -> None:

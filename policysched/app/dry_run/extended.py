@@ -13,7 +13,7 @@ import msgspec
 
 from policysched.app.configuration.extenders import make_extenders
 from policysched.app.configuration.model import Configuration
-from policysched.kube.object_texts import without_managed_fields
+from policysched.kube.object_texts import MANAGED, without
 from policysched.model.kinds import NODES
 from policysched.model.objects import Pod
 from policysched.schedule.cycle import extending
@@ -37,15 +37,15 @@ class GivenTexts:
 
     async def pod(self, pod: Pod) -> bytes:  # noqa: ARG002 - there is one
         """Return the pod."""
-        return _text(self._pod)
+        return without(_text(self._pod), MANAGED)
 
     async def nodes(self, names: Sequence[str]) -> list[bytes]:
         """Return nodes."""
-        return [_text(self._nodes[name]) for name in names]
+        return [without(_text(self._nodes[name])) for name in names]
 
 
 def _text(obj: Object) -> bytes:
-    return without_managed_fields(msgspec.json.encode(dict(obj)))
+    return msgspec.json.encode(dict(obj))
 
 
 def decide(engine: Engine, pod: Pod, configuration: Configuration | None, texts: GivenTexts) -> Decision:

@@ -30,6 +30,7 @@ from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import ReadConfiguration, load_configuration
 from policysched.app.files.objects import as_text, read, read_bytes
 from policysched.errors import UsageError
+from policysched.framework.extender import EXTENDER
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.plugins.arguments import Fault
@@ -60,6 +61,8 @@ class Reloaded:
     changed: frozenset[str]
     """The plugins that they had and that are others now, or are gone."""
     backoff: Backoff
+    configuration: Configuration
+    """The whole file."""
 
     @property
     def concerns_policies(self) -> bool:
@@ -155,19 +158,19 @@ class ConfigurationFile:
         documents = read(as_text(data, name), name)
         if len(documents) > 1:
             raise UsageError(f"{documents[1].where}: a configuration is one object")
-        found = load_configuration(documents[0])
-        if found.completed.extenders:
-            raise found.error([("extenders", "HTTP extenders are not asked by a running scheduler yet")])
-        return found
+        return load_configuration(documents[0])
 
     def _reloaded(self, found: ReadConfiguration) -> Reloaded:
-        """Make the profiles that have changed."""
+        """Make the profiles that have changed: all of them where other extenders take part."""
         before = {one.scheduler_name: one for one in self.completed.profiles}
+        extended = found.completed.extenders != self.completed.extenders
         same = {one.scheduler_name or "" for one in found.completed.profiles if before.get(one.scheduler_name) == one}
-        made = configured_profiles(found, self._plugins, keep=same)
+        made = configured_profiles(found, self._plugins, keep=() if extended else same)
         pairs = ((before[one.scheduler_name], one) for one in found.completed.profiles)
         changed = frozenset().union(*(changed_plugins(old, new) for old, new in pairs))
-        return Reloaded(made, changed, _backoff(found.completed))
+        if extended:
+            changed |= {EXTENDER}
+        return Reloaded(made, changed, _backoff(found.completed), found.completed)
 
     def _say(self, problem: str) -> None:
         if problem != self._problem:

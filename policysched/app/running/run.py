@@ -23,6 +23,7 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
 from policysched.app.running.configuration_file import ConfigurationFile, Reloaded
+from policysched.app.running.extenders import RunningExtenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.plugin_times import PluginTimes
@@ -41,7 +42,7 @@ from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
 from policysched.metric_sources.problems import SourceCounters
 from policysched.model.decode import ObjectError
-from policysched.model.kinds import KINDS, PODS, POLICIES
+from policysched.model.kinds import KINDS, NODES, PODS, POLICIES
 from policysched.model.lenient_json import shallow
 from policysched.model.objects import Metadata, Pod, PodSpec
 from policysched.model.policy import KIND, Policy, PolicyKey
@@ -94,8 +95,9 @@ class Process:
         self._transport = transport = Transport(connection, limit=_limit(configuration))
         self.events = EventWriter(Transport(connection, limit=_limit(configuration)), pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
-        self._profiles = _profiles(options, configuration)
-        profiles = self._profiles
+        self._extenders = RunningExtenders(transport)
+        completed = None if configuration is None else configuration.completed
+        self._profiles = profiles = self._extenders.added_to(_profiles(options, configuration), completed)
         self.scheduler = Scheduler(profiles, client, clock, random.Random())  # noqa: S311 - draws among equals
         if configuration is not None:
             self.scheduler.queue.use_backoff(configuration.backoff)
@@ -123,6 +125,7 @@ class Process:
                 self._policies if kind is POLICIES else self._objects,
                 self._pacing,
                 on_broken=self._malformed if kind is PODS else self.left_out.malformed,
+                texts=self._extenders.nodes if kind is NODES else None,
             )
             for kind in kinds
         ]
@@ -156,24 +159,24 @@ class Process:
                 await self.scheduler.run()
         finally:
             self.watchdog.stop()
+            await self._extenders.close()
             await self.events.close(EVENTS_DEADLINE)
 
     async def _reload(self, tasks: asyncio.TaskGroup, reloaded: Reloaded) -> int:
         """Put a changed configuration in force, once all is listed that its plugins read; return the pods that moved.
 
         Raises:
-            UsageError: what they read is not listed in time.
+            UsageError: what they read is not listed in time, or an extender cannot be used.
         """
-        before, self._profiles = self._profiles, {**self._profiles, **reloaded.profiles}
+        profiles = self._extenders.added_to(reloaded.profiles, reloaded.configuration)
+        before, self._profiles = self._profiles, {**self._profiles, **profiles}
         try:
             async with asyncio.timeout(LISTED_WITHIN):
                 for reflector in self._watch_more():
                     tasks.create_task(reflector.run())
                 for reflector in self.reflectors:
                     await reflector.synced.wait()
-            moved = await self.reloader.use_profiles(
-                reloaded.profiles, reloaded.changed, policies=reloaded.concerns_policies
-            )
+            moved = await self.reloader.use_profiles(profiles, reloaded.changed, policies=reloaded.concerns_policies)
         except BaseException as error:
             self._profiles = before
             if isinstance(error, TimeoutError):
