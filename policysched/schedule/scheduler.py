@@ -85,6 +85,8 @@ class Scheduler:
         self._waiter = Waiter(self.queue, clock)
         self._binder = Binder(self.cluster, self.queue, client, clock, self._changed, observers)
         self._connect_plugins()
+        self._changes = 0
+        """How many changes of the cluster it has heard of."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_BINDINGS)
 
@@ -315,11 +317,13 @@ class Scheduler:
         extenders = self._profiles[queued.profile].extending(pod)
         if not extenders:
             return engine.decide(pod)
+        changes, profile = self._changes, engine.profile
         answers = await extending.ask(engine, pod, extenders)
         if self.queue.get(queued.identity) is not queued or queued.identity in self.cluster.pods.by_id:
             return None
         self._tell_time()
-        return extending.choose(engine, pod, answers)
+        moved = self._changes != changes or engine.profile is not profile
+        return extending.choose(engine, pod, answers, moved=moved)
 
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:
         """Count a pod on its node and start its binding, unless a plugin objects."""
@@ -375,6 +379,7 @@ class Scheduler:
         self._fail(queued, failure)
 
     def _changed(self, change: Change, but: str = "") -> None:
+        self._changes += 1
         if not change.nothing:
             self._tell_time()
             self.queue.move(change, but)

@@ -63,8 +63,9 @@ async def _decide(engine: Engine, pod: Pod, configuration: Configuration, texts:
     extenders = make_extenders(configuration, texts)
     try:
         interested = [one for one in extenders if one.is_interested(pod)]
-        answers = await extending.ask(engine, pod, interested) if interested else None
-        return extending.choose(engine, pod, answers)
+        if not interested:
+            return engine.decide(pod)
+        return extending.choose(engine, pod, await extending.ask(engine, pod, interested))
     finally:
         for one in extenders:
             await one.close()

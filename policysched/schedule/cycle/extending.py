@@ -1,9 +1,9 @@
 """A decision that HTTP extenders take part in: the only one that waits, between finding nodes and choosing one.
 
 Extenders are asked about the nodes that every filter lets pass, one after another, and those that score about what is
-left, all at once. Meanwhile the cluster goes on: their answers are laid over the nodes as they are afterwards, so what
-is decided holds for the cluster of that moment, and nobody has to hold changes back. A node that came into question
-meanwhile is left out, because nobody has asked about it.
+left, all at once. Meanwhile the cluster goes on: where it has changed, filters are asked again, and the answers are
+laid over the nodes as they are then. So what is decided holds for the cluster of that moment, and nobody has to hold
+changes back. A node that came into question meanwhile is left out, because nobody has asked about it.
 
 Source: pkg/scheduler/schedule_one.go (findNodesThatFitPod, evaluateNominatedNode, findNodesThatPassExtenders,
 prioritizeNodes), v1.36.
@@ -40,6 +40,8 @@ SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
 class Answers:
     """What extenders said of nodes, by name."""
 
+    found: Evaluation
+    """The nodes that they were asked about, as they were then."""
     passed: set[str] = field(default_factory=set)
     """The nodes that are left; nothing is known of those that are in neither."""
     rejected: dict[str, Status] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class Answers:
     """What ends the cycle, of an extender that must not be ignored."""
 
 
-async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answers | None:
+async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answers:
     """Ask extenders about the nodes that every filter lets pass: the nominated one where it fits, else all.
 
     Args:
@@ -58,36 +60,41 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answer
         extenders: Those that are interested in the pod, in their order.
 
     Returns:
-        Their answers, None where the cycle does without them.
+        Their answers; without any question where the cycle ends before them.
     """
     evaluation, nodes = engine.find(pod), engine.cluster.nodes
     if nodes.count == 0 or evaluation.rejection is not None or evaluation.filter_failure is not None:
-        return None
+        return Answers(evaluation)
     names = [nodes.names[row] for row in evaluation.feasible().nonzero()[0].tolist()]
     scores = evaluation.score_failure is None
     if (nominated := engine.nominated_row(pod, evaluation)) is not None:
-        answers = Answers()
+        answers = Answers(evaluation)
         try:
             await _filter(pod, [nodes.names[nominated]], extenders, answers)
         except ExtenderError as error:
             log.warning("asking about the nominated node of pod=%s failed: %s", pod.key, error)
         if answers.passed:
             return answers
-    answers = Answers()
+    answers = Answers(evaluation)
     try:
         await _filter(pod, names, extenders, answers)
     except ExtenderError as error:
-        return Answers(failure=str(error))
+        return Answers(evaluation, failure=str(error))
     if len(answers.passed) > 1 and scores:
         await _prioritize(pod, [name for name in names if name in answers.passed], extenders, answers)
     return answers
 
 
-def choose(engine: Engine, pod: Pod, answers: Answers | None) -> Decision:
-    """Choose among the nodes that filters let pass now and extenders did not reject."""
-    evaluation = engine.find(pod)
-    if answers is None:
-        return engine.choose(pod, evaluation)
+def choose(engine: Engine, pod: Pod, answers: Answers, *, moved: bool = False) -> Decision:
+    """Choose among the nodes that filters let pass and extenders did not reject.
+
+    Args:
+        engine: The engine.
+        pod: The pod.
+        answers: What extenders said.
+        moved: Whether anything has changed since they were asked.
+    """
+    evaluation = engine.find(pod) if moved else answers.found
     if answers.failure:
         failure = Status(Code.ERROR, (answers.failure,), EXTENDER)
         return Decision(engine.cluster, pod, evaluation, failure=failure)
@@ -136,8 +143,9 @@ async def _prioritize(pod: Pod, names: Sequence[str], extenders: Sequence[Extend
 
 
 def _with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
-    """Lay what extenders said over what the plugins say now."""
-    if evaluation.rejection is not None:
+    """Lay what extenders said over what the plugins say."""
+    asked = answers.passed or answers.rejected
+    if not asked or evaluation.rejection is not None:
         return evaluation
     names, strings = evaluation.cluster.nodes.name.data, evaluation.cluster.strings
     statuses = list(dict.fromkeys((NOT_ASKED, *answers.rejected.values())))
