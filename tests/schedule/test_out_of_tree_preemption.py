@@ -1,0 +1,78 @@
+"""Preemption beside out-of-tree plugins: victims make the pod fit only where these say so, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policysched.app.configuration.profiles import configured_profiles
+from policysched.framework import Status, unresolvable, unschedulable
+from policysched.framework.profile import Profile
+from policysched.framework.registry import PluginRegistry
+from policysched.model.objects import Pod
+from tests.build import node, pod
+from tests.schedule.out_of_tree import Scripted
+from tests.schedule.stand import ME, running
+
+LOW = [pod(f"low-{name}", on=name, requests={"cpu": 3}, priority=0) for name in ("n1", "n2")]
+HIGH = pod("high", requests={"cpu": 3}, priority=100)
+NODES = [node("n1"), node("n2")]
+
+
+def profile_of(plugin: Any) -> Profile:
+    registry = PluginRegistry()
+    registry.register("X", lambda _args, _handle: plugin)
+    enabled = {"multiPoint": {"enabled": [{"name": "X"}]}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": ME, "plugins": enabled}],
+    }
+    return configured_profiles(config, registry)[ME]
+
+
+def without_low(state: Any, _of: Pod, on: Any) -> Status | None:
+    """Let a pod on a node that has no pods, as the state counts them and as the node shows them."""
+    assert state.read("count")[on.name] == on.pods_count
+    return unschedulable("others are here") if on.pods_count else None
+
+
+def counting(**answers: Any) -> Scripted:
+    def count(state: Any, _of: Pod, nodes: Any) -> None:
+        state.write("count", {one.name: one.pods_count for one in nodes})
+
+    def more(by: int) -> Any:
+        def changed(state: Any, _of: Pod, _other: Pod, on: Any) -> None:
+            state.read("count")[on.name] += by
+
+        return changed
+
+    return Scripted(
+        **{"pre_filter": count, "add_pod": more(1), "remove_pod": more(-1), "filter": without_low, **answers}
+    )
+
+
+@pytest.mark.parametrize(
+    ("answers", "nodes"),
+    [
+        ({}, {"n1", "n2"}),
+        ({"filter": lambda _state, _of, on: unresolvable("never") if on.name == "n1" else None}, {"n2"}),
+        ({"filter": lambda _state, _of, on: unschedulable("never") if on.name == "n2" else None}, {"n1"}),
+        ({"filter": unschedulable("never")}, set()),
+        ({"remove_pod": ValueError("a bug")}, set()),
+    ],
+)
+async def test_victims_are_sought_where_out_of_tree_filters_would_pass(
+    answers: dict[str, Any], nodes: set[str]
+) -> None:
+    plugin = counting(**answers)
+    async with running(*NODES, of=profile_of(plugin)) as stand:
+        for one in LOW:
+            stand.scheduler.set_pod(one)
+        await stand.settled(HIGH)
+        kept = stand.scheduler.cluster.nominations.get("default.high")
+        assert (kept is None) is not bool(nodes)
+        assert kept is None or kept.node in nodes
+        assert len(stand.client.deleted) == bool(nodes)
+        assert stand.bound == {}
