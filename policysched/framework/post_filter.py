@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from policysched.framework.binding import Handle
 from policysched.framework.cycle_state import CycleState
+from policysched.framework.extender import Extender
 from policysched.framework.plugin import Mask, Plugin
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
@@ -76,6 +77,10 @@ class FailedDecision(Protocol):
     def rng(self) -> random.Random:
         """What draws among equals."""
 
+    @property
+    def extenders(self) -> Sequence[Extender]:
+        """The extenders that are interested in the pod and have a say in preemption."""
+
     def rows_with(self, code: Code) -> RowNumbers:
         """Return the rows of the nodes that were rejected with a code, in the order of rows."""
 
@@ -106,6 +111,8 @@ class PostFilterResult:
     """The pods that are to make room."""
     details: Any = None
     """What the plugin tells records of how it came to that."""
+    ask: Callable[[], Awaitable[PostFilterResult]] | None = None
+    """Asks extenders before anything holds, and gives the result in place of this one."""
 
 
 class PostFilterPlugin(Plugin, Protocol):

@@ -302,7 +302,7 @@ class Scheduler:
             if self._observers:
                 tell(self._observers, lambda one: one.on_decision(queued, decision))
             if decision.row < 0:
-                self._decided_against(queued, decision)
+                await self._decided_against(queued, decision)
             else:
                 await self._place(queued, decision)
         except Exception as error:
@@ -360,18 +360,17 @@ class Scheduler:
         self._binder.take_back(queued, failure)
         self._start(queued.pod, self._binder.report_failure(queued.pod, failure))
 
-    def _decided_against(self, queued: QueuedPod, decision: Decision) -> None:
+    async def _decided_against(self, queued: QueuedPod, decision: Decision) -> None:
         """End an attempt without a feasible node, after PostFilter has looked for a way."""
         if decision.failed:
             self._fail(queued, Failure(Result.ERROR, decision.error()))
             return
         profile = self._profiles[queued.profile]
         pod = self.queue.latest(queued)
-        result = run_post_filters(profile.post_filters, pod, decision, self._rng)
-        message = message_of(decision, result)
-        failure = Failure(
-            Result.UNSCHEDULABLE, message, decision.rejectors(), decision.pending(), nominated=result.nominated_node
-        )
+        fit_error, rejectors, pending = decision.fit_error(), decision.rejectors(), decision.pending()
+        result = await run_post_filters(profile.post_filters, pod, decision, self._rng, profile.extending(pod))
+        message = message_of(fit_error, result)
+        failure = Failure(Result.UNSCHEDULABLE, message, rejectors, pending, nominated=result.nominated_node)
         if self._observers and result.victims:
             tell(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:

@@ -15,7 +15,7 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodStatus
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import FailedCycle, message_of, run_post_filters
+from policysched.schedule.cycle.post_filter import FailedCycle, at_once, message_of, run_post_filters
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeFilter, profile
 from tests.schedule.stand import running
@@ -46,8 +46,8 @@ def asking(*plugins: Answering) -> Profile:
 def run(*plugins: Answering) -> tuple[PostFilterResult, str]:
     around = cluster(node("n1"))
     decision = Engine(around, profile([NodeResourcesFit()]), random.Random(0)).decide(BIG)
-    result = run_post_filters(plugins, BIG, decision, random.Random(0))
-    return result, message_of(decision, result)
+    result = at_once(run_post_filters(plugins, BIG, decision, random.Random(0)))
+    return result, message_of(decision.fit_error(), result)
 
 
 NO_FIT = "0/1 nodes are available: 1 Insufficient cpu."

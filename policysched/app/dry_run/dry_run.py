@@ -49,7 +49,6 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import run_post_filters
 from policysched.schedule.cycle.record import Record, make_record
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
@@ -134,11 +133,8 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
     configuration = None if read is None else read.completed
     engine, rng = _engine(cluster, policy_set.join(profile), seed)
-    decision = _drawn(decide(engine, wanted, configuration, GivenTexts(filled, given)), rng)
-    outcome = None
-    if decision.row < 0 and not decision.failed:
-        outcome = run_post_filters(profile.post_filters, wanted, decision, rng)
-    record = make_record(decision, policy_set.acting(profile), outcome)
+    decision, outcome = decide(engine, wanted, configuration, GivenTexts(filled, given), rng)
+    record = make_record(_drawn(decision, rng), policy_set.acting(profile), outcome)
     silent = failed | not_applied(compiled, wanted, cluster, profile)
     return Report(record, diagnostics, problems, notes, outcome).with_silent(silent)
 

@@ -1,24 +1,30 @@
-"""A dry-run that HTTP extenders take part in: they are really asked to filter and to score, and never to bind.
+"""A dry-run's decision, with the extenders of its configuration.
 
-They are sent the objects of the dry-run as they were given.
+They are really asked to filter, to score and about preemption, and never to bind; they are sent the objects of the
+dry-run as they were given.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from policysched.app.configuration.extenders import make_extenders
 from policysched.app.configuration.model import Configuration
+from policysched.framework import PostFilterResult
+from policysched.framework.extender import Extender
 from policysched.kube.object_texts import MANAGED, without
-from policysched.model.kinds import NODES
+from policysched.model.kinds import NODES, PODS
 from policysched.model.objects import Pod
 from policysched.schedule.cycle import extending
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.post_filter import at_once, run_post_filters
 
 Object = Mapping[str, Any]
 
@@ -31,41 +37,70 @@ class GivenTexts:
         objects: All others.
     """
 
-    def __init__(self, pod: Object, objects: Iterable[Object]) -> None:
-        self._pod = pod
-        self._nodes = {str(one["metadata"]["name"]): one for one in objects if one["kind"] == NODES.kind}
+    def __init__(self, pod: Object, objects: Sequence[Object]) -> None:
+        self._pod, self._objects = pod, objects
 
-    async def pod(self, pod: Pod) -> bytes:  # noqa: ARG002 - there is one
-        """Return the pod."""
-        return without(_text(self._pod), MANAGED)
+    async def pod(self, pod: Pod) -> bytes:
+        """Return a placed pod, or the one that is decided for."""
+        return without(_text(self._placed.get(pod.metadata.uid or pod.key, self._pod)), MANAGED)
 
     async def nodes(self, names: Sequence[str]) -> list[bytes]:
         """Return nodes."""
         return [without(_text(self._nodes[name])) for name in names]
+
+    @cached_property
+    def _nodes(self) -> dict[str, Object]:
+        return {str(one["metadata"]["name"]): one for one in self._objects if one["kind"] == NODES.kind}
+
+    @cached_property
+    def _placed(self) -> dict[str, Object]:
+        """The pods that have a node, by what identifies them."""
+        found = {}
+        for one in self._objects:
+            if one["kind"] == PODS.kind and (one.get("spec") or {}).get("nodeName"):
+                metadata = one["metadata"]
+                key = f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
+                found[str(metadata.get("uid") or key)] = one
+        return found
 
 
 def _text(obj: Object) -> bytes:
     return msgspec.json.encode(dict(obj))
 
 
-def decide(engine: Engine, pod: Pod, configuration: Configuration | None, texts: GivenTexts) -> Decision:
-    """Decide with the extenders of a configuration, if it has any.
+def decide(
+    engine: Engine, pod: Pod, configuration: Configuration | None, texts: GivenTexts, rng: random.Random
+) -> tuple[Decision, PostFilterResult | None]:
+    """Decide with the extenders of a configuration, if it has any, and look for a way by PostFilter where none fits.
 
     Raises:
         UsageError: an extender's URL or certificate cannot be used.
     """
     if configuration is None or not configuration.extenders:
-        return engine.decide(pod)
-    return asyncio.run(_decide(engine, pod, configuration, texts))
+        decision = engine.decide(pod)
+        return decision, at_once(_post_filter(engine, decision, rng, ()))
+    return asyncio.run(_decide(engine, pod, configuration, texts, rng))
 
 
-async def _decide(engine: Engine, pod: Pod, configuration: Configuration, texts: GivenTexts) -> Decision:
+async def _decide(
+    engine: Engine, pod: Pod, configuration: Configuration, texts: GivenTexts, rng: random.Random
+) -> tuple[Decision, PostFilterResult | None]:
     extenders = make_extenders(configuration, texts)
     try:
         interested = [one for one in extenders if one.is_interested(pod)]
-        if not interested:
-            return engine.decide(pod)
-        return extending.choose(engine, pod, await extending.ask(engine, pod, interested))
+        if interested:
+            decision = extending.choose(engine, pod, await extending.ask(engine, pod, interested))
+        else:
+            decision = engine.decide(pod)
+        return decision, await _post_filter(engine, decision, rng, interested)
     finally:
         for one in extenders:
             await one.close()
+
+
+async def _post_filter(
+    engine: Engine, decision: Decision, rng: random.Random, extenders: Sequence[Extender]
+) -> PostFilterResult | None:
+    if decision.row >= 0 or decision.failed:
+        return None
+    return await run_post_filters(engine.profile.post_filters, decision.pod, decision, rng, extenders)

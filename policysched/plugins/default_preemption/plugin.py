@@ -11,8 +11,9 @@ pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,7 @@ from policysched.framework import (
     Status,
     unresolvable,
 )
+from policysched.framework.extender import ExtenderError, NodeVictims
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
@@ -41,6 +43,7 @@ from policysched.plugins.default_preemption.eviction import (
     is_going_for_another,
     lower_nominated,
 )
+from policysched.plugins.default_preemption.extending import NONE_LEFT, ask_extenders, least_costly
 from policysched.plugins.default_preemption.search import Places, Search, search_victims
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
@@ -147,9 +150,27 @@ class DefaultPreemption:
         if not candidates.size:
             return _no_candidate(found, cluster.nodes.count)
         choice = Choice(found, candidates)
+        if failed.extenders:
+            given = {one.node: NodeVictims(one.victims, len(one.violating)) for one in choice.candidates()}
+            return PostFilterResult(ask=partial(self._ask, pod, failed, given))
         node = failed.rng.choice(choice.best)
-        victims = choice.victims_on(node)
         details = PreemptionDetails(node, choice, budgets, lower_nominated(cluster, pod, node))
+        return self._result(pod, cluster, node, choice.victims_on(node), details)
+
+    async def _ask(self, pod: Pod, failed: FailedDecision, candidates: Mapping[str, NodeVictims]) -> PostFilterResult:
+        """Choose among what extenders leave of the candidates."""
+        try:
+            left = await ask_extenders(pod, failed.extenders, candidates, failed.cluster)
+        except ExtenderError as error:
+            return _said(Code.ERROR, str(error))
+        if not left:
+            return _said(Code.UNSCHEDULABLE, NONE_LEFT)
+        node = failed.rng.choice(least_costly(left, failed.cluster))
+        return self._result(pod, failed.cluster, node, left[node].pods)
+
+    def _result(
+        self, pod: Pod, cluster: Cluster, node: str, victims: Sequence[Pod], details: PreemptionDetails | None = None
+    ) -> PostFilterResult:
         going = [one for one in victims if one.metadata.deletion_timestamp is None]
         if not going:
             return PostFilterResult(None, node, victims=victims, details=details)

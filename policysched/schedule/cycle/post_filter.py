@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 from policysched.framework import (
     NO_ROWS,
@@ -25,12 +25,14 @@ from policysched.framework import (
     Status,
     unschedulable,
 )
+from policysched.framework.extender import Extender
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.plugin_results import FilterResults
 from policysched.schedule.cycle.what_if import Trial, verdicts_on
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class FailedCycle:
@@ -39,10 +41,12 @@ class FailedCycle:
     Args:
         decision: One without a feasible node, of a cluster with nodes, in which no plugin failed.
         rng: What draws among equals.
+        extenders: The extenders that are interested in the pod.
     """
 
-    def __init__(self, decision: Decision, rng: random.Random) -> None:
+    def __init__(self, decision: Decision, rng: random.Random, extenders: Sequence[Extender] = ()) -> None:
         self.decision, self.rng = decision, rng
+        self.extenders = [one for one in extenders if one.preempts]
         self.pod, self.cluster, self.state = decision.pod, decision.cluster, decision.state
         self._filters: list[FilterResults] | None = None
 
@@ -89,8 +93,12 @@ class FailedCycle:
         return self._filters
 
 
-def run_post_filters(
-    plugins: Sequence[PostFilterPlugin], pod: Pod, decision: Decision, rng: random.Random
+async def run_post_filters(
+    plugins: Sequence[PostFilterPlugin],
+    pod: Pod,
+    decision: Decision,
+    rng: random.Random,
+    extenders: Sequence[Extender] = (),
 ) -> PostFilterResult:
     """Ask PostFilter plugins about a decision; without any, no node is kept for the pod.
 
@@ -99,17 +107,20 @@ def run_post_filters(
         pod: The pod as it is known now.
         decision: One without a feasible node, in which no plugin failed.
         rng: What draws among equals.
+        extenders: The extenders that are interested in the pod; without any this never waits.
 
     Returns:
         The result of the plugin that ended it; else all reasons, with the last word about a nominated node.
     """
     if not plugins or not decision.cluster.nodes.count:
         return PostFilterResult(unschedulable(), nominated_node="")
-    failed = FailedCycle(decision, rng)
+    failed = FailedCycle(decision, rng, extenders)
     nominated: str | None = None
     reasons: list[str] = []
     for plugin in plugins:
         result = _asked(plugin, pod, failed)
+        if result.ask is not None:
+            result = await result.ask()
         status = result.status
         if status is None or status.code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
             return result
@@ -134,7 +145,22 @@ def _asked(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilte
     return PostFilterResult(Status(Code.ERROR, (why,)))
 
 
-def message_of(decision: Decision, result: PostFilterResult) -> str:
+def message_of(fit_error: str, result: PostFilterResult) -> str:
     """Return why no node fits, with what PostFilter found at its end."""
     said = "" if result.status is None else result.status.message
-    return f"{decision.fit_error()} {said}" if said else decision.fit_error()
+    return f"{fit_error} {said}" if said else fit_error
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run what never waits to its end.
+
+    Raises:
+        RuntimeError: it waits.
+    """
+    try:
+        work.send(None)
+    except StopIteration as end:
+        made: T = end.value
+        return made
+    work.close()
+    raise RuntimeError("it waits for something")

@@ -1,0 +1,105 @@
+"""Extenders in preemption: they leave out candidates, or name other victims on them, before one is chosen.
+
+Source: pkg/scheduler/framework/preemption/preemption.go (callExtenders, pickOneNodeForPreemption), extender.go
+(convertToVictims), v1.36.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from policysched.framework import Cluster
+from policysched.framework.extender import Extender, ExtenderError, NamedVictims, NodeVictims
+from policysched.model.objects import Pod
+from policysched.model.pod_requirements import pod_priority
+from policysched.plugins.default_preemption.candidates import LOWEST
+from policysched.state.placed.pods import PlacedPod
+
+log = logging.getLogger(__name__)
+NONE_LEFT: Final = "no candidate node for preemption"
+
+
+async def ask_extenders(
+    pod: Pod, extenders: Sequence[Extender], candidates: Mapping[str, NodeVictims], cluster: Cluster
+) -> dict[str, NodeVictims]:
+    """Ask one extender after another about the candidates that those before it left.
+
+    The cluster goes on meanwhile; victims that an extender names are looked for on the nodes as they are then.
+
+    Args:
+        pod: The pod that is to fit.
+        extenders: Those that are interested in it and have a say in preemption.
+        candidates: The victims by node.
+        cluster: The cluster.
+
+    Raises:
+        ExtenderError: an extender that must not be ignored failed, or named what is not there.
+    """
+    left = dict(candidates)
+    for extender in extenders:
+        try:
+            left = _known(extender, await extender.preempt(pod, left), cluster)
+        except ExtenderError as error:
+            if not extender.ignorable:
+                raise
+            log.warning("extender=%s is ignored in preemption for pod=%s: %s", extender.name, pod.key, error)
+        if not left:
+            break
+    return left
+
+
+def _known(extender: Extender, named: Mapping[str, NamedVictims], cluster: Cluster) -> dict[str, NodeVictims]:
+    """Find the pods that an extender means.
+
+    Raises:
+        ExtenderError: one is not there, or a node has none.
+    """
+    found = {}
+    for node, victims in named.items():
+        pods = {one.pod.metadata.uid: one.pod for one in _placed_on(node, cluster)}
+        for uid in victims.uids:
+            if uid not in pods:
+                raise ExtenderError(
+                    f"extender: {extender.name} claims to preempt pod (UID: {uid}) on node: {node}, "
+                    "but the pod is not found on that node"
+                )
+        if victims.uids:
+            found[node] = NodeVictims(tuple(pods[uid] for uid in victims.uids), victims.pdb_violations)
+        elif not extender.ignorable:
+            raise ExtenderError(f'expected at least one victim pod on node "{node}"')
+    return found
+
+
+def _placed_on(node: str, cluster: Cluster) -> list[PlacedPod]:
+    row = cluster.nodes.row_of.get(node, -1)
+    if row < 0 or not cluster.nodes.present.data[row]:
+        raise ExtenderError(f'nodeinfo not found for node name "{node}"')
+    return cluster.pods.on_row(row)
+
+
+def least_costly(candidates: Mapping[str, NodeVictims], cluster: Cluster) -> list[str]:
+    """Return the nodes where making room costs least, by name."""
+    costs = {node: _cost(victims, cluster) for node, victims in candidates.items()}
+    least = min(costs.values(), default=None)
+    return sorted(node for node, cost in costs.items() if cost == least)
+
+
+def _cost(victims: NodeVictims, cluster: Cluster) -> tuple[float, ...]:
+    """Return the cost by each criterion; the first victim counts as the most important one."""
+    priorities = [pod_priority(one) for one in victims.pods]
+    highest = max(priorities)
+    first_ones = [one for one, priority in zip(victims.pods, priorities, strict=True) if priority == highest]
+    started = _first_start(first_ones, cluster)
+    total = sum(priority - LOWEST for priority in priorities)
+    return victims.pdb_violations, priorities[0], total, len(priorities), -started
+
+
+def _first_start(pods: Sequence[Pod], cluster: Cluster) -> float:
+    """Return when the first of some pods started; one that has not started counts as starting now."""
+    placed = (cluster.pods.by_id.get(one.metadata.uid) for one in pods)
+    slots = np.array([one.slot for one in placed if one is not None], np.intp)
+    return min(cluster.time.seconds, float(cluster.pods.starts(slots).min(initial=np.inf)))

@@ -1,0 +1,123 @@
+"""Extenders in preemption: candidates that they leave out, victims that they choose, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from policysched.app.configuration.profiles import default_profile
+from policysched.framework import Cluster, Code, PostFilterResult
+from policysched.framework.extender import ExtenderError, NamedVictims, NodeVictims
+from policysched.model.objects import Pod
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.post_filter import run_post_filters
+from tests.build import node
+from tests.plugins.test_default_preemption import budget, label, low, wanted, world
+
+Named = Mapping[str, NamedVictims]
+
+
+@dataclass
+class Preempting:
+    """An extender that answers with what it is given, or leaves candidates as they are."""
+
+    answer: Named | None = None
+    error: str = ""
+    ignorable: bool = False
+    preempts: bool = True
+    name: str = "http://one"
+    asked: list[dict[str, tuple[list[str], int]]] = field(default_factory=list)
+
+    async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> Named:
+        assert pod.metadata.name == "wanted"
+        self.asked.append(
+            {name: ([one.metadata.name for one in of.pods], of.pdb_violations) for name, of in candidates.items()}
+        )
+        if self.error:
+            raise ExtenderError(self.error)
+        return {name: of.named() for name, of in candidates.items()} if self.answer is None else self.answer
+
+
+def around() -> Cluster:
+    """Nodes a, b and c; making room costs least on a."""
+    pods = [low("a1", "a"), low("b1", "b", 1, cpu=2), low("b0", "b", 0, cpu=2), low("c1", "c", 2, labels={"app": "x"})]
+    return world(node("a"), node("b"), node("c"), *pods, budgets=[budget("keep", label("app"))])
+
+
+def preempt(cluster: Cluster, *extenders: Preempting) -> PostFilterResult:
+    profile = default_profile()
+    rng = random.Random(0)
+    decision = Engine(cluster, profile, rng).decide(wanted())
+    assert decision.row < 0
+    return asyncio.run(run_post_filters(profile.post_filters, wanted(), decision, rng, extenders))  # type: ignore[arg-type]
+
+
+def victims(result: PostFilterResult) -> tuple[str | None, list[str]]:
+    assert result.status is None, result.status
+    return result.nominated_node, [one.metadata.name for one in result.victims]
+
+
+def named(*names: str, violations: int = 0) -> NamedVictims:
+    return NamedVictims(tuple(f"default.{name}" for name in names), violations)
+
+
+def test_extender_is_asked_about_all_candidates() -> None:
+    one = Preempting()
+    assert victims(preempt(around(), one)) == ("a", ["a1"])
+    assert one.asked == [{"a": (["a1"], 0), "b": (["b1", "b0"], 0), "c": (["c1"], 1)}]
+
+
+def test_candidates_that_are_left_out_are_not_chosen_and_the_next_extender_sees_the_rest() -> None:
+    one, two = Preempting({"b": named("b1", "b0"), "c": named("c1", violations=1)}), Preempting()
+    assert victims(preempt(around(), one, two)) == ("b", ["b1", "b0"])
+    assert two.asked == [{"b": (["b1", "b0"], 0), "c": (["c1"], 1)}]
+
+
+def test_victims_and_violations_are_the_extenders() -> None:
+    one = Preempting({"a": named("a1", violations=3), "b": named("b0", violations=1), "c": named("c1", violations=1)})
+    assert victims(preempt(around(), one)) == ("b", ["b0"])
+
+
+def test_extender_without_a_say_is_not_asked() -> None:
+    one = Preempting(preempts=False, answer={})
+    assert victims(preempt(around(), one)) == ("a", ["a1"])
+    assert one.asked == []
+
+
+def test_no_candidate_left_is_said_and_ends_the_asking() -> None:
+    one, two = Preempting({}), Preempting()
+    result = preempt(around(), one, two)
+    assert result.status is not None
+    assert (result.status.code, result.nominated_node) == (Code.UNSCHEDULABLE, None)
+    assert result.status.message.endswith("preemption: no candidate node for preemption")
+    assert two.asked == []
+
+
+@pytest.mark.parametrize(
+    ("one", "says"),
+    [
+        (Preempting(error="out of order"), "preemption: out of order"),
+        (Preempting({"z": named("a1")}), 'preemption: nodeinfo not found for node name "z"'),
+        (Preempting({"a": named()}), 'preemption: expected at least one victim pod on node "a"'),
+        (
+            Preempting({"a": named("b1")}),
+            "preemption: extender: http://one claims to preempt pod (UID: default.b1) on node: a, "
+            "but the pod is not found on that node",
+        ),
+    ],
+)
+def test_what_goes_wrong_fails_preemption_unless_the_extender_is_ignorable(one: Preempting, says: str) -> None:
+    result = preempt(around(), one)
+    assert result.status is not None
+    assert (result.status.code, result.status.message) == (Code.ERROR, says)
+    one.ignorable = True
+    ignored = preempt(around(), one)
+    if one.answer == {"a": named()}:  # the node is left out, and it was the only one
+        assert ignored.status is not None
+        assert ignored.status.message.endswith("no candidate node for preemption")
+    else:
+        assert victims(ignored) == ("a", ["a1"])
