@@ -26,6 +26,7 @@ from policysched.cli.explain import explain
 from policysched.cli.fmt import fmt
 from policysched.cli.options import OnceCommand
 from policysched.cli.output import say, say_error, show_every_record
+from policysched.cli.plugin import new_plugin
 from policysched.cli.plugins import plugins
 from policysched.cli.run import run
 from policysched.cli.sandbox import sandbox
@@ -48,6 +49,7 @@ app = typer.Typer(
 for command in (run, dry_run, check, fmt, plugins, explain, sandbox, demo, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 app.add_typer(config)
+app.add_typer(new_plugin, name="plugin")
 
 INTERRUPTED = 130
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.app.plugins.distributions import CLOSED
 from tests.cli.conftest import Command, Write
@@ -31,3 +32,17 @@ def test_plugins_refuses_a_flag_that_cannot_be_used(command: Command) -> None:
     done = command("plugins", "--plugin", "nothing")
     assert (done.code, done.out) == (2, "")
     assert done.problem.startswith("error: --plugin nothing: expected ")
+
+
+def test_new_plugin_is_written_and_the_next_steps_are_said(command: Command, tmp_path: Path) -> None:
+    done = command("plugin", "new", "node-group", "--points", "filter, permit")
+    assert (done.code, done.problem) == (0, "")
+    assert done.out.startswith("node-group: pyproject.toml, README.md, node_group.py, ")
+    assert "\n  cd node-group\n" in done.out
+    assert "def permit(" in (tmp_path / "node-group" / "node_group.py").read_text()
+
+
+def test_new_plugin_is_not_written_over_another(command: Command) -> None:
+    assert command("plugin", "new", "mine", "--in", "there").code == 0
+    done = command("plugin", "new", "mine", "--in", "there")
+    assert (done.code, done.problem) == (2, "error: there/mine exists: nothing was written\n")

@@ -7,13 +7,23 @@ from pathlib import Path
 import pytest
 
 from policysched import check
+from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.demo.sandbox_setup import written_kubeconfig
 from policysched.app.files.objects import load
+from policysched.app.plugins.discovery import find_plugins
 from tests.controlplane.build import binary
 from tests.examples.playing import EXAMPLES, playing
 
-FOLDERS = sorted(one.name for one in EXAMPLES.iterdir() if one.is_dir() and (one / "README.md").is_file())
+STORIES = sorted(one.parent.name for one in EXAMPLES.glob("*/README.md"))
 """The examples that are a story of their own; the others are the cookbook's."""
+PLUGINS = {
+    "01-tonodename": "tonodename.py:ToNodeName",
+    "02-node-label-filter": "sample_plugin.py:SamplePlugin",
+    "03-namescore": "namescore.py:NameScore",
+    "06-multipoint-communicating": "multipoint.py:MultipointCommunicating",
+}
+"""The examples that are plugins, too, or nothing else."""
+FOLDERS = [name for name in STORIES if (EXAMPLES / name / "policy.yaml").is_file()]
 WORKLOADS = {"01-tonodename": "deployment.yaml", "03-namescore": "pod.yaml"}
 """What they show the policy on, where it is not pods.yaml."""
 PROFILES = {
@@ -27,6 +37,16 @@ PROFILES = {
 
 def test_every_example_is_listed_here() -> None:
     assert sorted(PROFILES) == FOLDERS
+    assert sorted({*PROFILES, *PLUGINS}) == STORIES
+
+
+@pytest.mark.parametrize(("example", "plugin"), PLUGINS.items())
+def test_every_plugin_is_enabled_by_its_configuration(example: str, plugin: str) -> None:
+    known = find_plugins([f"{EXAMPLES / example}/{plugin}"]).registry
+    [name] = [one for one in known if known[one].origin.startswith("--plugin")]
+    [profile] = configured_profiles((EXAMPLES / example / "scheduler-config.yaml").read_text("utf-8"), known).values()
+    assert name in profile.plugin_names
+    assert f"--plugin examples/{example}/{plugin}" in (EXAMPLES / example / "README.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("example", FOLDERS)

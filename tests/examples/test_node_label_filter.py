@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from policysched import dry_run
+from policysched.testing import make_node, make_pod, scheduling
 from tests.examples.playing import failure, objects, playing, running
+from tests.examples.plugins import decided, example_plugin
 
 EXAMPLE = "02-node-label-filter"
 NODES = ("worker-1", "worker-2", "worker-3")
@@ -44,3 +48,28 @@ def test_other_nodes_are_unresolvable(name: str) -> None:
         "reasons": ["policy node-label/node-label: no match label"],
     }
     assert rejected == {"worker-2": expected, "worker-3": expected}
+
+
+@pytest.mark.parametrize("name", ["nginx", "my-nginx-2"])
+def test_plugin_rejects_the_nodes_that_the_policy_rejects(name: str) -> None:
+    pod = {**objects(EXAMPLE, "pods.yaml")[0], "metadata": {"name": name}}
+    record = decided(EXAMPLE, pod, "sample_plugin.py", "SamplePlugin")
+    assert record["selected"] == "worker-1"
+    expected = {"plugin": "sample-plugin", "code": "UnschedulableAndUnresolvable", "reasons": ["no match label"]}
+    rejected = {node: said for node, said in record["rejected"].items() if node in NODES}
+    assert rejected == {"worker-2": expected, "worker-3": expected}
+
+
+def test_plugin_lets_other_pods_alone() -> None:
+    pod = objects(EXAMPLE, "pods.yaml")[1]
+    assert decided(EXAMPLE, pod, "sample_plugin.py", "SamplePlugin")["selected"] == "worker-2"
+
+
+def test_plugin_says_where_a_pod_goes(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    plugin = example_plugin(EXAMPLE, "sample_plugin.py", "SamplePlugin")
+    args = {"node_label": "test/test", "workload_name": "nginx"}
+    with scheduling(plugin, nodes=[make_node("n1", labels={"test": "test"}), make_node("n2")], args=args) as scheduler:
+        assert scheduler.schedule(make_pod("nginx-1")).node == "n1"
+    said = [one.getMessage() for one in caplog.records if one.name.startswith("sample_plugin")]
+    assert said == ["prefilter pod: nginx-1", "prebind get node : n1"]

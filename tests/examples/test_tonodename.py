@@ -7,6 +7,7 @@ import pytest
 
 from policysched import dry_run
 from tests.examples.playing import objects, playing, running
+from tests.examples.plugins import decided
 
 EXAMPLE = "01-tonodename"
 PROFILE = "sample-scheduler"
@@ -50,3 +51,16 @@ async def test_pods_of_another_scheduler_name_are_left_alone() -> None:
         await on.api.create(ours)
         assert list(await running(on, 1)) == ["ours"]
         assert (await on.api.get("Pod", "other"))["spec"].get("nodeName") is None
+
+
+def test_plugin_gives_the_scores_of_the_policy(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    template = objects(EXAMPLE, "deployment.yaml")[0]["spec"]["template"]
+    pod = {"kind": "Pod", **template, "metadata": {**template["metadata"], "name": "test-scheduler"}}
+    record = decided(EXAMPLE, pod, "tonodename.py", "ToNodeName")
+    by_policy = dry_run(objects(EXAMPLE, "cluster.yaml"), pod, objects(EXAMPLE, "policy.yaml")).to_dict()
+    scores = {node: of["tonodename-scoring-plugin"] for node, of in record["scores"].items()}
+    assert scores == {"piworknode001": 100, "piworknode002": 25, "piworknode003": 25}
+    assert (record["total"], record["rejected"]) == (by_policy["total"], by_policy["rejected"])
+    logged = sorted(one.getMessage().rpartition("node=")[2] for one in caplog.records if "score=" in one.getMessage())
+    assert logged == ["piworknode001 score=100", "piworknode002 score=25", "piworknode003 score=25"]

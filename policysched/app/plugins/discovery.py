@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import logging
 import re
 import sys
 from collections import defaultdict
@@ -60,6 +61,7 @@ class EntryPointFactory:
             raise UsageError(f"{described(self.entry)} cannot be imported: {shown_error(error)}") from error
         if not callable(factory):
             raise UsageError(f"{described(self.entry)} is no factory: it is {factory!r:.80}")
+        _log_beside(factory)
         return CheckedFactory(self.entry.name, factory)
 
 
@@ -142,6 +144,7 @@ def _register(registry: PluginRegistry, flag: str) -> None:
         raise UsageError(f"--plugin {flag}: cannot be imported: {shown_error(error)}") from error
     if not callable(factory):
         raise UsageError(f"--plugin {flag}: it is no factory: it is {factory!r:.80}")
+    _log_beside(factory)
     name = given["name"] or stated_name(factory)
     known = registry_with(registry)
     if name in known:
@@ -155,10 +158,18 @@ def _module(text: str) -> ModuleType:
         if "" not in sys.path and str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))
         return importlib.import_module(text)
-    name = str(Path(text).resolve())  # so that it hides no other module, and is imported once
+    return _module_of_file(Path(text).resolve())
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    """Import a file, once, under its own name, or under its path where another module has that name."""
+    name = path.stem
+    known = importlib.util.find_spec(name) if name.isidentifier() else None
+    if not name.isidentifier() or (known is not None and known.origin != str(path)):
+        name = str(path)
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, name)
-        assert spec is not None  # noqa: S101 - the name ends as a module's
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None  # noqa: S101 - the path ends as a module's
         assert spec.loader is not None  # noqa: S101 - as above
         sys.modules[name] = module = importlib.util.module_from_spec(spec)
         try:
@@ -167,3 +178,11 @@ def _module(text: str) -> ModuleType:
             del sys.modules[name]
             raise
     return sys.modules[name]
+
+
+def _log_beside(factory: Any) -> None:
+    """Have a plugin's module log what the scheduler would log, where that was decided."""
+    level = logging.getLogger("policysched").level
+    own = logging.getLogger(str(getattr(factory, "__module__", "")).partition(".")[0])
+    if level != logging.NOTSET and own is not logging.getLogger() and own.level == logging.NOTSET:
+        own.setLevel(level)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -81,16 +83,18 @@ def test_flag_names_a_module_of_the_current_folder(tmp_path: Path, monkeypatch: 
     (site.folder / "here").mkdir()
     (site.folder / "here" / "closed_here.py").write_text(CLOSED)
     monkeypatch.chdir(site.folder / "here")
-    monkeypatch.setattr("sys.path", [one for one in __import__("sys").path if one not in ("", ".")])
+    monkeypatch.setattr("sys.path", [one for one in sys.path if one not in ("", ".")])
     assert made("Closed", "closed_here:Closed").made_of == ({"a": 1}, "handle")
 
 
 def test_flag_names_a_factory_of_a_file_which_is_imported_once(site: Site) -> None:
-    path = site.folder / "json.py"
-    path.write_text(CLOSED + "def more(args, handle):\n    return Closed(args, handle)\n")
-    found = find_plugins([f"{path}:Closed", f"{path}:more"])
-    first, second = (found.registry.make(name, None, None) for name in ("Closed", "more"))
-    assert type(first) is type(second)
+    for name in ("json", "own_name"):
+        path = site.folder / f"{name}.py"
+        path.write_text(CLOSED + "def more(args, handle):\n    return Closed(args, handle)\n")
+        found = find_plugins([f"{path}:Closed", f"{path}:more"])
+        first, second = (found.registry.make(name, None, None) for name in ("Closed", "more"))
+        assert type(first) is type(second)
+    assert "loads" in vars(sys.modules["json"]), "a plugin hides no module"
 
 
 def test_flag_may_state_the_name(site: Site) -> None:
@@ -121,3 +125,12 @@ def test_file_that_fails_is_not_kept(site: Site) -> None:
     assert refusal(f"{path}:Closed").endswith("cannot be imported: ValueError: not yet (late.py:1)")
     path.write_text(CLOSED)
     assert made("Closed", f"{path}:Closed").made_of == ({"a": 1}, "handle")
+
+
+def test_plugins_log_what_the_scheduler_logs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("policysched"), "level", logging.INFO)
+    path = site.folder / "talkative.py"
+    path.write_text(CLOSED)
+    find_plugins([f"{path}:Closed"])
+    assert logging.getLogger("talkative").level == logging.INFO
+    logging.getLogger("talkative").setLevel(logging.NOTSET)

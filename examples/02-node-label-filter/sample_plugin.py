@@ -1,0 +1,48 @@
+"""sample-plugin: a pod whose name contains the workload's goes only to nodes with a label."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from policysched.plugin import CycleState, NodeInfo, Pod, Status, unresolvable
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SampleArgs:
+    """What `pluginConfig` may say."""
+
+    node_label: str
+    """As key/value."""
+    workload_name: str
+
+    def __post_init__(self) -> None:
+        if "/" not in self.node_label:
+            raise ValueError("node_label is written as key/value")
+
+
+class SamplePlugin:
+    """The plugin."""
+
+    name = "sample-plugin"
+
+    def __init__(self, args: SampleArgs) -> None:
+        self.workload = args.workload_name
+        self.label, _, self.value = args.node_label.rpartition("/")
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> None:
+        """Say which pod it is."""
+        log.info("prefilter pod: %s", pod.metadata.name)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        """Keep the workload's pods off nodes without the label."""
+        if self.workload not in pod.metadata.name or node.labels.get(self.label) == self.value:
+            return None
+        return unresolvable("no match label")
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Say where it goes."""
+        log.info("prebind get node : %s", node_name)

@@ -1,0 +1,386 @@
+"""Write the package of a new plugin: a module, a test that passes, a configuration that enables it, a README.
+
+What it does is small and complete, so that an author changes something that works: pods with a label go to nodes with
+the same value of it. Each extension point that is asked for adds its method and its test.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from policysched.app.configuration.profiles import registry_with
+from policysched.errors import UsageError
+
+DEFAULT_POINTS: Final = ("filter", "score")
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_.][A-Za-z0-9]+)*")
+_LONGEST_NAME: Final = 63
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PointTemplate:
+    """What a new plugin has for an extension point."""
+
+    method: str
+    imports: str
+    """What the method needs of `policysched.plugin`."""
+    test: str
+
+
+TEMPLATES: Final[Mapping[str, PointTemplate]] = {
+    "preEnqueue": PointTemplate(
+        '''
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Keep a pod out of the queue while the label has the value `hold`."""
+        if pod.metadata.labels.get(self.args.label) == "hold":
+            return unresolvable("the pod is held")
+        return None
+''',
+        "Pod Status unresolvable",
+        """
+
+def test_pod_that_is_held_waits() -> None:
+    with scheduling($klass, nodes=NODES) as scheduler:
+        assert scheduler.schedule(make_pod("web", labels={GROUP: "hold"})).result == "Gated"
+""",
+    ),
+    "preFilter": PointTemplate(
+        '''
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+        """Have this plugin's Filter left out for pods without the label."""
+        return None if self.args.label in pod.metadata.labels else Status(Code.SKIP)
+''',
+        "Code CycleState NodeInfo Pod Status",
+        """
+
+def test_pods_without_the_label_are_left_alone() -> None:
+    assert decide($klass, make_pod("web"), NODES)["result"] == "Scheduled"
+""",
+    ),
+    "filter": PointTemplate(
+        '''
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        """Let a pod that has the label go to nodes with the same value alone."""
+        wanted = pod.metadata.labels.get(self.args.label)
+        if wanted is None or node.labels.get(self.args.label) == wanted:
+            return None
+        return unresolvable(f"node(s) did not have {self.args.label}={wanted}")
+''',
+        "CycleState NodeInfo Pod Status unresolvable",
+        """
+
+def test_pod_goes_to_nodes_of_its_group() -> None:
+    record = decide($klass, make_pod("web", labels={GROUP: "a"}), NODES)
+    assert record["selected"] == "a-1"
+    assert record["rejected"]["b-1"]["reasons"] == ["node(s) did not have example.io/group=a"]
+
+
+def test_label_is_an_argument() -> None:
+    record = decide($klass, make_pod("web", labels={"team": "red"}), NODES, args={"label": "team"})
+    assert record["result"] == "Unschedulable"
+""",
+    ),
+    "preScore": PointTemplate(
+        '''
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+        """Keep for Score what belongs to the attempt."""
+        state.write(NAME, max(node.pods_count for node in nodes))
+        return None
+''',
+        "CycleState NodeInfo Pod Status",
+        "",
+    ),
+    "score": PointTemplate(
+        '''
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """Prefer nodes with few pods."""
+        return max(0, MAX_NODE_SCORE - node.pods_count)
+''',
+        "MAX_NODE_SCORE CycleState NodeInfo Pod",
+        """
+
+def test_node_with_fewer_pods_is_preferred() -> None:
+    record = decide($klass, make_pod("web"), NODES, pods=[make_pod("there", node="a-1")])
+    assert record["total"] == {"a-1": 99, "b-1": 100}
+""",
+    ),
+    "reserve": PointTemplate(
+        '''
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        """Hold something for the pod."""
+        self.reserved[pod.metadata.uid] = node_name
+        return None
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Give it back; this may be called where nothing is held."""
+        self.reserved.pop(pod.metadata.uid, None)
+''',
+        "CycleState Pod Status",
+        """
+
+def test_what_a_bound_pod_needs_is_held() -> None:
+    with scheduling($klass, nodes=NODES) as scheduler:
+        node = scheduler.schedule(make_pod("web")).node
+        assert list(scheduler.plugin.reserved.values()) == [node]
+""",
+    ),
+    "permit": PointTemplate(
+        '''
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status | Wait | None:
+        """Let a pod wait whose label has the value `wait`."""
+        return Wait(timeout=10) if pod.metadata.labels.get(self.args.label) == "wait" else None
+''',
+        "CycleState Pod Status Wait",
+        """
+
+def test_pod_that_waits_is_rejected_when_its_time_is_over() -> None:
+    nodes = [make_node("w-1", labels={GROUP: "wait"})]
+    with scheduling($klass, nodes=nodes) as scheduler:
+        assert scheduler.schedule(make_pod("web", labels={GROUP: "wait"})).result == "Waiting"
+        scheduler.advance(10)
+        assert "rejected due to timeout" in scheduler.events("web")[0]
+""",
+    ),
+    "preBind": PointTemplate(
+        '''
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        """Do what has to be done before the pod is bound; without `async` this runs in a thread."""
+        log.info("pod %s is about to be bound to %s", pod.key, node_name)
+        return None
+''',
+        "CycleState Pod Status",
+        "",
+    ),
+    "postBind": PointTemplate(
+        '''
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Take note of a bound pod."""
+        log.info("pod %s is bound to %s", pod.key, node_name)
+''',
+        "CycleState Pod",
+        "",
+    ),
+}
+"""The points that a new plugin can begin with."""
+_MODULE: Final = Template('''"""$name: pods with a label go to nodes with the same value of it."""
+
+from __future__ import annotations
+
+import logging
+${sequence}from dataclasses import dataclass
+from typing import Final
+
+from policysched.plugin import $imports
+
+NAME: Final = "$name"
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ${klass}Args:
+    """What `pluginConfig` may say."""
+
+    label: str = "example.io/group"
+
+
+class $klass:
+    """The plugin; its methods are the extension points where it acts."""
+
+    name = NAME
+
+    def __init__(self, args: ${klass}Args, handle: PluginHandle) -> None:
+        self.args = args
+        self.handle = handle
+${fields}$methods''')
+_TEST: Final = Template('''"""What the plugin promises."""
+
+from __future__ import annotations
+
+from policysched.testing import $imports
+
+from $module import $klass
+
+GROUP = "example.io/group"
+NODES = [make_node("a-1", labels={GROUP: "a"}), make_node("b-1", labels={GROUP: "b"})]
+
+
+def test_pod_is_scheduled_with_the_default_plugins_too() -> None:
+    with scheduling($klass, nodes=NODES) as scheduler:
+        assert scheduler.schedule(make_pod("web")).node in {"a-1", "b-1"}
+$tests''')
+_PROJECT: Final = Template("""[build-system]
+requires = ["hatchling>=1.27"]
+build-backend = "hatchling.build"
+
+[project]
+name = "$distribution"
+version = "0.1.0"
+description = "A scheduler plugin: $name"
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["policysched"]
+
+[project.entry-points."policysched.plugins"]
+"$name" = "$module:$klass"
+
+[tool.hatch.build.targets.wheel]
+only-include = ["$module.py"]
+""")
+_CONFIG: Final = Template("""apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: false
+profiles:
+- schedulerName: $scheduler
+  plugins:
+    multiPoint:
+      enabled:
+      - name: $name
+  pluginConfig:
+  - name: $name
+    args:
+      label: example.io/group
+""")
+_CLUSTER: Final = """apiVersion: v1
+kind: Node
+metadata: {name: a-1, labels: {example.io/group: a}}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: b-1, labels: {example.io/group: b}}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}
+"""
+_POD: Final = Template("""apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {example.io/group: a}}
+spec:
+  schedulerName: $scheduler
+  containers:
+  - {name: web, image: registry.example/web}
+""")
+_README: Final = Template("""# $name
+
+A plugin of policysched. `$module.py` is all of it; `scheduler-config.yaml` enables it.
+
+```sh
+$steps
+```
+
+The profile is `$scheduler`: pods with this `schedulerName` are scheduled with the plugin.
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class NewPackage:
+    """A package that was written."""
+
+    folder: Path
+    files: tuple[str, ...]
+    next_steps: tuple[str, ...]
+    """Commands, each with what it does."""
+
+
+def new_package(name: str, points: Iterable[str] = DEFAULT_POINTS, parent: Path = Path()) -> NewPackage:
+    """Write the package of a plugin into a new folder of its name.
+
+    Args:
+        name: The plugin's name, as configurations will have it.
+        points: The extension points where it acts, by kube-scheduler's names.
+        parent: Where the folder is made.
+
+    Raises:
+        UsageError: there is such a folder, the name cannot be used, or there is no such point.
+    """
+    chosen = _chosen(points)
+    module, folder = _module_name(name), parent / name
+    if folder.exists():
+        raise UsageError(f"{folder} exists: nothing was written")
+    files = _files(name, module, chosen)
+    folder.mkdir(parents=True)
+    for file, text in files.items():
+        (folder / file).write_text(text, "utf-8")
+    return NewPackage(folder, tuple(files), (f"cd {folder}", *_STEPS))
+
+
+_STEPS: Final = (
+    "python -m pytest                      # its tests",
+    "pip install --editable .              # beside policysched",
+    "policysched plugins                   # it is found",
+    "policysched dry-run --config scheduler-config.yaml --cluster cluster.yaml --pod pod.yaml",
+    "policysched run --config scheduler-config.yaml",
+)
+
+
+def _chosen(points: Iterable[str]) -> list[str]:
+    """Return the templates' points in their order."""
+    wanted = set(points)
+    for point in sorted(wanted - TEMPLATES.keys()):
+        raise UsageError(f'there is no template for the point "{point}"; there are {", ".join(TEMPLATES)}')
+    if not wanted:
+        raise UsageError(f"a plugin has at least one point of {', '.join(TEMPLATES)}")
+    return [point for point in TEMPLATES if point in wanted]
+
+
+def _module_name(name: str) -> str:
+    """Return the name of a plugin's module.
+
+    Raises:
+        UsageError: the plugin cannot be called so.
+    """
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        raise UsageError(f'"{name}" cannot be a plugin\'s name: letters and digits, joined by -, _ or ., are one')
+    if name in registry_with():
+        raise UsageError(f"a plugin named {name} already exists")
+    module = "_".join(_words(name)).lower()
+    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module == "policysched":
+        raise UsageError(f"\"{name}\" cannot be a plugin's name: {module} is a module's or a word of Python")
+    return module
+
+
+def _words(name: str) -> list[str]:
+    return _WORD.findall(name)
+
+
+def _files(name: str, module: str, points: list[str]) -> dict[str, str]:
+    words = _words(name)
+    klass = "".join(word[:1].upper() + word[1:] for word in words)
+    methods = "".join(TEMPLATES[point].method for point in points)
+    tests = "".join(TEMPLATES[point].test for point in points)
+    imports = {one for point in points for one in TEMPLATES[point].imports.split()} | {"PluginHandle"}
+    distribution = "-".join(words).lower()
+    given = {
+        "name": name,
+        "module": module,
+        "klass": klass,
+        "distribution": distribution,
+        "scheduler": f"{distribution}-scheduler",
+        "sequence": "from collections.abc import Sequence\n" if "Sequence[" in methods else "",
+        "imports": _sorted(imports),
+        "fields": "        self.reserved: dict[str, str] = {}\n" if "reserve" in points else "",
+        "methods": methods,
+        "steps": "\n".join(_STEPS),
+    }
+    tools = {"make_node", "make_pod", "scheduling"} | ({"decide"} if "decide(" in tests else set())
+    tested = {**given, "imports": _sorted(tools), "tests": Template(tests).substitute(given)}
+    return {
+        "pyproject.toml": _PROJECT.substitute(given),
+        "README.md": _README.substitute(given),
+        f"{module}.py": _MODULE.substitute(given),
+        f"test_{module}.py": _TEST.substitute(tested),
+        "scheduler-config.yaml": _CONFIG.substitute(given),
+        "cluster.yaml": _CLUSTER,
+        "pod.yaml": _POD.substitute(given),
+    }
+
+
+def _sorted(names: set[str]) -> str:
+    """Write names of an import in the order that linters want: constants, classes, functions."""
+    return ", ".join(sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name)))
