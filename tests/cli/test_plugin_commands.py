@@ -46,3 +46,41 @@ def test_new_plugin_is_not_written_over_another(command: Command) -> None:
     assert command("plugin", "new", "mine", "--in", "there").code == 0
     done = command("plugin", "new", "mine", "--in", "there")
     assert (done.code, done.problem) == (2, "error: there/mine exists: nothing was written\n")
+
+
+CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: Slow}]}}
+"""
+SLOW = """\
+import time
+
+class Slow:
+    def filter(self, state, pod, node):
+        end = time.thread_time() + 0.0005
+        while time.thread_time() < end: pass
+"""
+
+
+def test_plugins_are_measured_as_a_configuration_enables_them(command: Command, write: Write) -> None:
+    write("slow.py", SLOW + CLOSED)
+    write("config.yaml", CONFIG)
+    flags = ("--plugin", "slow.py:Slow", "--plugin", "slow.py:Closed", "--config", "config.yaml", "--measure")
+    done = command("plugins", *flags, "4", "-o", "json")
+    rows = {row["name"]: row for row in json.loads(done.out)}
+    assert 4 * 500 <= rows["Slow"]["microseconds"] < 4 * 500 * 20
+    assert "microseconds" not in rows["Closed"]
+    assert "µs a decision" in command("plugins", *flags, "1").out
+
+
+def test_plugins_are_measured_with_a_configuration_alone(command: Command, write: Write) -> None:
+    write("config.yaml", CONFIG)
+    for flags in (("--measure", "5"), ("--config", "config.yaml")):
+        done = command("plugins", *flags)
+        assert (done.code, done.out) == (2, "")
+        assert done.problem.startswith("error: --config and --measure belong together: ")
+    done = command("plugins", "--config", "config.yaml", "--measure", "5")
+    assert done.code == 2
+    assert 'there is no plugin "Slow"' in done.problem

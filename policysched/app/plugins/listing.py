@@ -5,7 +5,7 @@ Nothing is made for it: of a factory that is no class, and does not say what it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from policysched.visible import visible
 
 _ORDER: Final = tuple(one.encode_name for one in fields(Plugins))
 _NOT_KNOWN: Final = "known when it is made"
+NOTHING_MEASURED: Final[Mapping[str, float]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +38,28 @@ class PluginRow:
     origin: str
     problem: str = ""
     """Why it cannot be enabled."""
+    microseconds: float | None = None
+    """What it takes in a decision, where that was measured."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it; what is not known or not there is left out."""
-        said = {"name": self.name, "points": self.points, "origin": self.origin, "problem": self.problem or None}
+        said = {
+            "name": self.name,
+            "points": self.points,
+            "origin": self.origin,
+            "microseconds": None if self.microseconds is None else round(self.microseconds, 1),
+            "problem": self.problem or None,
+        }
         return {key: value for key, value in said.items() if value is not None}
 
 
-def plugin_rows(found: FoundPlugins) -> Iterator[PluginRow]:
-    """List the default plugins in their order, then those that were found."""
+def plugin_rows(found: FoundPlugins, prices: Mapping[str, float] = NOTHING_MEASURED) -> Iterator[PluginRow]:
+    """List the default plugins in their order, then those that were found.
+
+    Args:
+        found: What was found.
+        prices: What was measured, by name. Units: microseconds.
+    """
     registry = registry_with(found.registry)
     for name in registry:
         entry = registry[name]
@@ -55,17 +69,19 @@ def plugin_rows(found: FoundPlugins) -> Iterator[PluginRow]:
             yield PluginRow(name, None, entry.origin, str(error))
         else:
             ordered = None if points is None else tuple(point for point in _ORDER if point in points)
-            yield PluginRow(name, ordered, entry.origin)
+            yield PluginRow(name, ordered, entry.origin, microseconds=prices.get(name))
 
 
 def plugin_table(rows: list[PluginRow]) -> Table:
-    """Show the rows."""
-    table = Table(
-        "name", "points", "origin", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True
-    )
+    """Show the rows, with what was measured of any."""
+    measured = any(row.microseconds is not None for row in rows)
+    heads = ("name", "points", "origin", *(("µs a decision",) if measured else ()))
+    table = Table(*heads, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     for row in rows:
         points = _NOT_KNOWN if row.points is None else " ".join(row.points)
-        table.add_row(*(Text(visible(text)) for text in (row.name, "-" if row.problem else points, row.origin)))
+        price = "" if row.microseconds is None else f"{row.microseconds:,.0f}"
+        cells = (row.name, "-" if row.problem else points, row.origin, *((price,) if measured else ()))
+        table.add_row(*(Text(visible(text)) for text in cells))
     return table
 
 

@@ -1,0 +1,61 @@
+"""Measure what plugins of others take in a decision, as a configuration enables them, on nodes made for it.
+
+The nodes are alike but for their names, and so are the pods; a plugin that looks at other things takes what it takes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from policysched.app.configuration.profiles import configured_profiles
+from policysched.framework.plugin_watch import PluginWatch
+from policysched.framework.profile import Profile
+from policysched.framework.registry import PluginRegistry
+from policysched.model.decode import decode_node, decode_pod
+from policysched.schedule.cycle.engine import Engine
+from policysched.state.cluster import Cluster
+
+DECISIONS: Final = 20
+_AMOUNTS: Final = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+
+
+def prices(config: str, registry: PluginRegistry, nodes: int, seconds: Callable[[], float]) -> dict[str, float]:
+    """Measure the plugins that a configuration enables beside the default ones.
+
+    Args:
+        config: The configuration, as text.
+        registry: The plugins that there are beside the default ones.
+        nodes: How many nodes there are.
+        seconds: The clock.
+
+    Returns:
+        By name what a plugin takes in a decision, up to Score; of several profiles the most. Units: microseconds.
+
+    Raises:
+        UsageError: the configuration cannot be used.
+    """
+    found: dict[str, float] = {}
+    for profile in configured_profiles(config, registry).values():
+        for name, taken in _taken(profile, nodes, seconds):
+            found[name] = max(found.get(name, 0.0), taken)
+    return found
+
+
+def _taken(profile: Profile, nodes: int, seconds: Callable[[], float]) -> Iterable[tuple[str, float]]:
+    cluster, handle = Cluster(), profile.handle
+    if handle is None:
+        return ()
+    for number in range(nodes):
+        node = {"metadata": {"name": f"node-{number}"}, "status": {"allocatable": _AMOUNTS}}
+        cluster.set_node(decode_node(node))
+    handle.connect(cluster)
+    handle.watch = PluginWatch(seconds)
+    engine = Engine(cluster, profile, random.Random(0))  # noqa: S311 - draws among equals
+    for number in range(DECISIONS):
+        metadata = {"name": f"pod-{number}", "namespace": "default", "uid": f"{number}"}
+        engine.decide(decode_pod({"metadata": metadata, "spec": {"schedulerName": profile.scheduler_name}}))
+    names = dict.fromkeys(name for name, _ in handle.watch.spent)
+    spent = handle.watch.spent.items()
+    return [(name, 1e6 / DECISIONS * sum(one.seconds for (own, _), one in spent if own == name)) for name in names]
