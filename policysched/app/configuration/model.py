@@ -11,10 +11,11 @@ pkg/scheduler/apis/config/v1/{defaults,default_plugins}.go, v1.36.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import fields, force_setattr, replace
+from msgspec.structs import FieldInfo, fields, force_setattr, replace
 
 from policysched.plugins.arguments import (
     API_VERSION,
@@ -40,7 +41,7 @@ class Filled(Given, frozen=True):
 
     def __post_init__(self) -> None:
         """Put defaults in the place of zero values."""
-        for field in fields(self):
+        for field in _fields(type(self)):
             value = getattr(self, field.name)
             if isinstance(value, bool):
                 continue
@@ -48,6 +49,12 @@ class Filled(Given, frozen=True):
                 force_setattr(self, field.name, field.default)
             elif field.type is StatedDuration:
                 force_setattr(self, field.name, go_duration(value))
+
+
+@cache
+def _fields(shape: type[Filled]) -> tuple[FieldInfo, ...]:
+    """List the fields of a struct: finding them out takes longer than making one."""
+    return fields(shape)
 
 
 class LeaderElection(Filled, frozen=True):
@@ -111,12 +118,16 @@ class Plugins(Given, frozen=True):
 
     def by_point(self) -> dict[str, PluginSet]:
         """Return the sets by the names of their points."""
-        return {field.encode_name: getattr(self, field.name) for field in fields(self)}
+        return {point: getattr(self, attribute) for attribute, point in POINTS.items()}
 
     @property
     def enabled_anywhere(self) -> frozenset[str]:
         """The names that are enabled at any point."""
         return frozenset(one.name for own in self.by_point().values() for one in own.enabled)
+
+
+POINTS: Final = dict(zip(Plugins.__struct_fields__, Plugins.__struct_encode_fields__, strict=True))
+"""The names of points in configurations, multiPoint among them, by those of the fields."""
 
 
 class PluginConfig(Given, frozen=True):
@@ -221,7 +232,7 @@ def completed(given: Configuration) -> Configuration:
 def completed_profile(given: ProfileConfig) -> ProfileConfig:
     """Put what a profile enables and disables over the default plugins, and give all their arguments."""
     nothing = PluginSet()
-    sets = {field.name: merged(nothing, getattr(given.plugins, field.name)) for field in fields(Plugins)}
+    sets = {name: merged(nothing, getattr(given.plugins, name)) for name in POINTS}
     plugins = Plugins(**sets | {"multi_point": merged(DEFAULT, given.plugins.multi_point)})
     stated = {one.name for one in given.plugin_config}
     missing = sorted(name for name in plugins.enabled_anywhere - stated if default_arguments(name) is not None)

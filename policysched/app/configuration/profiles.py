@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from msgspec.structs import fields
-
 from policysched.app.configuration.extenders import without_extenders_resources
 from policysched.app.configuration.model import (
+    POINTS,
     POLICIES,
     ListedPlugin,
     Plugins,
@@ -67,7 +66,7 @@ def registry_with(others: PluginRegistry = NO_PLUGINS) -> PluginRegistry:
 
 def points_of(plugin: Any) -> frozenset[str]:
     """Return the points at which a plugin acts: those whose methods it has."""
-    found = ((one.encode_name, _METHODS.get(one.name, (one.name,))) for one in fields(Plugins))
+    found = ((point, _METHODS.get(name, (name,))) for name, point in POINTS.items())
     return frozenset(point for point, methods in found if any(callable(getattr(plugin, one, None)) for one in methods))
 
 
