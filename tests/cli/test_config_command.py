@@ -115,7 +115,7 @@ def test_check_of_a_file_that_cannot_be_read_ends_with_2(
 
 def test_check_of_another_kind_is_a_fault(command: Command, write: Write) -> None:
     done = command("config", "check", write("c.yaml", "apiVersion: v1\nkind: Pod\n"))
-    assert (done.code, done.out.splitlines()[0]) == (
+    assert (done.code, done.out.splitlines()[1]) == (
         1,
         "c.yaml:2:7: kind: expected an object of kind KubeSchedulerConfiguration",
     )

@@ -11,10 +11,11 @@ pkg/scheduler/apis/config/v1/{defaults,default_plugins}.go, v1.36.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Final
+from functools import lru_cache
+from typing import Annotated, Any, Final
 
 import msgspec
+import numpy as np
 from msgspec.structs import FieldInfo, fields, force_setattr, replace
 
 from policysched.plugins.arguments import (
@@ -34,6 +35,8 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 POLICIES: Final = "SchedulingPolicy"
 """The name that stands for all policies."""
 ALL: Final = "*"
+_HIGHEST_FLOAT32: Final = 3.4028234663852886e38
+Float32 = Annotated[float, msgspec.Meta(ge=-_HIGHEST_FLOAT32, le=_HIGHEST_FLOAT32)]
 
 
 class Filled(Given, frozen=True):
@@ -51,7 +54,7 @@ class Filled(Given, frozen=True):
                 force_setattr(self, field.name, go_duration(value))
 
 
-@cache
+@lru_cache(maxsize=16)
 def _fields(shape: type[Filled]) -> tuple[FieldInfo, ...]:
     """List the fields of a struct: finding them out takes longer than making one."""
     return fields(shape)
@@ -75,8 +78,14 @@ class ClientConnection(Filled, frozen=True):
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: str = "application/vnd.kubernetes.protobuf"
-    qps: int | float = 50
+    qps: Float32 = 50
     burst: Int32 = 100
+
+    def __post_init__(self) -> None:
+        """Round as kube-scheduler does, which reads 32 bits."""
+        super().__post_init__()
+        rounded = float(str(np.float32(self.qps)))
+        force_setattr(self, "qps", int(rounded) if abs(rounded) < 2**53 and rounded.is_integer() else rounded)
 
 
 class ListedPlugin(Given, frozen=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -177,15 +177,20 @@ def _source(given: ConfigurationInput) -> _Source:
     if isinstance(given, Document):
         document, given = given, given.object
     source = _Source(given, document, {})
-    if not isinstance(given, Mapping) or given.get("kind") != KIND:
-        stated = isinstance(given, Mapping) and given.get("kind") is not None
-        raise source.error([("kind" if stated else "", f"expected an object of kind {KIND}")])
+    if not isinstance(given, Mapping):
+        raise source.error([("", f"expected an object of kind {KIND}")])
     version = given.get("apiVersion")
-    if version in OLD_VERSIONS:
-        return _renewed(source, str(version))
-    if version != API_VERSION:
-        raise source.error([("apiVersion", f"expected {API_VERSION}")])
-    return source
+    found = list(_header_faults(given))
+    if found:
+        raise source.error(found)
+    return _renewed(source, str(version)) if version in OLD_VERSIONS else source
+
+
+def _header_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
+    if given.get("kind") != KIND:
+        yield "kind" if given.get("kind") is not None else "", f"expected an object of kind {KIND}"
+    if given.get("apiVersion") not in (API_VERSION, *OLD_VERSIONS):
+        yield "apiVersion", f"expected {API_VERSION}"
 
 
 def _with_arguments(profile: ProfileConfig, place: str) -> tuple[ProfileConfig, list[Fault]]:
