@@ -95,10 +95,15 @@ class Scheduler:
 
     def cpu_ms(self) -> float:
         """Return the processor time used so far, 0 of a process that ended."""
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{self._program.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-            return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
-        return 0.0
+        return cpu_ms(self._program.pid)
+
+
+def cpu_ms(pid: int) -> float:
+    """Return the processor time that a process has used so far, 0 of one that ended. Units: milliseconds."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,7 +5,9 @@ need a neighbour which is not there are turned away once. Then ordinary pods com
 slowest waits until it is bound, and what processor time each costs. Then a node comes, which may help all that wait,
 and an ordinary pod right behind it: how long that waits, and what processor time passes until nothing happens any more.
 
-    python -m bench.waiting [--nodes 1000] [--waiting 10000] [--scheduler NAME] [-o json]
+    python -m bench.waiting [--nodes 1000] [--waiting 10000] [--gated] [--scheduler NAME] [-o json]
+
+With `--gated` they have a scheduling gate in place of affinity: they cost others nothing, and no node helps them.
 
 It needs the Kubernetes programs that `make test` builds. Units: milliseconds.
 """
@@ -16,7 +18,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
@@ -59,23 +61,31 @@ def needing(number: int) -> Object:
     return pod(f"waiting-{number}", affinity=affinity("podAffinity", "required", [term]))
 
 
+def gated(number: int) -> Object:
+    """Make a pod with a scheduling gate."""
+    return pod(f"waiting-{number}", schedulingGates=[{"name": "example.com/later"}])
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run it and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.waiting", description="Many waiting pods, side by side.")
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--waiting", type=int, default=10_000)
+    parser.add_argument("--gated", action="store_true", help="pods with a scheduling gate in place of affinity")
     parser.add_argument("--scheduler", choices=SCHEDULERS, help="just this one")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     given = parser.parse_args(arguments)
     schedulers = [given.scheduler] if given.scheduler else SCHEDULERS
-    outcomes = measure(schedulers, given.nodes, given.waiting)
+    outcomes = measure(schedulers, given.nodes, given.waiting, gated if given.gated else needing)
     if given.output == "json":
         print(json.dumps([asdict(one) for one in outcomes], indent=2))
     else:
         report(outcomes, given.nodes, given.waiting)
 
 
-def measure(schedulers: Sequence[str], nodes: int, waiting: int) -> list[Outcome]:
+def measure(
+    schedulers: Sequence[str], nodes: int, waiting: int, make: Callable[[int], Object] = needing
+) -> list[Outcome]:
     """Let the schedulers take turns on one control plane, on which the pods are known to be unschedulable."""
     with ControlPlane(controllers=CONTROLLERS, kubelets=False) as plane:
         api = plane.api
@@ -83,7 +93,7 @@ def measure(schedulers: Sequence[str], nodes: int, waiting: int) -> list[Outcome
             api.create(node(number))
         until(lambda: all(not one["spec"].get("taints") for one in api.objects("Node")), "nodes without taints", 300)
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(api.create, (needing(number) for number in range(waiting))))
+            list(pool.map(api.create, map(make, range(waiting))))
         warden = Warden(plane.logs)
         with Scheduler(schedulers[0], plane, warden) as first:
             print(f"conditions: {schedulers[0]}", file=sys.stderr, flush=True)

@@ -176,11 +176,13 @@ class Cluster:
     def set_namespace(self, namespace: Namespace) -> Change:
         """Remember a namespace's labels."""
         name, labels = namespace.metadata.name, namespace.metadata.labels
-        changed = self.namespaces.get(name) != labels
+        before = self.namespaces.get(name)
+        changed = before != labels
         self.namespaces[name] = labels
         self.unknown_namespaces.discard(name)
         self.namespaces_generation += changed
-        return Change(Resource.NAMESPACE, Action.UPDATE_OTHER if changed else Action.NONE)
+        old = None if before is None else replace(namespace, metadata=replace(namespace.metadata, labels=before))
+        return Change(Resource.NAMESPACE, Action.UPDATE_OTHER if changed else Action.NONE, old, namespace)
 
     def remove_namespace(self, name: str) -> Change:
         """Forget a namespace, which helps no pod."""

@@ -92,24 +92,24 @@ class KubeScheduler:
         )
         command: list[str | Path] = [binary("kube-scheduler"), f"--config={path}", "--v=5"]
         command += [f"--secure-port={free_port()}", "--bind-address=127.0.0.1"]
-        self._program = Program("kube-scheduler", command, plane.logs / "kube-scheduler.log", self._warden)
+        self.program = Program("kube-scheduler", command, plane.logs / "kube-scheduler.log", self._warden)
 
     def __enter__(self) -> KubeScheduler:
-        self._program.start()
+        self.program.start()
         try:
-            self._program.wait(lambda: any("Handlers synced" in line for line in self.lines()))
+            self.program.wait(lambda: any("Handlers synced" in line for line in self.lines()))
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._program.stop()
+        self.program.stop()
         self._warden.dismiss()
 
     def lines(self) -> list[str]:
         """Give what it has logged."""
-        log = self._program.log
+        log = self.program.log
         return log.read_text("utf-8", "replace").splitlines() if log.exists() else []
 
     def moves(self) -> list[Move]:

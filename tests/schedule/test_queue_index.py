@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Plugin, Resource
-from policysched.model.objects import Affinity, LabelSelector, Pod, TopologySpreadConstraint
+from policysched.model.objects import Affinity, LabelSelector, Metadata, Namespace, Pod, TopologySpreadConstraint
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from policysched.schedule.queue import unschedulable
@@ -18,7 +18,8 @@ from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue
 from tests.build import node, pod
 from tests.plugins.inter_pod_affinity.build import away, label, near, term
-from tests.schedule.queue_parts import FIT, StandingClock, popped, queue
+from tests.schedule.queue_parts import FIT, NODE_ADDED, POD_REMOVED, Gates, StandingClock, interests, popped, queue
+from tests.schedule.queue_parts import pod as gated_pod
 from tests.schedule.stand import BIG, running
 
 AFFINITY, SPREADING = InterPodAffinity(), PodTopologySpread()
@@ -195,3 +196,64 @@ def test_a_new_pod_goes_before_thousands_that_a_change_helps_while_they_back_off
     first = tested.pop()
     assert first is not None
     assert first.pod.metadata.name == "new"
+
+
+def test_gated_pods_cost_others_nothing() -> None:
+    costs = []
+    for count in (10, 10_000):
+        tested = queue(StandingClock(), interests(Gates()))
+        for number in range(count):
+            tested.add(gated_pod(f"g{number}", gates=("g",)))
+        assert tested.counts().gated == count
+
+        def ordinary(tested: Queue = tested) -> None:
+            queued = popped(tested, "ordinary")
+            tested.reject(queued, FIT)
+            assert tested.move(NODE_ADDED) == 1
+            assert tested.move(POD_REMOVED) == 0
+            again = tested.pop()
+            assert again is queued
+            tested.done(queued)
+            assert tested.pop() is None
+
+        ordinary()
+        costs.append(calls(ordinary))
+    assert costs[0] == costs[1]
+
+
+TWO_SORTS = away(term(label("app", "guard")), term(label("app", "visitor")))
+
+
+@pytest.mark.parametrize(
+    ("zones", "left", "tries"),
+    [
+        (("a", "b"), ["guard"], 1),
+        (("a", "a"), ["guard"], 2),
+        (("a", "b"), [], 2),
+    ],
+)
+async def test_pod_that_leaves_helps_only_where_no_other_one_is_avoided(
+    zones: tuple[str, str], left: list[str], tries: int
+) -> None:
+    nodes = [node(f"n{at}", labels={"zone": zone}) for at, zone in enumerate(zones, 1)]
+    async with running(*nodes) as stand:
+        for at, one in enumerate((*left, "visitor"), 1):
+            stand.scheduler.set_pod(pod(f"{one}-{at}", on="n1", labels={"app": one}))
+        stand.scheduler.set_pod(pod("far", on="n2", labels={"app": "guard"}))
+        await stand.settled(pod("shy", affinity=TWO_SORTS))
+        assert stand.attempts("shy") == 1
+        stand.scheduler.remove_pod(f"default.visitor-{len(left) + 1}")
+        await stand.settle()
+        tried = stand.attempts("shy")
+        assert tried == tries or (tried == -1 and set(stand.bound) == {"shy"} and tries == 2)
+
+
+async def test_namespace_s_labels_help_only_where_they_choose_other_namespaces() -> None:
+    gold = near(term(label("app", "none"), of=LabelSelector(match_labels={"tier": "gold"})))
+    async with running(node("n1", labels={"zone": "a"})) as stand:
+        stand.scheduler.take(Namespace(metadata=Metadata(name="default", labels={"tier": "gold"})))
+        await stand.settled(pod("p", affinity=gold))
+        for labels, tries in (({"tier": "gold", "x": "y"}, 1), ({"x": "y"}, 2), ({"x": "z"}, 2), ({"tier": "gold"}, 3)):
+            stand.scheduler.take(Namespace(metadata=Metadata(name="default", labels=labels)))
+            await stand.settle()
+            assert stand.attempts("p") == tries

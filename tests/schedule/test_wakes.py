@@ -14,6 +14,7 @@ from policysched.model.objects import (
     Namespace,
     Pod,
     PodStatus,
+    SchedulingGate,
     Taint,
 )
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -162,3 +163,37 @@ async def test_the_labels_of_a_namespace_that_is_gone_are_forgotten() -> None:
         stand.scheduler.drop(Namespace(metadata=Metadata(name="default")))
         await stand.settled(pod("b"))
         assert stand.bound == {"a": "n1"}
+
+
+# Nominated pods
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda s, keeper: s.take(replace(keeper, status=PodStatus())),
+        lambda s, keeper: s.take(replace(keeper, status=PodStatus(nominated_node_name="elsewhere"))),
+        lambda s, keeper: s.drop(keeper),
+    ],
+)
+async def test_end_of_a_nomination_wakes_those_of_its_priority_and_below(end: Any) -> None:
+    async with running(node("n1")) as stand:
+        keeper = pod("keeper", requests={"cpu": 3}, priority=9, scheduling_gates=[SchedulingGate(name="g")])
+        keeper = replace(keeper, status=PodStatus(nominated_node_name="n1"))
+        low, equal = (pod(name, requests={"cpu": 2}, priority=at) for name, at in (("low", 0), ("equal", 9)))
+        await stand.settled(keeper, low, equal, pod("high", requests={"cpu": 5}, priority=20))
+        assert {name: stand.attempts(name) for name in ("low", "equal", "high")} == {"low": 1, "equal": 1, "high": 1}
+        end(stand.scheduler, keeper)
+        await stand.settle()
+        assert (set(stand.bound), stand.attempts("high")) == ({"low", "equal"}, 1)
+
+
+async def test_nomination_of_another_scheduler_s_pod_is_kept_and_its_end_wakes() -> None:
+    async with running(node("n1")) as stand:
+        keeper = pod("keeper", requests={"cpu": 3}, priority=9, scheduler_name="another")
+        keeper = replace(keeper, status=PodStatus(nominated_node_name="n1"))
+        await stand.settled(keeper, pod("low", requests={"cpu": 2}))
+        assert (stand.bound, stand.waiting) == ({}, 1)
+        stand.scheduler.drop(keeper)
+        await stand.settle()
+        assert set(stand.bound) == {"low"}

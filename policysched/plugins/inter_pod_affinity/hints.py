@@ -1,8 +1,9 @@
 """Queueing hints of InterPodAffinity: which changes can help a pod that it rejected.
 
-Knows the terms of the pods at hand and what placed pods state, never where they are. Where kube-scheduler would leave a
-pod waiting for minutes that a change may well have helped, these hints say so: they resolve namespace selectors, look
-at every anti-affinity term for itself, and see that a pod may become the first of its group.
+Knows the terms of the pods at hand and what placed pods state; where pods are it asks only of the node that one has
+left. Where kube-scheduler would leave a pod waiting for minutes that a change may well have helped, these hints say so:
+they resolve namespace selectors, look at every anti-affinity term for itself, and see that a pod may become the first
+of its group.
 
 Source: plugins/interpodaffinity/plugin.go (isSchedulableAfter…), v1.36.
 """
@@ -12,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from policysched.framework import Change, Cluster, HintIndex
-from policysched.model.objects import Pod
-from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
+from policysched.model.objects import Namespace, Pod
+from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector, Sort, pod_terms
 from policysched.plugins.helper import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
 from policysched.state.placed.selector_index import index_keys_of_peers, narrowest
 
@@ -41,7 +44,7 @@ def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
         return False
     if not _concerns(old or new, pod):
         return False
-    return _comes(pod, old, new, cluster) or (old is not None and _goes(pod, old, new, cluster))
+    return _comes(pod, old, new, cluster) or (old is not None and _goes(pod, old, new, cluster, change.row))
 
 
 def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
@@ -57,11 +60,16 @@ def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
     return enters or any(_leaves(key, before, labels) for key in left)
 
 
-def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Return whether labels of namespaces say which pods need each other or keep away from each other."""
-    terms = pod_terms(pod)
-    own = any(term.peers.reads_namespaces for term in (*terms.affinity, *terms.anti_affinity))
-    return own or cluster.existing_terms.read_namespaces
+def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
+    """Return whether a namespace's labels let other pods be needed or avoided than before."""
+    terms, old, new = pod_terms(pod), change.old, change.new
+    own = [term.peers for term in (*terms.affinity, *terms.anti_affinity) if term.peers.reads_namespaces]
+    if not isinstance(old, Namespace) or not isinstance(new, Namespace):
+        return bool(own) or cluster.existing_terms.read_namespaces
+    selectors = (peers.namespace_selector for peers in own)
+    if any(one.matches(old.metadata.labels) != one.matches(new.metadata.labels) for one in selectors):
+        return True
+    return cluster.existing_terms.read_namespaces and new.metadata.name == pod.metadata.namespace
 
 
 def _concerns(changed: Pod | None, waiting: Pod) -> bool:
@@ -91,15 +99,43 @@ def _comes(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool
     return new is not None and _meets_all(terms, new, cluster) and not (old and _meets_all(terms, old, cluster))
 
 
-def _goes(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster) -> bool:
-    """Return whether a pod has ceased to keep the pod out."""
+def _goes(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row: int) -> bool:
+    """Return whether a pod has ceased to keep the pod out.
+
+    Args:
+        pod: The pod that waits.
+        old: The other one before.
+        new: The other one now, None where it is gone.
+        cluster: The cluster after that.
+        row: The row that the other one is or was on.
+    """
     terms = pod_terms(pod)
-    for term in terms.anti_affinity:
-        if _meets(term, old, cluster) and not (new and _meets(term, new, cluster)):
-            return True
+    ended = [
+        term for term in terms.anti_affinity if _meets(term, old, cluster) and not (new and _meets(term, new, cluster))
+    ]
+    if ended and not _others_keep_out(terms.anti_affinity, ended, cluster, row):
+        return True
     if _meets_all(terms.affinity, old, cluster) and not (new and _meets_all(terms.affinity, new, cluster)):
         return _meets_all(terms.affinity, pod, cluster)
     return new is None and any(_meets(term, pod, cluster) for term in pod_terms(old).anti_affinity)
+
+
+def _others_keep_out(terms: Iterable[AffinityTerm], ended: Iterable[AffinityTerm], cluster: Cluster, row: int) -> bool:
+    """Return whether the terms that one pod no longer meets gain nothing, because other pods on its row meet some.
+
+    That says something only where the row is alone in the domains of these terms.
+    """
+    if row < 0 or not all(_is_alone(cluster, term.topology_key, row) for term in ended):
+        return False
+    here = [term.peers for term in terms if cluster.nodes.labels(term.topology_key)[row] >= 0]
+    return any(_means(peers, placed.pod, cluster) for placed in cluster.pods.on_row(row) for peers in here)
+
+
+def _is_alone(cluster: Cluster, key: str, row: int) -> bool:
+    """Return whether no other row has a row's value of a label."""
+    nodes = cluster.nodes
+    codes = nodes.labels(key)[: nodes.size]
+    return bool(codes[row] >= 0 and np.count_nonzero(codes == codes[row]) == 1)
 
 
 def _meets_all(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> bool:
@@ -109,7 +145,12 @@ def _meets_all(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> boo
 
 def _meets(term: AffinityTerm, pod: Pod, cluster: Cluster) -> bool:
     """Return whether a term means a pod, by the labels of its namespace or by those of none."""
-    return term.peers.matches(pod) or term.peers.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
+    return term.peers.matches(pod) or _means(term.peers, pod, cluster)
+
+
+def _means(peers: PeerSelector, pod: Pod, cluster: Cluster) -> bool:
+    """Return whether a pod is meant, as the filter judges it."""
+    return peers.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
 
 
 def _enters(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:

@@ -1,0 +1,200 @@
+"""How often pods are tried that nothing can help, side by side with kube-scheduler.
+
+A real API server; kube-scheduler and policysched take turns, each in a fresh process, with the default plugins. Pods of
+five kinds are turned away. Then things happen that help none of them: ordinary pods come and go, nodes join with a
+taint, labels of nodes, pods and namespaces change. How often each kind was tried meanwhile, and what processor time
+it took in all.
+
+    python -m bench.retries [--waiting 20] [--rounds 20] [-o json]
+
+It needs the Kubernetes programs that `make test` builds. Units: attempts a waiting pod; seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.hostile import cpu_ms
+from policysched.app.dry_run.tables import plain_table
+from policysched.cli.output import print_parts
+from tests.controlplane.api import Api
+from tests.controlplane.loading import until
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Program, Warden
+from tests.e2e.objects import Json, node, pod
+from tests.requeueing.control_plane import KubeScheduler, Move, bare_plane, our_moves
+
+ROOT = Path(__file__).resolve().parent.parent
+ME = "default-scheduler"
+HOST = "kubernetes.io/hostname"
+NODES = 4
+SETTLING = 3.0
+"""How long nothing happens at the end, so that who was woken is tried. Units: seconds."""
+PATIENCE = 120.0
+"""Units: seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one scheduler did.
+
+    Units: attempts a waiting pod, by kind; seconds of the processor.
+    """
+
+    scheduler: str
+    attempts: dict[str, float] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
+
+
+def _term(selected: Json, domain: str = HOST, **fields: Any) -> Json:
+    return {"labelSelector": {"matchLabels": selected}, "topologyKey": domain} | fields
+
+
+def _affinity(sort: str, *terms: Json) -> Json:
+    return {sort: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
+
+
+GOLD = {"namespaceSelector": {"matchLabels": {"tier": "gold"}}}
+KINDS: dict[str, Json] = {
+    "asks for too much": {"requests": {"cpu": "100"}},
+    "needs a pod of other namespaces": {"affinity": _affinity("podAffinity", _term({"app": "absent"}, **GOLD))},
+    "avoids two sorts of pods": {
+        "affinity": _affinity("podAntiAffinity", _term({"app": "guard"}), _term({"app": "visitor"}))
+    },
+    "is avoided": {"labels": {"avoided": "yes"}},
+    "is the first of its group, without a domain": {
+        "labels": {"group": "g"},
+        "affinity": _affinity("podAffinity", _term({"group": "g"}, "rack")),
+    },
+}
+GUARD: Json = {"labels": {"app": "guard"}, "affinity": _affinity("podAntiAffinity", _term({"avoided": "yes"}))}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run it and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.retries", description="Retries in vain, side by side.")
+    parser.add_argument("--waiting", type=int, default=20, help="pods of each kind")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    given = parser.parse_args(arguments)
+    with bare_plane() as plane:
+        outcomes = [
+            measure(name, start, plane, given.waiting, given.rounds)
+            for name, start in (("kube-scheduler", _kube_scheduler), ("policysched", _policysched))
+        ]
+    if given.output == "json":
+        print(json.dumps([asdict(one) for one in outcomes], indent=2))
+    else:
+        report(outcomes, given.waiting, given.rounds)
+
+
+class Policysched:
+    """policysched as a process that logs every move of a pod."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._warden = Warden(plane.logs)
+        start = "from policysched.cli import main; main()"
+        command = [sys.executable, "-c", start, "run", f"--kubeconfig={plane.kubeconfig()}", "--v=2"]
+        self.program = Program(
+            "policysched", [*command, f"--scheduler-name={ME}"], plane.logs / "policysched.log", self._warden
+        )
+        self.program.environment["PYTHONPATH"] = str(ROOT)
+
+    def __enter__(self) -> Policysched:
+        self.program.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.program.stop()
+        self._warden.dismiss()
+
+    def moves(self) -> list[Move]:
+        """Give the moves of pods so far."""
+        log = self.program.log
+        return list(our_moves(log.read_text("utf-8", "replace").splitlines())) if log.exists() else []
+
+
+def _policysched(plane: ControlPlane) -> Policysched:
+    return Policysched(plane)
+
+
+def _kube_scheduler(plane: ControlPlane) -> KubeScheduler:
+    profiles = [{"schedulerName": ME}]
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return KubeScheduler(plane, head | {"profiles": profiles})
+
+
+def measure(name: str, start: Callable[[ControlPlane], Any], plane: ControlPlane, waiting: int, rounds: int) -> Outcome:
+    """Let pods wait under one scheduler, let things happen, and count who was tried."""
+    print(name, file=sys.stderr, flush=True)
+    api = plane.api
+    for number in range(NODES):
+        api.create(node(f"n{number}"))
+        api.create(pod(f"guard-{number}", nodeName=f"n{number}", **GUARD))
+    names = {f"w{kind}-{number}": text for kind, text in enumerate(KINDS) for number in range(waiting)}
+    with start(plane) as scheduler:
+        for one, text in names.items():
+            api.create(pod(one, scheduler=ME, **KINDS[text]))
+        until(lambda: _turned_away(scheduler.moves()) >= names.keys(), "all pods turned away", PATIENCE)
+        before = _attempts(scheduler.moves(), names)
+        for number in range(rounds):
+            for _ in happen(api, number):
+                time.sleep(0.1)
+        time.sleep(SETTLING)
+        after = _attempts(scheduler.moves(), names)
+        cpu = cpu_ms(scheduler.program.pid) / 1000
+    plane.wipe()
+    return Outcome(name, {text: (after[text] - before[text]) / waiting for text in KINDS}, cpu)
+
+
+def happen(api: Api, number: int) -> Iterator[None]:
+    """Let one thing after the other happen, none of which helps a pod that waits."""
+    home = f"n{number % NODES}"
+    visitor = {"labels": {"app": "visitor"}}
+    api.create(pod(f"ordinary-{number}", scheduler=ME))
+    yield
+    api.create(pod(f"visitor-{number}", nodeName=home, **visitor))
+    yield
+    api.patch("Namespace", "default", {"metadata": {"labels": {"tier": "gold", "round": str(number)}}}, "")
+    yield
+    api.create(node(f"late-{number}", taints=[{"key": "closed", "effect": "NoSchedule"}]))
+    yield
+    api.patch("Node", home, {"metadata": {"labels": {"round": str(number)}}}, "")
+    yield
+    api.patch("Pod", f"visitor-{number}", {"metadata": {"labels": {"round": str(number)}}})
+    yield
+    api.delete("Pod", f"visitor-{number}", gracePeriodSeconds=0)
+    yield
+    api.delete("Pod", f"ordinary-{number}", gracePeriodSeconds=0)
+    yield
+    api.delete("Node", f"late-{number}")
+    yield
+
+
+def _turned_away(moves: Sequence[Move]) -> set[str]:
+    return {name for name, _, event in moves if event == "ScheduleAttemptFailure"}
+
+
+def _attempts(moves: Sequence[Move], names: dict[str, str]) -> Counter[str]:
+    return Counter(names[name] for name, _, event in moves if event == "ScheduleAttemptFailure" and name in names)
+
+
+def report(outcomes: Sequence[Outcome], waiting: int, rounds: int) -> None:
+    """Print one line a kind of pods."""
+    heads = ["a waiting pod that", *(one.scheduler for one in outcomes)]
+    rows = [[text, *(f"{one.attempts[text]:.1f}" for one in outcomes)] for text in KINDS]
+    rows.append(["processor time, s", *(f"{one.cpu_seconds:.1f}" for one in outcomes)])
+    print_parts([plain_table(None, heads, rows, range(1, len(heads)))])
+    print(f"attempts a pod in {rounds} rounds of 9 events that help nobody; {waiting} waiting pods of each kind")
+
+
+if __name__ == "__main__":
+    main()
