@@ -46,6 +46,8 @@ class Profile:
     """Score plugins with their weights."""
     pre_scores: tuple[ScorePlugin, ...] = ()
     """The plugins of which only PreScore is enabled."""
+    pre_score_order: tuple[str, ...] = ()
+    """The names of the plugins at PreScore, in their order there."""
     post_filters: tuple[PostFilterPlugin, ...] = ()
     reserves: tuple[ReservePlugin, ...] = ()
     permits: tuple[PermitPlugin, ...] = ()
@@ -157,8 +159,10 @@ class Profile:
 
     @cached_property
     def _pod_scores(self) -> tuple[tuple[ScorePlugin, int | None, Callable[[Pod], bool]], ...]:
-        """Those with answers of a pod's own, and for which pods."""
-        found = ((plugin, weight, per_pod(plugin)) for plugin, weight in self._prepared_scores)
+        """Those with answers of a pod's own, in the order of PreScore, and for which pods."""
+        order = {name: place for place, name in enumerate(self.pre_score_order)}
+        ordered = sorted(self._prepared_scores, key=lambda one: order.get(one[0].name, len(order)))
+        found = ((plugin, weight, per_pod(plugin)) for plugin, weight in ordered)
         return tuple((plugin, weight, asked) for plugin, weight, asked in found if asked is not None)
 
     def pod_scores(self, pod: Pod) -> tuple[tuple[ScorePlugin, int | None], ...]:

@@ -18,6 +18,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import replace
+
 from policysched.framework import (
     Action,
     AssumedPod,
@@ -144,6 +146,8 @@ class Binder:
             self._end_waiting(queued.identity)
             failure: Failure | None = Failure.of(pre_binds, node)
         else:
+            if pre_binds or queued.identity in self._waiting:
+                await self._nominate(queued, node)
             failure = await self._wait_on_permit(queued.identity)
         if failure is None:
             self._queue.release(queued)
@@ -159,6 +163,14 @@ class Binder:
         self._ended(queued, Result.SCHEDULED, node)
         for plugin in profile.post_binds:
             await _awaited("PostBind", plugin, partial(plugin.post_bind, assumed, self.handle))
+
+    async def _nominate(self, queued: QueuedPod, node: str) -> None:
+        """Tell others on which node a pod will be that has to wait before it is bound."""
+        if queued.pod.status.nominated_node_name == node:
+            return
+        await self._conditions.write(queued.pod, PodStatusChange(nominated_node=node))
+        latest = self._queue.latest(queued)
+        self._queue.renew(replace(latest, status=replace(latest.status, nominated_node_name=node)))
 
     def reject_waiting(self, identity: str, why: str) -> None:
         """Reject a pod if it waits at Permit."""

@@ -200,8 +200,8 @@ class Scheduler:
         elif self.cluster.is_assumed(identity):
             if pod.spec.scheduler_name not in self._profiles:
                 self.queue.delete(identity)
-            elif self.queue.get(identity) is not None:
-                self.queue.update(pod)
+            else:
+                self.queue.renew(pod)
             if pod.metadata.deletion_timestamp is not None:
                 self._changed(self.cluster.forget(identity))
                 self._binder.reject_waiting(identity, "the pod is being deleted")
@@ -211,21 +211,30 @@ class Scheduler:
     def _set_pending(self, pod: Pod, identity: str) -> None:
         if identity in self.cluster.pods.by_id:  # it had a node, which no pod loses as long as it lives
             self._changed(self.cluster.remove_pod(identity))
-        freed = self.cluster.nominations.update(pod)
+        freed = self.cluster.nominations.update(pod) or self._nominated_before(pod, identity)
         if pod.spec.scheduler_name in self._profiles:
             self.queue.add(pod)
         else:
             self.queue.delete(identity)
         self._nomination_ended(freed)
 
+    def _nominated_before(self, pod: Pod, identity: str) -> Nomination | None:
+        """Return the nomination of a pod's last attempt that its new version took away."""
+        queued = self.queue.get(identity)
+        if queued is None:
+            return None
+        old = self.queue.latest(queued)
+        node = old.status.nominated_node_name
+        return Nomination(old, node) if node and node != pod.status.nominated_node_name else None
+
     def _nomination_ended(self, freed: Nomination | None) -> None:
-        """Have the pods tried again that had to leave a pod its place, which is not kept for it any more."""
+        """Have pods tried again for which a place may be free that is not kept any more, that pod's own attempt too."""
         if freed is not None:
             row = self.cluster.nodes.row_of.get(freed.node, -1)
             old = replace(freed.pod, spec=replace(freed.pod.spec, node_name=freed.node))
             change = Change(Resource.ASSIGNED_POD, Action.DELETE, old, None, row)
             self._tell_time()
-            self.queue.move(change, pod_id(old), at_most=pod_priority(old))
+            self.queue.move(change, at_most=pod_priority(old))
 
     def remove_pod(self, identity: str) -> None:
         """Record that a pod is gone."""

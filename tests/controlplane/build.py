@@ -46,7 +46,7 @@ def build_all(say: Callable[[str], None]) -> None:
         BuildError: one cannot be built here.
     """
     steps: dict[str, Callable[[], Path]] = {name: lambda name=name: binary(name) for name in PACKAGES}  # type: ignore[misc]
-    steps["oracle"] = oracle.binary
+    steps |= {name: lambda name=name: oracle.binary(name) for name in oracle.PACKAGES}  # type: ignore[misc]
     say(f"Kubernetes {VERSION} for the tests, kept in {program_folder()}")
     for number, (name, build) in enumerate(steps.items(), 1):
         say(f"[{number}/{len(steps)}] {name} ...")

@@ -84,10 +84,10 @@ def go_build(sources: Path, package: str, target: Path, *, tests: bool = False) 
         fresh.rename(target)
 
 
-def fingerprint(sources: Path) -> str:
-    """Return what tells versions of a program apart that is built from a folder's own Go files."""
+def fingerprint(sources: Path, package: str = ".") -> str:
+    """Return what tells versions of a program apart that is built from the Go files of one package of a module."""
     digest = hashlib.sha256(link_flags().encode())
-    for path in sorted([*sources.glob("*.go"), sources / "go.mod", sources / "go.sum"]):
+    for path in sorted([*(sources / package).glob("*.go"), sources / "go.mod", sources / "go.sum"]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 

@@ -45,16 +45,17 @@ def test_everything_is_built_with_a_line_for_each(
 ) -> None:
     monkeypatch.setattr(build, "find_go", lambda: Path("/opt/go"))
     assert build.main() == 0
-    assert [package for _, package in built] == [*build.PACKAGES.values(), "."]
+    assert [package for _, package in built] == [*build.PACKAGES.values(), ".", "./recorder"]
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Go: /opt/go"
     assert [line.rpartition(": ")[0] for line in lines[3::2]] == [
-        "[1/6] etcd",
-        "[2/6] kube-apiserver",
-        "[3/6] kube-controller-manager",
-        "[4/6] kube-scheduler",
-        "[5/6] kubectl",
-        "[6/6] oracle",
+        "[1/7] etcd",
+        "[2/7] kube-apiserver",
+        "[3/7] kube-controller-manager",
+        "[4/7] kube-scheduler",
+        "[5/7] kubectl",
+        "[6/7] oracle",
+        "[7/7] recorder",
     ]
 
 

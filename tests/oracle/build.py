@@ -1,4 +1,4 @@
-"""Builds the oracle from its Go sources, once per version of them.
+"""Builds the oracle and the recorder from their Go sources, once per version of them.
 
 Knows nothing of cases. The flags are those of the control plane's programs, stamps included, so that
 both share one build cache; the stamp also is what NodeDeclaredFeatures compares versions with. Several
@@ -12,19 +12,21 @@ from pathlib import Path
 from tests.controlplane.golang import fingerprint, go_build, keep_latest, program_folder
 
 SOURCES = Path(__file__).resolve().parent
+PACKAGES = {"oracle": ".", "recorder": "./recorder"}
+"""The module's programs."""
 KEPT = 6
 """How many programs stay: those of the sources that were used last."""
 
 
-def binary() -> Path:
-    """Give the path of the oracle, building it if its sources have changed.
+def binary(name: str = "oracle") -> Path:
+    """Give the path of a program, building it if its sources have changed.
 
     Raises:
         BuildError: Go is missing or the build fails.
     """
-    program = program_folder() / f"oracle-{fingerprint(SOURCES)}"
+    program = program_folder() / f"{name}-{fingerprint(SOURCES, PACKAGES[name])}"
     if not program.exists():
-        go_build(SOURCES, ".", program)
+        go_build(SOURCES, PACKAGES[name], program)
     program.touch()
-    keep_latest("oracle-*", KEPT)
+    keep_latest(f"{name}-*", KEPT)
     return program

@@ -202,6 +202,7 @@ class _Parts:
             pre_scores=tuple(
                 one for one in self._at("preScore") if one.name not in self._names("score") and _scores(one)
             ),
+            pre_score_order=tuple(self._names("preScore")),
             post_filters=self._having("postFilter", "post_filter"),
             reserves=self._having("reserve", "reserve"),
             permits=self._having("permit", "permit"),

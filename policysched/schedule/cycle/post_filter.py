@@ -28,7 +28,7 @@ from policysched.framework import (
 from policysched.framework.extender import Extender
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.decision import Decision
-from policysched.schedule.cycle.plugin_results import FilterResults
+from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT, FilterResults
 from policysched.schedule.cycle.what_if import Trial, verdicts_on
 
 log = logging.getLogger(__name__)
@@ -59,11 +59,12 @@ class FailedCycle:
         return self.decision.rows_with(code)
 
     def status_of(self, node: str) -> Status | None:
-        """Return the status that keeps a node out, None for a name that no node has."""
+        """Return the status that keeps a node out, None for a name that no node has; narrowing is no plugin's."""
         row = self.cluster.nodes.row_of.get(node, -1)
         if row < 0 or not self.cluster.nodes.present.data[row]:
             return None
-        return self.decision.rejection or self.decision.status(row)
+        status = self.decision.rejection or self.decision.status(row)
+        return status.by("") if status.plugin == PRE_FILTER_RESULT else status
 
     def pre_filtered(self, plugin: str) -> bool:
         """Return whether a plugin was asked at PreFilter: what preemption cannot help ends it at once."""

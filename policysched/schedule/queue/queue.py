@@ -92,6 +92,12 @@ class Queue:
         else:
             self._queues.reorder(queued)
 
+    def renew(self, pod: Pod) -> None:
+        """Take a new version of a pod that counts on its node while it is bound: nothing of it wakes anybody."""
+        flight = self._in_flight.get(pod_id(pod))
+        if flight is not None:
+            flight.latest = pod
+
     def delete(self, identity: str) -> bool:
         """Drop a pod wherever it is; an attempt under way ends without its coming back."""
         queued = self._pods.pop(identity, None)
@@ -177,7 +183,7 @@ class Queue:
             self._in_portions(due, partial(self._judge_all, TIME_PASSES))
         if now < self._next_sweep:
             return
-        self._next_sweep = now + SWEEP
+        self._next_sweep += SWEEP * (1 + (now - self._next_sweep) // SWEEP)
         waiting = (queued for queued in self._queues.waiting if not queued.gated_by)
         late = [queued for queued in waiting if now - queued.queued_at > self._max_unschedulable]
         self._in_portions(late, self._try_again)

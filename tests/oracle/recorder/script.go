@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// script is one run of a scheduler: a configuration, plugins with what they answer, and what happens when.
+type script struct {
+	ID      string          `json:"id"`
+	Config  json.RawMessage `json:"config"`
+	Plugins []pluginScript  `json:"plugins"`
+	Steps   []step          `json:"steps"`
+	// Until is when the run ends, in seconds after its start.
+	Until float64 `json:"until"`
+}
+
+// pluginScript is what one plugin does at each point.
+type pluginScript struct {
+	Name string `json:"name"`
+	// Sort makes it a QueueSort plugin and nothing else: pods go by their label `rank`.
+	Sort bool `json:"sort"`
+	// Events are those that it registers for; null is a plugin that registers for none, which means all.
+	Events []eventScript `json:"events"`
+	// PlainFilter and PlainScore leave the extensions of PreFilter and Score out.
+	PlainFilter bool `json:"plainFilter"`
+	PlainScore  bool `json:"plainScore"`
+	// Answers are by point and pod, one for each cycle of the pod in turn; after the last one it has nothing against it.
+	Answers map[string]map[string][]answer `json:"answers"`
+}
+
+type eventScript struct {
+	Resource string   `json:"resource"`
+	Actions  []string `json:"actions"`
+	// Hint is what the queueing hint says: "Queue", "Skip", "Error", or none.
+	Hint string `json:"hint"`
+}
+
+// answer is what a plugin returns at a point.
+type answer struct {
+	Code    string   `json:"code"`
+	Reasons []string `json:"reasons"`
+	// Nodes narrows at PreFilter.
+	Nodes *[]string `json:"nodes"`
+	// ByNode has the answers of Filter and Score, by node.
+	ByNode map[string]answer `json:"byNode"`
+	// Score is that of a node, at NormalizeScore too.
+	Score int64 `json:"score"`
+	// Timeout is how long a pod waits at Permit, Pause how long the plugin takes. Units: seconds.
+	Timeout float64 `json:"timeout"`
+	Pause   float64 `json:"pause"`
+	// Nominate is the node that PostFilter nominates, "" to clear it; null leaves it as it is.
+	Nominate *string `json:"nominate"`
+	// Do is what the plugin does to other pods before it answers.
+	Do []deed `json:"do"`
+}
+
+// deed is something that a plugin, or somebody outside, does to a pod.
+type deed struct {
+	// Act is "allow", "reject" or "activate".
+	Act string `json:"act"`
+	Pod string `json:"pod"`
+	// Plugin is in whose name; Message says why a pod is rejected.
+	Plugin  string `json:"plugin"`
+	Message string `json:"message"`
+}
+
+// step is something that happens in the cluster.
+type step struct {
+	At float64 `json:"at"`
+	// Set creates an object, or puts another version in its place; a pod keeps its node and its status.
+	Set json.RawMessage `json:"set"`
+	// Remove is the object that goes.
+	Remove *reference `json:"remove"`
+	Do     *deed      `json:"do"`
+}
+
+type reference struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// kindOnly peeks at an object.
+type kindOnly struct {
+	metav1.TypeMeta `json:",inline"`
+}
+
+// outcome is what a run was seen to do.
+type outcome struct {
+	ID     string    `json:"id"`
+	Calls  []call    `json:"calls"`
+	Events []event   `json:"events"`
+	Writes []write   `json:"writes"`
+	Pods   []podLine `json:"pods"`
+	Error  string    `json:"error,omitempty"`
+}
+
+// call is one call of a plugin.
+type call struct {
+	At     float64  `json:"at"`
+	Point  string   `json:"point"`
+	Plugin string   `json:"plugin"`
+	Pod    string   `json:"pod"`
+	Cycle  int      `json:"cycle,omitempty"`
+	Node   string   `json:"node,omitempty"`
+	Nodes  []string `json:"nodes,omitempty"`
+	// Scores are those to be normalised.
+	Scores map[string]int64 `json:"scores,omitempty"`
+	// Statuses are those that PostFilter is shown, by node.
+	Statuses map[string]string `json:"statuses,omitempty"`
+	// Other is the pod that AddPod or RemovePod is about.
+	Other string `json:"other,omitempty"`
+	// Notes are what the plugin itself wrote into the CycleState at earlier points, in that order.
+	Notes string `json:"notes,omitempty"`
+	// Pods are those that count on the node, at Filter and Score.
+	Pods []string `json:"pods,omitempty"`
+	// Waiting says whether the pod of a deed waited, and for which plugins.
+	Waiting []string `json:"waiting,omitempty"`
+}
+
+type event struct {
+	At     float64 `json:"at"`
+	Pod    string  `json:"pod"`
+	Type   string  `json:"type"`
+	Reason string  `json:"reason"`
+	Action string  `json:"action"`
+	Note   string  `json:"note"`
+}
+
+// write is a change of a pod's status that the scheduler wrote.
+type write struct {
+	At  float64 `json:"at"`
+	Pod string  `json:"pod"`
+	// Condition is that of PodScheduled: status, reason and message.
+	Condition []string `json:"condition,omitempty"`
+	// Nominated is the node that the pod is nominated to from now on.
+	Nominated *string `json:"nominated,omitempty"`
+	// Node is the node that it is bound to.
+	Node string `json:"node,omitempty"`
+}
+
+// podLine is how a pod ends.
+type podLine struct {
+	Pod       string   `json:"pod"`
+	Node      string   `json:"node"`
+	Nominated string   `json:"nominated"`
+	Condition []string `json:"condition"`
+}
+
+func seconds(value float64) time.Duration {
+	return time.Duration(value * float64(time.Second))
+}

@@ -1,0 +1,175 @@
+"""An API server in memory with the little behaviour that the scheduler relies on, as the Go recorder's.
+
+It notes what the scheduler writes to pods, and tells the scheduler of changes at the loop's next turn, as watches do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable
+from typing import Any, Final
+
+from policysched.framework import ApiError, Event, PodStatusChange
+from policysched.model.decode import decode_pod
+from policysched.model.defaults import priority_classes
+from policysched.model.kinds import fill, kind_of
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.policy import Policy
+
+Thing = dict[str, Any]
+CLASSES: Final = priority_classes([])
+
+
+class FakeCluster:
+    """The objects, and a client that writes to them."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._version = 0
+        self.things: dict[tuple[str, str], Thing] = {}
+        self.take: Callable[[Any], None] = lambda _: None
+        self.drop: Callable[[Any], None] = lambda _: None
+        self.writes: list[Thing] = []
+        self.events: list[Thing] = []
+
+    def set(self, thing: Thing) -> None:
+        """Create an object or put another version in its place; a pod keeps its node and its status."""
+        thing = copy.deepcopy(thing)
+        key = (thing["kind"], thing["metadata"]["name"])
+        thing["metadata"]["uid"] = key[1]
+        old = self.things.get(key)
+        if old is not None and key[0] == "Pod":
+            thing["status"] = old.get("status", {})
+            if "nodeName" in old["spec"]:
+                thing["spec"]["nodeName"] = old["spec"]["nodeName"]
+        self._store(key, thing)
+
+    def remove(self, kind: str, name: str) -> None:
+        """Delete an object."""
+        thing = self.things.pop((kind, name))
+        self._tell(self.drop, thing)
+
+    def pod(self, name: str) -> Thing:
+        """Return a pod as it is, for changing it.
+
+        Raises:
+            ApiError: it is gone.
+        """
+        found = self.things.get(("Pod", name))
+        if found is None:
+            raise ApiError(404, "NotFound", f'pods "{name}" not found')
+        return copy.deepcopy(found)
+
+    def decoded_pod(self, name: str) -> Pod | None:
+        """Return a pod as the scheduler reads it."""
+        found = self.things.get(("Pod", name))
+        return None if found is None else decode_pod(fill(copy.deepcopy(found), CLASSES))
+
+    def lines(self) -> list[Thing]:
+        """Describe how each pod ends."""
+        return [
+            {
+                "pod": name,
+                "node": thing["spec"].get("nodeName", ""),
+                "nominated": thing.get("status", {}).get("nominatedNodeName", ""),
+                "condition": _scheduled(thing),
+            }
+            for (kind, name), thing in sorted(self.things.items())
+            if kind == "Pod"
+        ]
+
+    def _store(self, key: tuple[str, str], thing: Thing) -> None:
+        self._version += 1
+        thing["metadata"]["resourceVersion"] = str(self._version)
+        self.things[key] = thing
+        self._tell(self.take, thing)
+
+    def _tell(self, what: Callable[[Any], None], thing: Thing) -> None:
+        kind = kind_of(thing)
+        if kind is None:
+            raise ValueError(f"the scheduler does not read a {thing['kind']}")
+        asyncio.get_running_loop().call_soon(what, kind.decode(fill(copy.deepcopy(thing), CLASSES)))
+
+    def _wrote(self, pod: Pod, **what: Any) -> None:
+        self.writes.append({"at": self._now(), "pod": pod.metadata.name, **what})
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        """Bind a pod, and write what kube-apiserver's binding writes."""
+        thing = self.pod(pod.metadata.name)
+        if "nodeName" in thing["spec"]:
+            raise ApiError(409, "Conflict", f"pod {pod.metadata.name} is another one, or bound already")
+        thing["spec"]["nodeName"] = node
+        status = thing.setdefault("status", {})
+        status.pop("nominatedNodeName", None)
+        _set_condition(status, {"type": "PodScheduled", "status": "True"})
+        self._wrote(pod, node=node)
+        self._store(("Pod", pod.metadata.name), thing)
+
+    async def node_of(self, pod: Pod) -> str:
+        """Read where a pod is bound."""
+        node: str = self.pod(pod.metadata.name)["spec"].get("nodeName", "")
+        return node
+
+    async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
+        """Write a condition of a pod, the node that it is nominated to, or both."""
+        thing = self.pod(pod.metadata.name)
+        status = thing.setdefault("status", {})
+        before, wrote = (_scheduled(thing), status.get("nominatedNodeName", "")), {}
+        if change.condition is not None:
+            _set_condition(status, change.condition)
+        if change.nominated_node is not None:
+            status["nominatedNodeName"] = change.nominated_node
+        if (condition := _scheduled(thing)) != before[0]:
+            wrote["condition"] = condition
+        if status.get("nominatedNodeName", "") != before[1]:
+            wrote["nominated"] = status["nominatedNodeName"]
+        if wrote:
+            self._wrote(pod, **wrote)
+        self._store(("Pod", pod.metadata.name), thing)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Delete a pod."""
+        self.pod(pod.metadata.name)
+        self.remove("Pod", pod.metadata.name)
+
+    def record(self, event: Event) -> None:
+        """Note an event."""
+        self.events.append({
+            "at": self._now(), "pod": event.pod.metadata.name, "type": event.type, "reason": event.reason,
+            "action": event.action, "note": event.note,
+        })  # fmt: skip
+
+    async def claim_volume(self, volume: PersistentVolume) -> str:
+        """Refuse: scripts have no volumes."""
+        raise AssertionError(volume)
+
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
+        """Refuse: scripts have no volumes."""
+        raise AssertionError(claim, node)
+
+    async def set_policy_status(self, policy: str, resource_version: str, status: Thing) -> None:
+        """Refuse: scripts have no policies."""
+        raise AssertionError(policy, resource_version, status)
+
+    async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
+        """Refuse: scripts have no policies."""
+        raise AssertionError(policy, annotations)
+
+
+def _set_condition(status: Thing, condition: Thing) -> None:
+    conditions = status.setdefault("conditions", [])
+    for old in conditions:
+        if old["type"] == condition["type"]:
+            if condition["status"] == "True":
+                old.clear()
+            old.update(condition)
+            return
+    conditions.append(dict(condition))
+
+
+def _scheduled(thing: Thing) -> list[str] | None:
+    for one in thing.get("status", {}).get("conditions", ()):
+        if one["type"] == "PodScheduled":
+            return [one["status"], one.get("reason", ""), one.get("message", "")]
+    return None

@@ -1,0 +1,104 @@
+"""What of a run has to be equal, and where two runs differ.
+
+Calls of one pod are compared in their order; those at Filter, Score and NormalizeScore of one cycle as a set, since
+kube-scheduler asks about nodes in an order that nobody promises. Of all pods the order of their cycles is compared.
+Where a plugin fails at such a point kube-scheduler leaves out what it has not asked yet: of these points of the cycle
+just that they were reached is compared. Of pods that are gone nothing is compared but calls: kube-scheduler writes
+events about them, ours does not.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any, Final
+
+Script = dict[str, Any]
+Outcome = dict[str, Any]
+NODE_POINTS: Final = {
+    "filter": "filter", "addPod": "filter", "removePod": "filter", "score": "score", "normalizeScore": "normalize",
+}  # fmt: skip
+"""Points whose calls of one cycle have no order, by what they are gathered under."""
+DEEDS: Final = ("allow", "reject", "activate")
+STRAY: Final = re.compile(r"invalid score -?\d+")
+"""What is said of a score out of range: of several nodes any one is told."""
+DIGITS: Final = 4
+"""How exactly times are compared. Units: decimal places of a second."""
+
+
+def differences(script: Script, mine: Outcome, theirs: Outcome) -> list[str]:
+    """Tell two runs apart, as a unified diff of what has to be equal; empty where they do not differ."""
+    ours, kubes = lines_of(script, mine), lines_of(script, theirs)
+    if ours == kubes:
+        return []
+    return list(difflib.unified_diff(kubes, ours, "kube-scheduler", "policysched", n=4, lineterm=""))
+
+
+def lines_of(script: Script, outcome: Outcome) -> list[str]:
+    """Write out what has to be equal of a run."""
+    failing = set(_failing(script))
+    by_pod: dict[str, list[Any]] = defaultdict(list)
+    gates = set(_gates(script))
+    for call in outcome["calls"]:
+        if call["point"] not in DEEDS and (call["point"] != "preEnqueue" or (call["plugin"], call["pod"]) in gates):
+            by_pod[call["pod"]].append(call)
+    lines = ["order of cycles:", *_cycles(outcome["calls"])]
+    lines += ["deeds:", *(_line(call) for call in outcome["calls"] if call["point"] in DEEDS)]
+    for pod in sorted(by_pod):
+        lines += [f"calls of {pod}:", *_calls(by_pod[pod], failing)]
+    gone = {step["remove"]["name"]: step["at"] for step in script["steps"] if "remove" in step}
+    for name in ("events", "writes"):
+        told = (one for one in outcome[name] if one["at"] < gone.get(one["pod"], math.inf))
+        lines += [f"{name}:", *sorted(_line(one) for one in told)]
+    return [*lines, "pods:", *(_line(one) for one in outcome["pods"])]
+
+
+def _cycles(calls: Iterable[Any]) -> list[str]:
+    found = ((call["pod"], call["cycle"]) for call in calls if call.get("cycle"))
+    return [f"  {pod} {cycle}" for pod, cycle in dict.fromkeys(found)]
+
+
+def _calls(calls: Iterable[Any], failing: set[tuple[str, int, str]]) -> Iterator[str]:
+    for (group, cycle), some in groupby(calls, lambda call: (NODE_POINTS.get(call["point"], ""), call.get("cycle"))):
+        if not group:
+            yield from (_line(call) for call in some)
+            continue
+        gathered = list(some)
+        if (gathered[0]["pod"], cycle, group) in failing:
+            yield f"  {group} of cycle {cycle}, failing"
+        else:
+            yield from sorted(_line(call) for call in gathered)
+
+
+def _failing(script: Script) -> Iterator[tuple[str, int, str]]:
+    """Name the points of cycles at which a plugin fails on some node."""
+    for plugin in script["plugins"]:
+        for point, group in NODE_POINTS.items():
+            for pod, answers in plugin.get("answers", {}).get(point, {}).items():
+                for cycle, answer in enumerate(answers, 1):
+                    if _fails(answer):
+                        yield pod, cycle, group
+
+
+def _gates(script: Script) -> Iterator[tuple[str, str]]:
+    """Name the plugins that object at PreEnqueue, which kube-scheduler asks in no order, and to which pods."""
+    for plugin in script["plugins"]:
+        for pod in plugin.get("answers", {}).get("preEnqueue", {}):
+            yield plugin["name"], pod
+
+
+def _fails(answer: Any) -> bool:
+    codes = {answer.get("code", ""), *(one.get("code", "") for one in answer.get("byNode", {}).values())}
+    return bool(codes & {"Error", "Wait", "Skip"})
+
+
+def _line(thing: Any) -> str:
+    kept = {key: value for key, value in thing.items() if value is not None and value not in ([], {}, "")}
+    if "at" in kept:
+        kept["at"] = round(kept["at"], DIGITS)
+    return STRAY.sub("invalid score N", "  " + json.dumps(kept, sort_keys=True, ensure_ascii=False))

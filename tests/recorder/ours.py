@@ -1,0 +1,77 @@
+"""Our side of a script: the scheduler with recorders as plugins, over a cluster in memory, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from policysched.app.configuration.profiles import configured_profiles
+from policysched.framework.registry import PluginRegistry
+from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.scheduler import Scheduler
+from tests.recorder.cluster import FakeCluster
+from tests.recorder.plugin import Record, Recorder, make
+from tests.recorder.virtual_time import VirtualClock, VirtualLoop
+
+Script = dict[str, Any]
+Outcome = dict[str, Any]
+CYCLE_SECONDS: Final = 0.001
+"""What passes between a pod's turn and its cycle: in it everything settles that came of the cycle before."""
+
+
+class SlowScheduler(Scheduler):
+    """A scheduler that pauses before each cycle."""
+
+    async def _attempt(self, queued: QueuedPod) -> None:
+        await asyncio.sleep(CYCLE_SECONDS)
+        await super()._attempt(queued)
+
+
+def play(script: Script) -> Outcome:
+    """Play a script."""
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(_play(script, loop))
+    finally:
+        loop.close()
+
+
+async def _play(script: Script, loop: VirtualLoop) -> Outcome:
+    cluster = FakeCluster(loop.time)
+    record = Record(loop.time, cluster.decoded_pod)
+    plugins: list[Any] = []
+
+    def registered(one: Mapping[str, Any], _args: Any, given: Any) -> Any:
+        plugin = make(one, record, given)
+        plugins.append(plugin)
+        return plugin
+
+    registry = PluginRegistry()
+    for one in script["plugins"]:
+        registry.register(one["name"], partial(registered, one))
+    profiles = configured_profiles(script["config"], registry)
+    scheduler = SlowScheduler(profiles, cluster, VirtualClock(loop), random.Random(0))
+    cluster.take, cluster.drop = scheduler.take, scheduler.drop
+    running = asyncio.create_task(scheduler.run())
+    for step in script["steps"]:
+        await asyncio.sleep(step["at"] - loop.time())
+        _happen(step, cluster, plugins)
+    await asyncio.sleep(script["until"] - loop.time())
+    outcome = {"calls": record.calls, "events": cluster.events, "writes": cluster.writes, "pods": cluster.lines()}
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    return outcome
+
+
+def _happen(step: Mapping[str, Any], cluster: FakeCluster, plugins: list[Any]) -> None:
+    if "set" in step:
+        cluster.set(step["set"])
+    elif "remove" in step:
+        cluster.remove(step["remove"]["kind"], step["remove"]["name"])
+    else:
+        next(one for one in plugins if isinstance(one, Recorder)).do(step["do"])

@@ -1,0 +1,126 @@
+"""Scripts by hand, one for each way in which the order of calls or what comes of an answer was once another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.recorder import ours
+from tests.recorder.judge import disagreement
+from tests.recorder.scripts import NAME, written_node, written_pod
+from tests.recorder.theirs import KubeScheduler
+
+pytestmark = pytest.mark.oracle
+WAIT = {"code": "Wait", "timeout": 2.0}
+NO = {"code": "Unschedulable", "reasons": ["not today"]}
+Answers = dict[str, dict[str, list[Any]]]
+
+
+def written(
+    answers: Answers, *, points: dict[str, list[str]], events: Sequence[Any] | None = None, until: float = 60.0
+) -> Any:
+    """Make a script with two nodes, two pods, and recorders at some points, of which `a` answers."""
+    lists = {point: {"enabled": [{"name": name} for name in names]} for point, names in points.items()}
+    lists["score"] = {"enabled": [*lists.get("score", {}).get("enabled", ()), {"name": "order"}]}
+    lists["score"]["disabled"] = [{"name": "*"}]
+    if "bind" in lists:
+        lists["bind"] = {"enabled": [*lists["bind"]["enabled"], {"name": "DefaultBinder"}], "disabled": [{"name": "*"}]}
+    lists["postFilter"] = {**lists.get("postFilter", {}), "disabled": [{"name": "DefaultPreemption"}]}
+    order = {"byNode": {"n1": {"score": 1}, "n2": {"score": 2}}}
+    one: dict[str, Any] = {"name": "a", "answers": answers}
+    if events is not None:
+        one["events"] = events
+    return {
+        "id": "written",
+        "config": {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "percentageOfNodesToScore": 100,
+            "profiles": [{"schedulerName": NAME, "plugins": lists}],
+        },
+        "plugins": [
+            one,
+            {"name": "b", "answers": {}},
+            {"name": "order", "plainScore": True, "answers": {"score": {pod: [order] * 9 for pod in ("p1", "p2")}}},
+        ],
+        "steps": [
+            {"at": 0.011, "set": written_node("n1")},
+            {"at": 0.011, "set": written_node("n2")},
+            {"at": 0.5173, "set": written_pod("p1")},
+            {"at": 1.2173, "set": written_pod("p2")},
+        ],
+        "until": until,
+    }
+
+
+SCRIPTS = {
+    "PreScore goes in its own order": written({}, points={"preScore": ["b", "a"], "score": ["a", "b"]}),
+    "a pod that waits at Permit is nominated": written({"permit": {"p1": [WAIT]}}, points={"permit": ["a"]}),
+    "a pod with work at PreBind is nominated": written({}, points={"preBind": ["a", "b"]}),
+    "a failed pod is nominated no more": written(
+        {"preBind": {"p1": [{"code": "Error", "reasons": ["broken"]}]}}, points={"preBind": ["a"]}
+    ),
+    "the end of its own nomination wakes a pod": written(
+        {"permit": {"p1": [WAIT]}},
+        points={"permit": ["a"]},
+        events=[{"resource": "Pod", "actions": ["Delete"], "hint": "Queue"}],
+        until=700.0,
+    ),
+    "a pod rejected at Permit is flushed in time": written(
+        {"permit": {"p2": [WAIT]}},
+        points={"permit": ["a"]},
+        events=[{"resource": "Node", "actions": ["UpdateNodeLabel"]}],
+        until=700.0,
+    ),
+    "who names no events hears of its own condition": written({"reserve": {"p1": [NO]}}, points={"reserve": ["a"]}),
+    "who names other events does not": written(
+        {"filter": {"p1": [{"byNode": {"n1": NO, "n2": NO}}]}}, points={"filter": ["a"]}, events=[], until=700.0
+    ),
+    "narrowed to nothing": written({"preFilter": {"p1": [{"nodes": ["n9"]}]}}, points={"preFilter": ["a", "b"]}),
+    "one feasible node is not scored": written(
+        {"filter": {"p1": [{"byNode": {"n1": NO}}]}}, points={"filter": ["a"], "preScore": ["a"], "score": ["a"]}
+    ),
+    "Skip at PreFilter leaves Filter out": written(
+        {"preFilter": {"p1": [{"code": "Skip"}]}}, points={"preFilter": ["a", "b"], "filter": ["a", "b"]}
+    ),
+    "a rejection at Reserve gives back in reverse": written({"reserve": {"p1": [NO]}}, points={"reserve": ["b", "a"]}),
+    "Pending comes back at once": written(
+        {"permit": {"p1": [{"code": "Pending", "reasons": ["soon"]}]}}, points={"permit": ["a"]}
+    ),
+    "a pod allowed from elsewhere": written(
+        {
+            "permit": {"p1": [{"code": "Wait", "timeout": 75.0}]},
+            "postBind": {"p2": [{"do": [{"act": "allow", "pod": "p1", "plugin": "a"}]}]},
+        },
+        points={"permit": ["a"], "postBind": ["a"]},
+    ),
+    "a pod rejected from elsewhere": written(
+        {
+            "permit": {"p1": [{"code": "Wait", "timeout": 75.0}]},
+            "reserve": {"p2": [{"do": [{"act": "reject", "pod": "p1", "plugin": "a", "message": "go away"}]}]},
+        },
+        points={"permit": ["a"], "reserve": ["a"]},
+    ),
+    "PostFilter nominates": written(
+        {
+            "filter": {"p1": [{"byNode": {"n1": NO, "n2": NO}}] * 2},
+            "postFilter": {"p1": [{"code": "Success", "reasons": [], "nominate": "n1"}]},
+        },
+        points={"preFilter": ["a"], "filter": ["a", "b"], "postFilter": ["a", "b"]},
+    ),
+    "a score out of range": written(
+        {"score": {"p1": [{"byNode": {"n1": {"score": 101}}}]}}, points={"score": ["a", "b"]}
+    ),
+    "who binds itself leaves nothing to the next": written(
+        {"bind": {"p1": [{"code": "Success"}]}}, points={"bind": ["a", "b"]}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_written_scripts_go_as_in_kube_scheduler(kube: KubeScheduler, name: str) -> None:
+    script = SCRIPTS[name]
+    assert disagreement(kube, script) == []
+    assert ours.play(script)["calls"]

@@ -1,0 +1,66 @@
+"""kube-scheduler's side of a script: the Go recorder as a running program.
+
+Knows nothing of our own side. One script is on its way at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from threading import Timer
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tests.oracle.build import binary
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+PATIENCE: Final = 60.0
+"""How long a script may take, which takes milliseconds. Units: seconds."""
+Script: TypeAlias = dict[str, Any]
+Outcome: TypeAlias = dict[str, Any]
+
+
+class InvalidScriptError(ValueError):
+    """kube-scheduler refuses the script's configuration, or an object of it cannot be read."""
+
+
+class KubeScheduler:
+    """A context manager around one process, which plays scripts one after another."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [binary("recorder")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+    def play(self, script: Script) -> Outcome:
+        """Play a script.
+
+        Raises:
+            InvalidScriptError: that is not possible.
+        """
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("the recorder was started without pipes")
+        self._process.stdin.write(json.dumps(script) + "\n")
+        self._process.stdin.flush()
+        alarm = Timer(PATIENCE, self._process.kill)
+        alarm.start()
+        line = self._process.stdout.readline()
+        alarm.cancel()
+        if not line:
+            raise RuntimeError(f"{script['id']}: the recorder ended with exit code {self._process.wait()}")
+        outcome: Outcome = json.loads(line)
+        if outcome.get("error"):
+            raise InvalidScriptError(outcome["error"])
+        return outcome
