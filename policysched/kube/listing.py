@@ -24,6 +24,8 @@ from policysched.model.lenient_json import elements, members
 PAGE = 500
 MOST_PAGES = 4000
 """Two million objects of a kind are more than any etcd holds."""
+DIGITS = 19
+"""How many digits a version has at most: etcd counts in 64 bits, with a sign."""
 LARGEST_PAGE = 1 << 30
 """How large a page may be: etcd takes no object of more than 1.5 MiB, and as JSON it may be longer. Units: bytes."""
 LARGEST_LIST = 8 << 30
@@ -68,15 +70,17 @@ async def read_list(transport: Transport, path: str, kind: str) -> Listed:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Return whether a resource version is older than another; of versions that are no numbers nothing is known.
+    """Return whether a resource version is older than another; of versions that no API server counts nothing is known.
+
+    So a single absurd one does not make all later ones old.
 
     Source: KEP-5504: versions of one resource can be compared as integers.
     """
-    if not (version.isdecimal() and than.isdecimal()):
-        return False
-    # Not as numbers: Python refuses to read those of thousands of digits.
-    ours, theirs = version.lstrip("0"), than.lstrip("0")
-    return (len(ours), ours) < (len(theirs), theirs)
+    return _is_counted(version) and _is_counted(than) and int(version) < int(than)
+
+
+def _is_counted(version: str) -> bool:
+    return len(version) <= DIGITS and version.isascii() and version.isdecimal()
 
 
 async def _read(transport: Transport, path: str, kind: str, limit: int) -> Listed:

@@ -87,8 +87,10 @@ async def test_list_may_have_null_for_no_items(kube: Kube) -> None:
         ("09", "9", False),
         ("a", "9", False),
         ("9", "", False),
-        ("9", "9" * 5000, True),
+        ("9", str(2**63 - 1), True),
+        ("9", "9" * 5000, False),
         ("9" * 5000, "9", False),
+        ("9", "\u0669", False),
     ],
 )
 def test_versions_are_compared_as_numbers(version: str, than: str, older: bool) -> None:
@@ -127,6 +129,13 @@ async def test_event_that_is_older_than_what_was_seen_leads_to_a_new_list(kube: 
         await eventually(lambda: run.ledger.heard.count("list") == 2)
         assert "-a@9" not in run.ledger.heard
         assert run.ledger.held == {"a": "9"}
+
+
+async def test_one_absurd_version_does_not_make_all_later_ones_old(kube: Kube) -> None:
+    absurd = node("a", 9) | {"metadata": node("a", 9)["metadata"] | {"resourceVersion": "9" * 300}}
+    kube.server.on("GET", NODE_PATH, answer(page(node("a", 9), version=9)), answer(page(node("a", 10), version=10)))
+    kube.server.on("WATCH", NODE_PATH, stream(event("MODIFIED", absurd)), refuse(400, "BadRequest"), HANG)
+    await heard(kube, "list", "+a@9", f"+a@{'9' * 300}", "list", "+a@10")
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "DELETED"])
