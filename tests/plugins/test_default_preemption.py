@@ -15,6 +15,7 @@ from policysched.errors import UsageError
 from policysched.framework import Cluster, Code, PostFilterResult
 from policysched.model.objects import LabelSelector, Metadata, Node, Pod, PodCondition, PodDisruptionBudget, PodStatus
 from policysched.model.objects.cluster import PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from policysched.plugins.default_preemption import budgets as budgets_module
 from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments, PreemptionDetails
 from policysched.plugins.default_preemption.search import Search, search_victims
@@ -215,6 +216,19 @@ def test_every_budget_counts_a_pod_also_where_another_one_is_spent(
     around = world(node("a"), node("b"), *pods, budgets=given)
     slots = [around.pods.by_id[f"default.{on}{number}"].slot for on in "ab" for number in range(3)]
     assert Budgets(around).violating(around, np.array(slots)).tolist() == expected * 2
+
+
+def test_budget_is_compiled_once_as_long_as_it_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    compiling = budgets_module._budget
+    monkeypatch.setattr(budgets_module, "_budget", lambda one: compiled.append(one.metadata.name) or compiling(one))
+    around = world(node("a"), budgets=[budget("x", WEB), budget("y", WEB)])
+    first = Budgets(around)
+    around.take(budget("y", WEB, 5))
+    around.drop(budget("x", WEB))
+    second = Budgets(around, first)
+    assert compiled == ["x", "y", "y"]
+    assert [one.allowed for one in second.of(low("one", "a", labels=LABELS))] == [5]
 
 
 def test_lowest_highest_priority_of_the_victims_comes_second() -> None:

@@ -5,7 +5,7 @@ Source: plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,14 +29,23 @@ class SelectingBudget:
 
 
 class Budgets:
-    """The disruption budgets at one time."""
+    """The disruption budgets at one time.
 
-    def __init__(self, cluster: Cluster) -> None:
+    Args:
+        cluster: The cluster.
+        before: Those at an earlier time; what is the same object still is not compiled again.
+    """
+
+    def __init__(self, cluster: Cluster, before: Budgets | None = None) -> None:
         self._by_namespace: dict[str, list[SelectingBudget]] = {}
-        for one in cluster.objects.of(PodDisruptionBudget).values():
-            budget = _budget(one)
-            if budget is not None:
-                self._by_namespace.setdefault(one.metadata.namespace, []).append(budget)
+        self._compiled: dict[Hashable, tuple[PodDisruptionBudget, SelectingBudget | None]] = {}
+        for key, one in cluster.objects.of(PodDisruptionBudget).items():
+            known = before._compiled.get(key) if before is not None else None
+            if known is None or known[0] is not one:
+                known = one, _budget(one)
+            self._compiled[key] = known
+            if known[1] is not None:
+                self._by_namespace.setdefault(one.metadata.namespace, []).append(known[1])
 
     def of(self, pod: Pod) -> list[SelectingBudget]:
         """Return the budgets that select a pod and do not count it already; a pod without labels has none."""

@@ -128,6 +128,7 @@ class DefaultPreemption:
     def __init__(self, given: PreemptionArguments | None = None) -> None:
         self._given = given or PreemptionArguments()
         self._evictions = Evictions(self.name)
+        self._budgets: Budgets | None = None
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Keep a pod out whose victims are being deleted just now."""
@@ -144,7 +145,7 @@ class DefaultPreemption:
             return _said(Code.UNSCHEDULABLE, why_not)
         cluster = failed.cluster
         rows = failed.rows_with(Code.UNSCHEDULABLE)
-        budgets = Budgets(cluster)
+        budgets = self._budgets = Budgets(cluster, self._budgets)
         found = search_victims(failed, pod_priority(pod), rows, budgets, cluster.time.seconds)
         candidates = self._bounded(found, failed, rows.size)
         if not candidates.size:
