@@ -25,6 +25,7 @@ from policysched.state.placed.pods import pod_id
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from policysched.framework.profile import Profile
     from policysched.schedule.cycle.decision import Decision
 
 Thing: TypeAlias = dict[str, Any]
@@ -34,20 +35,28 @@ NOW = 1_800_000_000.0
 
 
 class Live:
-    """Decides about the pods of a case one after another."""
+    """Decides about the pods of a case one after another.
 
-    def __init__(self, case: Thing, seed: int) -> None:
+    Args:
+        case: The case.
+        seed: What draws among equally good nodes.
+        profile: The plugins; absent, those of the case's configuration.
+    """
+
+    def __init__(self, case: Thing, seed: int, profile: Profile | None = None) -> None:
         self._classes = priority_classes(case["objects"])
         self._cluster = Cluster()
         self._homes: dict[str, str] = {}
-        (profile,) = configured_profiles(case["config"]).values()
+        if profile is None:
+            (profile,) = configured_profiles(case["config"]).values()
+            profile = PolicySet.of([]).join(profile)
         self._name = profile.scheduler_name
         coming = {_key(pod) for pod in case["sequence"]}
         for thing in case["objects"]:
             if thing["kind"] != "Pod" or _key(thing) not in coming:
                 self.set(thing)
         self._cluster.time.move(NOW)
-        self.engine = Engine(self._cluster, PolicySet.of([]).join(profile), Random(seed))
+        self.engine = Engine(self._cluster, profile, Random(seed))
 
     def run(self, case: Thing) -> list[Record]:
         """Decide about all pods, with what happens between them."""

@@ -79,6 +79,13 @@ def configuration(rng: Random, config: Thing) -> Thing | None:
     return config
 
 
+def is_steady(case: Case) -> bool:
+    """Whether no two pods of a node began at the same time, those that have not begun included."""
+    placed = [thing for thing in case["objects"] if thing["kind"] == "Pod" and thing.get("spec", {}).get("nodeName")]
+    begun = {(pod["spec"]["nodeName"], pod.get("status", {}).get("startTime")) for pod in placed}
+    return len(begun) == len(placed)
+
+
 class Crowd:
     """The pods and nodes of a case, as they are changed."""
 
