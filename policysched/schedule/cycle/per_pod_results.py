@@ -154,7 +154,7 @@ def with_out_of_tree_filters(evaluation: Evaluation, part: OutOfTreePart) -> Eva
             np.putmask(first, one.codes[:size] != 0, place)
     _count(made, size)
     if failure is not None or made.filter_failure is not None:
-        made.filter_failure = failure or made.failure_of([one for one in made.filters if one.fails])
+        made.filter_failure = failure or made.failure_of(made.filters)
     return made
 
 
