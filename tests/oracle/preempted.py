@@ -36,7 +36,7 @@ def ours(case: Case, profile: Profile | None = None) -> Record | None:
     decision, plugins = live.look(case["pod"]), live.engine.profile.post_filters
     if decision.row >= 0 or decision.failed or not plugins or not decision.cluster.nodes.count:
         return None
-    result = run_post_filters(plugins, decision.pod, decision, Random(SEED))
+    result = asyncio.run(run_post_filters(plugins, decision.pod, decision, Random(SEED)))
     code = "Success" if result.status is None else result.status.code.text
     found = {"code": code, "nominated": result.nominated_node, **_requests(result)}
     if result.status is not None and result.status.reasons:
