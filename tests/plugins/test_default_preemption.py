@@ -15,6 +15,7 @@ from policysched.errors import UsageError
 from policysched.framework import Cluster, Code, PostFilterResult
 from policysched.model.objects import LabelSelector, Metadata, Node, Pod, PodCondition, PodDisruptionBudget, PodStatus
 from policysched.model.objects.cluster import PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from policysched.model.selection.selectors import LabelMatcher
 from policysched.plugins.default_preemption import budgets as budgets_module
 from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments, PreemptionDetails
@@ -220,15 +221,83 @@ def test_every_budget_counts_a_pod_also_where_another_one_is_spent(
 
 def test_budget_is_compiled_once_as_long_as_it_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
-    compiling = budgets_module._budget
-    monkeypatch.setattr(budgets_module, "_budget", lambda one: compiled.append(one.metadata.name) or compiling(one))
-    around = world(node("a"), budgets=[budget("x", WEB), budget("y", WEB)])
+    compiling = budgets_module._selection
+    monkeypatch.setattr(budgets_module, "_selection", lambda one: compiled.append(one.metadata.name) or compiling(one))
+    around = world(node("a"), budgets=[budget("x", WEB), budget("y", WEB), budget("z", WEB)])
     first = Budgets(around)
     around.take(budget("y", WEB, 5))
+    around.take(budget("z", label("app", "db"), 5))
     around.drop(budget("x", WEB))
     second = Budgets(around, first)
-    assert compiled == ["x", "y", "y"]
+    assert compiled == ["x", "y", "z", "z"]
     assert [one.allowed for one in second.of(low("one", "a", labels=LABELS))] == [5]
+
+
+class Counting:
+    """Counts how often selectors are asked about labels."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked = 0
+        asking = LabelMatcher.matches
+
+        def matches(one: LabelMatcher, labels: Mapping[str, str]) -> bool:
+            self.asked += 1
+            return asking(one, labels)
+
+        monkeypatch.setattr(LabelMatcher, "matches", matches)
+
+    def during(self, plugin: DefaultPreemption, around: Cluster, of: Pod) -> int:
+        before = self.asked
+        decision = Engine(around, default_profile(), random.Random(0)).decide(of)
+        plugin.post_filter(of, FailedCycle(decision, random.Random(0)))
+        return self.asked - before
+
+
+def budgeted_world() -> Cluster:
+    """Twelve nodes with pods of kinds of their own; each of eight budgets demands a label, or excludes one."""
+    pods = [low(f"p{number}", f"n{number}", labels={"app": f"a{number}"}) for number in range(12)]
+    selectors = [label("app", f"a{number}", operator="In" if number < 4 else "NotIn") for number in range(8)]
+    budgets = [budget(f"b{number}", one) for number, one in enumerate(selectors)]
+    return world(*(node(f"n{number}") for number in range(12)), *pods, budgets=budgets)
+
+
+def test_budgets_are_asked_only_about_nodes_where_the_pod_fits_with_all_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    around, counting = budgeted_world(), Counting(monkeypatch)
+    around.set_pod(pod("heavy", on="n0", requests={"cpu": 1}, priority=99))
+    assert counting.during(DefaultPreemption(), around, wanted(5)) == 0
+    # on 11 nodes: 3 budgets find the one label each demands, 4 others are asked about all
+    assert counting.during(DefaultPreemption(), around, wanted(4)) == 3 + 4 * 11
+
+
+def test_budgets_are_asked_about_the_same_labels_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    around, counting, plugin = budgeted_world(), Counting(monkeypatch), DefaultPreemption()
+    assert counting.during(plugin, around, wanted()) == 4 + 4 * 12
+    assert counting.during(plugin, around, wanted()) == 0
+    around.take(budget("b7", label("app", "a7", operator="NotIn"), 3))
+    assert counting.during(plugin, around, wanted()) == 0
+    around.set_pod(low("more", "n3", cpu=0, labels={"app": "other"}))
+    assert counting.during(plugin, around, wanted()) == 4
+    around.take(budget("b7", label("app", "a6", operator="NotIn")))
+    assert counting.during(plugin, around, wanted()) == 13
+
+
+@pytest.mark.parametrize("spare", [0, 1024])
+def test_labels_that_no_pod_has_any_more_are_forgotten_and_budgets_hold_on(
+    monkeypatch: pytest.MonkeyPatch, spare: int
+) -> None:
+    monkeypatch.setattr(budgets_module, "SPARE", spare)
+    plugin = DefaultPreemption()
+    for number in range(9):
+        mine = label("app", f"a{number}")
+        kept, gone = (low(name, "a", rank, cpu=2) for name, rank in (("kept", 1), ("gone", 5)))
+        kept = replace(kept, metadata=replace(kept.metadata, labels={"app": f"a{number}"}))
+        gone = replace(gone, metadata=replace(gone.metadata, labels={"app": f"b{number}"}))
+        around = world(node("a"), kept, gone, budgets=[budget("x", mine)])
+        decision = Engine(around, default_profile(), random.Random(0)).decide(wanted(2))
+        result = plugin.post_filter(wanted(2), FailedCycle(decision, random.Random(0)))
+        assert [one.metadata.name for one in result.victims] == ["gone"]
+        assert plugin._budgets is not None
+        assert len(plugin._budgets._sets["default"].labels) <= (6 if spare == 0 else 18)
 
 
 def test_lowest_highest_priority_of_the_victims_comes_second() -> None:
@@ -250,6 +319,17 @@ def test_latest_start_of_the_most_important_victims_comes_last() -> None:
     assert best(around, wanted()) == ["b", "c"]
     whys = preempt(around, wanted()).details.describe()["others"]
     assert whys["a"]["why"] == ("start of the most important victim: 2026-01-01T00:01:00Z against 2026-01-01T00:02:00Z")
+
+
+def test_starts_beyond_the_years_of_dates_are_written_down() -> None:
+    started = {"a": "0001-01-01T00:00:00+23:00", "b": "9999-12-31T23:59:59-23:00", "c": "9999-12-31T23:00:00Z"}
+    pods = [replace(low(on, on), status=PodStatus(start_time=time)) for on, time in started.items()]
+    around = world(*map(node, started), *pods)
+    assert chosen(around, wanted()) == ("b", ["b"])
+    whys = preempt(around, wanted()).details.describe()["others"]
+    criterion = "start of the most important victim"
+    assert whys["a"]["why"] == f"{criterion}: 0000-12-31T01:00:00Z against 10000-01-01T22:59:59Z"
+    assert whys["c"]["why"] == f"{criterion}: 9999-12-31T23:00:00Z against 10000-01-01T22:59:59Z"
 
 
 def test_victims_whose_presence_keeps_the_pod_away_go_by_whatever_filter() -> None:

@@ -5,8 +5,10 @@ Source: plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolat
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,63 @@ from numpy.typing import NDArray
 from policysched.framework import Cluster, Mask
 from policysched.model.objects import Pod, PodDisruptionBudget
 from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
+from policysched.state.placed.selector_index import demanded_labels
+
+Places = NDArray[np.intp]
+SPARE: Final = 1024
+"""How many sets of labels more than twice those at hand are remembered before all are forgotten."""
+
+
+class LabelSets:
+    """The sets of labels that pods of one namespace have, numbered from 0, and who has which label."""
+
+    def __init__(self) -> None:
+        self.labels: list[Mapping[str, str]] = []
+        self._numbers: dict[frozenset[tuple[str, str]], int] = {}
+        self._with_label: dict[tuple[str, str], list[int]] = {}
+
+    def number(self, labels: Mapping[str, str]) -> int:
+        """Return the number of a set."""
+        pairs = frozenset(labels.items())
+        number = self._numbers.setdefault(pairs, len(self.labels))
+        if number == len(self.labels):
+            self.labels.append(labels)
+            for pair in pairs:
+                self._with_label.setdefault(pair, []).append(number)
+        return number
+
+    def having(self, pairs: Iterable[tuple[str, str]] | None, since: int) -> Iterable[int]:
+        """Give the sets from a number on that have one of some labels, for None all of them."""
+        if pairs is None:
+            return range(since, len(self.labels))
+        found = (self._with_label.get(pair, ()) for pair in pairs)
+        return [number for numbers in found for number in numbers[bisect_left(numbers, since) :]]
+
+
+class SelectedLabels:
+    """What the selector of a budget selects; each set of labels is asked about once, and if it may match."""
+
+    __slots__ = ("_demanded", "_known", "_sets", "matcher")
+
+    def __init__(self, matcher: LabelMatcher) -> None:
+        self.matcher = matcher
+        self._demanded = demanded_labels(matcher)
+        self._sets: LabelSets | None = None
+        self._known: Mask = np.zeros(0, np.bool_)
+
+    def of(self, sets: LabelSets) -> Mask:
+        """Say of each set of labels whether it is selected.
+
+        Shapes: (sets,).
+        """
+        since = self._known.size if self._sets is sets else 0
+        if self._sets is not sets or since < len(sets.labels):
+            known: Mask = np.zeros(len(sets.labels), np.bool_)
+            known[:since] = self._known[:since]
+            for number in sets.having(self._demanded, since):
+                known[number] = self.matcher.matches(sets.labels[number])
+            self._sets, self._known = sets, known
+        return self._known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +80,7 @@ class SelectingBudget:
     """A disruption budget that selects some pods."""
 
     name: str
-    matcher: LabelMatcher
+    selection: SelectedLabels
     allowed: int
     """How many of its pods may go."""
     disrupted: frozenset[str]
@@ -33,19 +92,23 @@ class Budgets:
 
     Args:
         cluster: The cluster.
-        before: Those at an earlier time; what is the same object still is not compiled again.
+        before: Those at an earlier time; what is the same still is not compiled again, and asked about no labels again.
     """
 
     def __init__(self, cluster: Cluster, before: Budgets | None = None) -> None:
         self._by_namespace: dict[str, list[SelectingBudget]] = {}
-        self._compiled: dict[Hashable, tuple[PodDisruptionBudget, SelectingBudget | None]] = {}
+        self._compiled: dict[Hashable, Compiled] = {}
+        self._sets: dict[str, LabelSets] = {}
+        """The labels of pods by namespace, those of namespaces with budgets."""
         for key, one in cluster.objects.of(PodDisruptionBudget).items():
             known = before._compiled.get(key) if before is not None else None
             if known is None or known[0] is not one:
-                known = one, _budget(one)
+                known = one, _renewed(one, known)
             self._compiled[key] = known
             if known[1] is not None:
                 self._by_namespace.setdefault(one.metadata.namespace, []).append(known[1])
+        if before is not None:
+            self._sets = {name: known for name, known in before._sets.items() if name in self._by_namespace}
 
     def of(self, pod: Pod) -> list[SelectingBudget]:
         """Return the budgets that select a pod and do not count it already; a pod without labels has none."""
@@ -56,9 +119,9 @@ class Budgets:
         metadata = pod.metadata
         if metadata.labels:
             among = self._by_namespace.get(metadata.namespace, ())
-            yield from (one for one in among if one.matcher.matches(metadata.labels))
+            yield from (one for one in among if one.selection.matcher.matches(metadata.labels))
 
-    def violating(self, cluster: Cluster, slots: NDArray[np.intp]) -> Mask:
+    def violating(self, cluster: Cluster, slots: Places) -> Mask:
         """Say of pods whose going violates a budget, where all before them on their node have gone.
 
         Every budget counts each of its pods, also after another one is spent.
@@ -68,7 +131,7 @@ class Budgets:
             slots: The pods by their slots in the pod table, by node and on each from the most important one on.
 
         Shapes: (V,).
-        Cost: O(pods, and for each budget its pods).
+        Cost: O(pods + budgets), and for each distinct selection its pods.
         """
         found: Mask = np.zeros(slots.size, np.bool_)
         if not self._by_namespace or not slots.size:
@@ -76,23 +139,61 @@ class Budgets:
         signatures, rows = cluster.pods.signatures[slots], cluster.pods.rows[slots]
         order = np.argsort(signatures, kind="stable")
         present, begins = np.unique(signatures[order], return_index=True)
-        of_budget: dict[SelectingBudget, list[NDArray[np.intp]]] = {}
-        for number, places in zip(present.tolist(), np.split(order, begins[1:]), strict=True):
-            placed = cluster.signatures.present[number]
-            for one in self._selecting(placed.pod) if placed is not None else ():
-                of_budget.setdefault(one, []).append(places)
-        for budget, parts in of_budget.items():
-            places = _not_counted_yet(budget, np.sort(np.concatenate(parts)), cluster, slots)
-            found[places[_counted_on_row(rows[places]) > budget.allowed]] = True
+        of_signature = np.split(order, begins[1:])
+        for budgets, selected in self._selections(cluster, present.tolist()):
+            pods = np.sort(np.concatenate([of_signature[place] for place in selected.tolist()]))
+            for places, allowed in _spent(budgets, pods, cluster, slots):
+                found[places[_counted_on_row(rows[places]) > allowed]] = True
+        return found
+
+    def _selections(
+        self, cluster: Cluster, signatures: Sequence[int]
+    ) -> Iterator[tuple[Sequence[SelectingBudget], Places]]:
+        """Give budgets that select the same, with the places of the signatures that they select."""
+        for namespace, (places, numbers) in self._numbered(cluster, signatures).items():
+            alike: dict[bytes, tuple[list[SelectingBudget], Mask]] = {}
+            for one in self._by_namespace[namespace]:
+                selected = one.selection.of(self._sets[namespace])[numbers]
+                alike.setdefault(selected.tobytes(), ([], selected))[0].append(one)
+            yield from ((budgets, places[selected]) for budgets, selected in alike.values() if selected.any())
+
+    def _numbered(self, cluster: Cluster, signatures: Sequence[int]) -> dict[str, tuple[Places, Places]]:
+        """Return the places of signatures whose pods budgets may select, with the numbers of their labels."""
+        there: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
+        for place, signature in enumerate(signatures):
+            placed = cluster.signatures.present[signature]
+            if placed is None:
+                continue
+            metadata = placed.pod.metadata
+            if metadata.labels and metadata.namespace in self._by_namespace:
+                there.setdefault(metadata.namespace, []).append((place, metadata.labels))
+        found: dict[str, tuple[Places, Places]] = {}
+        for namespace, labelled in there.items():
+            sets = self._sets.setdefault(namespace, LabelSets())
+            if len(sets.labels) > 2 * len(labelled) + SPARE:
+                sets = self._sets[namespace] = LabelSets()
+            numbers = [sets.number(labels) for _, labels in labelled]
+            found[namespace] = np.array([place for place, _ in labelled], np.intp), np.array(numbers, np.intp)
         return found
 
 
-def _not_counted_yet(
-    budget: SelectingBudget, places: NDArray[np.intp], cluster: Cluster, slots: NDArray[np.intp]
-) -> NDArray[np.intp]:
+Compiled = tuple[PodDisruptionBudget, SelectingBudget | None]
+
+
+def _spent(
+    budgets: Sequence[SelectingBudget], pods: Places, cluster: Cluster, slots: Places
+) -> Iterator[tuple[Places, int]]:
+    """Give the pods that budgets of one selection count, with how many of these may go."""
+    alike = [one.allowed for one in budgets if not one.disrupted]
+    if alike:
+        yield pods, min(alike)
+    for one in budgets:
+        if one.disrupted:
+            yield _not_counted_yet(one, pods, cluster, slots), one.allowed
+
+
+def _not_counted_yet(budget: SelectingBudget, places: Places, cluster: Cluster, slots: Places) -> Places:
     """Leave out the pods whose eviction a budget counts already."""
-    if not budget.disrupted:
-        return places
     pods = [cluster.pods.by_slot[slot] for slot in slots[places].tolist()]
     return places[[one is not None and one.pod.metadata.name not in budget.disrupted for one in pods]]
 
@@ -104,13 +205,22 @@ def _counted_on_row(rows: NDArray[np.int32]) -> NDArray[np.intp]:
     return numbers - np.maximum.accumulate(np.where(is_first, numbers, 0)) + 1
 
 
-def _budget(given: PodDisruptionBudget) -> SelectingBudget | None:
-    """Compile a budget; one without a selector, with an empty one or with one that is not valid selects nothing."""
+def _renewed(given: PodDisruptionBudget, before: Compiled | None) -> SelectingBudget | None:
+    """Compile a budget that is new or another one; one that selects what it did keeps its selector as it is."""
+    if before is None or before[0].spec.selector != given.spec.selector:
+        selection = _selection(given)
+    else:
+        selection = None if before[1] is None else before[1].selection
+    if selection is None:
+        return None
+    status = given.status
+    return SelectingBudget(given.metadata.name, selection, status.disruptions_allowed, frozenset(status.disrupted_pods))
+
+
+def _selection(given: PodDisruptionBudget) -> SelectedLabels | None:
+    """Compile a selector; a budget without one, with an empty one or with one that is not valid selects nothing."""
     try:
         matcher = compile_selector(given.spec.selector)
     except SelectorError:
         return None
-    if matcher.selects_nothing or matcher.selects_everything:
-        return None
-    status = given.status
-    return SelectingBudget(given.metadata.name, matcher, status.disruptions_allowed, frozenset(status.disrupted_pods))
+    return None if matcher.selects_nothing or matcher.selects_everything else SelectedLabels(matcher)

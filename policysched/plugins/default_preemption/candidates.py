@@ -9,9 +9,9 @@ Source: pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreempti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
@@ -103,4 +103,5 @@ class Choice:
 
 
 def _shown(number: int, cost: float) -> str:
-    return datetime.fromtimestamp(-cost, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if number == START else str(int(cost))
+    """Write a cost; a start may lie outside the years that other dates have, because offsets lead there."""
+    return f"{np.datetime64(math.floor(-cost), 's')}Z" if number == START else str(int(cost))

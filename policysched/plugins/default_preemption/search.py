@@ -26,6 +26,7 @@ from policysched.framework import (
     RowNumbers,
     RowVerdicts,
     Status,
+    WhatIf,
     unresolvable,
 )
 from policysched.model.objects import Pod
@@ -125,15 +126,28 @@ def search_victims(failed: FailedDecision, priority: int, rows: RowNumbers, budg
 
     Cost: O(pods of lower priority), plus a few operations over the nodes for each of the pods of the fullest one.
     """
-    found = _gather(failed.cluster, priority, rows, budgets, now)
-    if found.rows.size and not _search_together(found, failed):
-        for place in range(found.rows.size):
-            _search_on(found, failed, place)
+    found = _gather(failed.cluster, priority, rows, now)
+    if not found.rows.size:
+        return found
+    changed = ChangedRows(
+        found.cluster, found.rows, found.slots, np.repeat(np.arange(found.rows.size), np.diff(found.begins))
+    )
+    changed.remove(np.arange(found.slots.size))
+    found.verdicts = failed.verdicts(changed)
+    if found.verdicts is not None:
+        found.fits = found.verdicts.fits
+        _put_violating_first(found, budgets)
+        _bring_back_together(found, failed)
+        return found
+    trials = _without_all(found, failed)
+    _put_violating_first(found, budgets)
+    for place, trial in trials.items():
+        _bring_back_on(found, trial, place)
     return found
 
 
-def _gather(cluster: Cluster, priority: int, rows: RowNumbers, budgets: Budgets, now: float) -> Search:
-    """Put the pods of lower priority in their order."""
+def _gather(cluster: Cluster, priority: int, rows: RowNumbers, now: float) -> Search:
+    """List the pods of lower priority by node and importance; no budget is asked yet."""
     pods = cluster.pods
     wanted = np.zeros(cluster.nodes.columns.capacity, np.bool_)
     wanted[rows] = True
@@ -145,44 +159,41 @@ def _gather(cluster: Cluster, priority: int, rows: RowNumbers, budgets: Budgets,
     starts = pods.starts(slots)
     starts[np.isinf(starts)] = now
     order = np.lexsort((starts, -priorities, pods.rows[slots]))
-    slots, priorities, starts = slots[order], priorities[order], starts[order]
-    violating = budgets.violating(cluster, slots)
-    order = np.lexsort((~violating, pods.rows[slots]))
-    on = pods.rows[slots[order]].astype(np.intp)
-    there, begins = np.unique(on, return_index=True)
+    slots = slots[order]
+    there, begins = np.unique(pods.rows[slots].astype(np.intp), return_index=True)
     return Search(
         cluster,
         there,
         np.append(begins, slots.size),
-        slots[order],
+        slots,
         priorities[order],
         starts[order],
-        order,
-        violating[order],
+        np.arange(slots.size),
+        np.zeros(slots.size, np.bool_),
         np.zeros(slots.size, np.bool_),
         np.zeros(there.size, np.bool_),
         empty_rows=np.setdiff1d(rows, there),
     )
 
 
-def _search_together(found: Search, failed: FailedDecision) -> bool:
-    """Search on all nodes at once; return whether filters could be asked so."""
-    lengths = np.diff(found.begins)
-    changed = ChangedRows(found.cluster, found.rows, found.slots, np.repeat(np.arange(found.rows.size), lengths))
-    changed.remove(np.arange(found.slots.size))
-    verdicts = failed.verdicts(changed)
-    if verdicts is None:
-        return False
-    found.verdicts, found.fits = verdicts, verdicts.fits
-    kept = np.flatnonzero(found.fits)
-    if kept.size:
-        _bring_back(found, failed, kept, lengths[kept])
-    return True
+def _put_violating_first(found: Search, budgets: Budgets) -> None:
+    """Ask budgets about the pods of the nodes where the pod fits, and put those first whose going violates one."""
+    of = np.repeat(np.arange(found.rows.size), np.diff(found.begins))
+    asked = np.flatnonzero(found.fits[of])
+    found.violating[asked] = budgets.violating(found.cluster, found.slots[asked])
+    order = np.lexsort((~found.violating, of))
+    found.slots, found.violating = found.slots[order], found.violating[order]
+    found.priorities, found.starts, found.importance = found.priorities[order], found.starts[order], order
 
 
-def _bring_back(found: Search, failed: FailedDecision, kept: Places, lengths: Places) -> None:
+def _bring_back_together(found: Search, failed: FailedDecision) -> None:
     """Bring back one pod after another, on all nodes where the pod fits without them, and note who has to stay away."""
-    places = np.flatnonzero(np.repeat(found.fits, np.diff(found.begins)))
+    all_lengths = np.diff(found.begins)
+    kept = np.flatnonzero(found.fits)
+    if not kept.size:
+        return
+    lengths = all_lengths[kept]
+    places = np.flatnonzero(np.repeat(found.fits, all_lengths))
     of = np.repeat(np.arange(kept.size), lengths)
     begins = np.append(0, np.cumsum(lengths))[:-1]
     changed = ChangedRows(found.cluster, found.rows[kept], found.slots[places], of)
@@ -198,21 +209,32 @@ def _bring_back(found: Search, failed: FailedDecision, kept: Places, lengths: Pl
         found.victims[places[away]] = True
 
 
-def _search_on(found: Search, failed: FailedDecision, place: int) -> None:
-    """Search on one node."""
-    trial = failed.trial(int(found.rows[place]))
-    places = range(int(found.begins[place]), int(found.begins[place + 1]))
-    placed = [(number, found.cluster.pods.by_slot[found.slots[number]]) for number in places]
-    pods = [(number, one.pod) for number, one in placed if one is not None]
-    for _, pod in pods:
-        trial.remove(pod)
-    status = trial.verdict()
-    if status is not None:
-        found.statuses[place] = status
-        return
-    found.fits[place] = True
-    for number, pod in pods:
+def _without_all(found: Search, failed: FailedDecision) -> dict[int, WhatIf]:
+    """Ask node by node whether the pod fits with all pods of lower priority gone; return what-ifs of where it does."""
+    trials: dict[int, WhatIf] = {}
+    for place in range(found.rows.size):
+        trial = failed.trial(int(found.rows[place]))
+        for _, pod in _pods_on(found, place):
+            trial.remove(pod)
+        status = trial.verdict()
+        if status is None:
+            trials[place], found.fits[place] = trial, True
+        else:
+            found.statuses[place] = status
+    return trials
+
+
+def _bring_back_on(found: Search, trial: WhatIf, place: int) -> None:
+    """Bring back one pod after another on one node, and note who has to stay away."""
+    for number, pod in _pods_on(found, place):
         trial.add(pod)
         if trial.verdict() is not None:
             trial.remove(pod)
             found.victims[number] = True
+
+
+def _pods_on(found: Search, place: int) -> list[tuple[int, Pod]]:
+    """List the pods of a node in their order, by their places."""
+    places = range(int(found.begins[place]), int(found.begins[place + 1]))
+    placed = [(number, found.cluster.pods.by_slot[found.slots[number]]) for number in places]
+    return [(number, one.pod) for number, one in placed if one is not None]
