@@ -2,8 +2,8 @@
 
 Every node is full of pods of lower priority. Measured is a decision with its PostFilter plugins, anew for each pod
 after the cluster changed on one node: a plain pod, one with disruption budgets on half of the pods, one that leaves a
-thousand nominated pods their place, one with anti-affinity (which is asked node by node), and one that nobody's going
-helps. Prints a table, or JSON with `--json`. CPU time, because others may use the machine.
+thousand nominated pods their place, one with anti-affinity, and one that nobody's going helps. Prints a table, or JSON
+with `--json`. CPU time, because others may use the machine.
 """
 
 from __future__ import annotations

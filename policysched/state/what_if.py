@@ -7,7 +7,7 @@ hand cost, however many nodes, placed pods and pod classes there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from policysched.model.quantity import wrap
 from policysched.state.cluster import Cluster
 from policysched.state.nominations import PodsByRow
 from policysched.state.placed.counters import WIDEST, PodCounter
-from policysched.state.placed.pods import PlacedPod, measure, pod_id
+from policysched.state.placed.pods import Measured, PlacedPod, measure, pod_id
 from policysched.state.tables.amounts import HostPort
 from policysched.state.tables.columns import RowNumbers
 
@@ -72,8 +72,7 @@ class ChangedRow:
             if identity in self._added or identity in self.cluster.pods.by_id:
                 raise ValueError(f"pod {pod.key} is on a node already")
             known = self.cluster.nominations.measured(pod) or measure(pod)
-            placed = self._added[identity] = PlacedPod(pod, self.row, known.resources, assumed=True)
-            placed.signature = self.cluster.signatures.number(known.signature_key)
+            placed = self._added[identity] = _as_placed(self.cluster, pod, self.row, known)
         self._note(placed, 1)
 
     def _note(self, placed: PlacedPod, sign: int) -> None:
@@ -132,7 +131,7 @@ class ChangedRow:
 class ChangedRows:
     """Many rows at once and what their pods would take, with some taken away. Read it before the cluster changes.
 
-    It knows amounts alone: whoever reads more of the pods is asked row by row.
+    It knows amounts, and weights that pods of one signature share: whoever reads more is asked row by row.
 
     Args:
         cluster: The cluster.
@@ -143,7 +142,7 @@ class ChangedRows:
     Shapes: rows (R,); slots and of (V,).
     """
 
-    __slots__ = ("_beside", "_gone", "_of", "_pods", "_signatures", "_sums", "cluster", "rows")
+    __slots__ = ("_beside", "_gone", "_of", "_pods", "_signatures", "_sums", "_weighed", "cluster", "rows")
 
     def __init__(self, cluster: Cluster, rows: RowNumbers, slots: NDArray[np.intp], of: NDArray[np.intp]) -> None:
         self.cluster, self.rows = cluster, rows
@@ -152,6 +151,7 @@ class ChangedRows:
         self._gone: NDArray[np.bool_] = np.zeros(slots.size, np.bool_)
         self._pods: NDArray[np.int64] = np.zeros(rows.size, np.int64)
         self._sums: dict[str, NDArray[np.int64]] = {}
+        self._weighed: dict[Hashable, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self._beside: tuple[PodsByRow, ChangedRows] | None = None
 
     def remove(self, pods: NDArray[np.intp]) -> None:
@@ -181,12 +181,48 @@ class ChangedRows:
             np.subtract.at(found, self._of[gone], self._amounts(resource, gone))
         return found
 
+    def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int]) -> NDArray[np.int64]:
+        """Return how much more the pods of each row would weigh together than they do; not to be changed.
+
+        Args:
+            key: What the weights mean. Each signature, and each pod that comes, is weighed once for a key.
+            weigh: The weight of a pod; it may read nothing that pods of one signature differ in.
+
+        Shapes: (R,).
+        """
+        found = self._weighed.get(key)
+        if found is None:
+            present, of_pod = np.unique(self._signatures, return_inverse=True)
+            placed = (self.cluster.signatures.present[signature] for signature in present.tolist())
+            weights = np.array([0 if one is None else weigh(one) for one in placed], np.int64)[of_pod]
+            sums = np.zeros(self.rows.size, np.int64)
+            np.subtract.at(sums, self._of[self._gone], weights[self._gone])
+            found = self._weighed[key] = weights, sums
+        return found[1]
+
+    def new_pods(self) -> Sequence[PlacedPod]:
+        """List the pods that come and are of a kind that no placed pod is of."""
+        return ()
+
+    def counts(self, counter: PodCounter) -> bool:
+        """Return whether `count` can tell what a counter would be: its sums are whole numbers then."""
+        return not counter.fractions and all(abs(counter.weight_of(one)) <= WIDEST for one in self.new_pods())
+
+    def count(self, counter: PodCounter) -> NDArray[np.int64]:
+        """Return what a counter would be on each row.
+
+        Shapes: (R,), a new array.
+        """
+        return counter.counts[self.rows] + self.weighed(counter, lambda placed: int(counter.weight_of(placed)))
+
     def _move(self, pods: NDArray[np.intp], sign: int) -> None:
         self._gone[pods] = sign < 0
         of = self._of[pods]
         np.add.at(self._pods, of, sign)
         for resource, sums in self._sums.items():
             np.add.at(sums, of, sign * self._amounts(resource, pods))
+        for weights, sums in self._weighed.values():
+            np.add.at(sums, of, sign * weights[pods])
 
     def _amounts(self, resource: str, pods: NDArray[np.intp]) -> NDArray[np.int64]:
         return self.cluster.signatures.amounts(resource)[self._signatures[pods]]
@@ -199,17 +235,19 @@ class ChangedRows:
 
 
 class _WithNominated(ChangedRows):
-    __slots__ = ("_added", "_added_pods", "_base", "_nominated")
+    __slots__ = ("_added", "_added_pods", "_added_weights", "_base", "_nominated", "_placed")
 
     def __init__(self, base: ChangedRows, nominated: PodsByRow) -> None:
         self.cluster, self.rows, self._base = base.cluster, base.rows, base
         places = {row: place for place, row in enumerate(base.rows.tolist()) if row in nominated}
         measured = base.cluster.nominations.measured
         self._nominated = [
-            (places[row], (measured(one) or measure(one)).resources) for row in places for one in nominated[row]
+            (places[row], one, measured(one) or measure(one)) for row in places for one in nominated[row]
         ]
+        self._placed: list[PlacedPod] | None = None
         self._added: dict[str, NDArray[np.int64]] = {}
-        self._added_pods = np.bincount([place for place, _ in self._nominated], minlength=base.rows.size)
+        self._added_weights: dict[Hashable, NDArray[np.int64]] = {}
+        self._added_pods = np.bincount([place for place, _, _ in self._nominated], minlength=base.rows.size)
 
     def more_pods(self) -> NDArray[np.int64]:
         return self._base.more_pods() + self._added_pods
@@ -218,6 +256,31 @@ class _WithNominated(ChangedRows):
         added = self._added.get(resource)
         if added is None:
             added = self._added[resource] = np.zeros(self.rows.size, np.int64)
-            for place, resources in self._nominated:
-                added[place] += dict(resources.amounts).get(resource, 0)
+            for place, _, known in self._nominated:
+                added[place] += dict(known.resources.amounts).get(resource, 0)
         return self._base.more(resource) + added
+
+    def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int]) -> NDArray[np.int64]:
+        added = self._added_weights.get(key)
+        if added is None:
+            added = self._added_weights[key] = np.zeros(self.rows.size, np.int64)
+            for (place, _, _), placed in zip(self._nominated, self._as_placed(), strict=True):
+                added[place] += weigh(placed)
+        return self._base.weighed(key, weigh) + added
+
+    def new_pods(self) -> Sequence[PlacedPod]:
+        return [placed for placed in self._as_placed() if placed.signature < 0]
+
+    def _as_placed(self) -> list[PlacedPod]:
+        """Return the nominated pods as they would be if they were placed."""
+        if self._placed is None:
+            rows = self.rows.tolist()
+            self._placed = [_as_placed(self.cluster, pod, rows[place], known) for place, pod, known in self._nominated]
+        return self._placed
+
+
+def _as_placed(cluster: Cluster, pod: Pod, row: int, known: Measured) -> PlacedPod:
+    """Return a pod as it would be on a row; its signature is −1 where no placed pod has it."""
+    placed = PlacedPod(pod, row, known.resources, assumed=True)
+    placed.signature = cluster.signatures.number(known.signature_key)
+    return placed

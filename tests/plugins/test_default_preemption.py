@@ -13,7 +13,17 @@ from msgspec.structs import replace
 from policysched.app.configuration.profiles import default_profile
 from policysched.errors import UsageError
 from policysched.framework import Cluster, Code, PostFilterResult
-from policysched.model.objects import LabelSelector, Metadata, Node, Pod, PodCondition, PodDisruptionBudget, PodStatus
+from policysched.model.objects import (
+    Affinity,
+    LabelSelector,
+    Metadata,
+    Node,
+    Pod,
+    PodCondition,
+    PodDisruptionBudget,
+    PodStatus,
+    TopologySpreadConstraint,
+)
 from policysched.model.objects.cluster import PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from policysched.model.selection.selectors import LabelMatcher
 from policysched.plugins.default_preemption import budgets as budgets_module
@@ -24,7 +34,7 @@ from policysched.plugins.registry import plugin_named
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
 from tests.build import cluster, node, pod
-from tests.plugins.inter_pod_affinity.build import away, label, term
+from tests.plugins.inter_pod_affinity.build import away, label, near, term
 
 NOW = 1_800_000_000.0
 CORES = {"cpu": 4}
@@ -394,25 +404,49 @@ def told(found: Search) -> list[Any]:
     return [found.rows.tolist(), candidates, victims, sorted(str(one) for one in found.failures())]
 
 
-@pytest.mark.parametrize("seed", range(40))
+def some_rule(chance: random.Random) -> Affinity:
+    """What keeps a pod away from others, or near to them."""
+    return chance.choice((away, away, near))(term(label("app", chance.choice("xyz")), chance.choice(("host", "zone"))))
+
+
+def some_constraints(chance: random.Random) -> list[TopologySpreadConstraint]:
+    made = TopologySpreadConstraint(
+        topology_key=chance.choice(("host", "zone")),
+        when_unsatisfiable="DoNotSchedule",
+        max_skew=chance.randint(1, 4),
+        label_selector=label("app", chance.choice("xyz")),
+    )
+    return [made] * chance.randint(0, 1)
+
+
+@pytest.mark.parametrize("seed", range(80))
 def test_search_on_all_nodes_together_finds_what_it_finds_on_one_after_the_other(seed: int) -> None:
     chance = random.Random(f"together/{seed}")
     names = [f"n{number}" for number in range(12)]
     objects: list[Node | Pod] = []
+    rules = [None] if seed < 40 else [None, some_rule(chance), some_rule(chance)]
     for name in names:
-        objects.append(node(name, allocatable={"cpu": chance.randint(4, 6), "pods": chance.choice((5, 110))}))
+        places = {"host": name, "zone": chance.choice("xyz")}
+        allocatable = {"cpu": chance.randint(4, 6), "pods": chance.choice((5, 110))}
+        objects.append(node(name, allocatable=allocatable, labels=places))
         left = 6
         while left > 0:
             cpu = chance.randint(0, min(2, left))
-            made = low(f"p{len(objects)}", name, chance.randint(-2, 11), cpu=cpu, minute=len(objects) % 60)
+            affinity = chance.choice(rules)
+            made = low(
+                f"p{len(objects)}", name, chance.randint(-2, 11), cpu=cpu, minute=len(objects) % 60, affinity=affinity
+            )
             objects.append(replace(made, metadata=replace(made.metadata, labels={"app": chance.choice("xyz")})))
             left -= cpu
     budgets = [budget(app, label("app", app), chance.randint(0, 2)) for app in "xy"]
     around = world(*objects, budgets=budgets)
     for number in range(chance.choice((0, 3))):
-        promised = pod(f"q{number}", requests={"cpu": 1}, priority=chance.randint(0, 12))
+        affinity = chance.choice(rules)
+        promised = pod(f"q{number}", requests={"cpu": 1}, priority=chance.randint(0, 12), affinity=affinity)
         around.nominations.set(promised, chance.choice(names))
-    of = wanted(chance.randint(3, 5))
+    of = wanted(chance.randint(3, 5), affinity=chance.choice(rules), labels={"app": chance.choice("xyz")})
+    if seed >= 40:
+        of = replace(of, spec=replace(of.spec, topology_spread_constraints=some_constraints(chance)))
     decision = Engine(around, default_profile(), random.Random(0)).decide(of)
     assert decision.row < 0
     rows = decision.rows_with(Code.UNSCHEDULABLE)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import ChangedRow, Cluster, Status
+from policysched.framework import ChangedRow, ChangedRows, Cluster, Status
 from policysched.model.objects import Affinity, LabelSelector, Node, Pod, TopologySpreadConstraint
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
@@ -95,3 +96,47 @@ def test_what_is_said_of_changed_rows_is_what_is_said_after_the_change(plugin: A
             told[before != expected] += 1
             assert said(plugin, state, around, row) == before
     assert told[True] > 15, told
+
+
+def said_of_one(plugin: Any, state: Any, one: ChangedRow, gone: Sequence[Pod], come: Sequence[Pod]) -> Status | None:
+    on = one.cluster.nodes.names[one.row]
+    for left in gone:
+        if left.spec.node_name == on:
+            one.remove(left)
+    for new in come:
+        one.add(new)
+    status: Status | None = plugin.filter_changed(state, one)
+    return status
+
+
+@pytest.mark.parametrize("plugin", [InterPodAffinity(), PodTopologySpread()], ids=lambda one: one.name)
+def test_what_is_said_of_many_changed_rows_is_what_is_said_of_each(plugin: Any) -> None:
+    chance, told = Random(20261123), Counter[int]()
+    for number in range(WORLDS):
+        placed = [some_pod(chance, f"p{index}", f"n{chance.randrange(4)}") for index in range(chance.randint(2, 9))]
+        around = cluster(*some_nodes(chance), *placed)
+        state = plugin.prepare_filter(some_pod(chance, f"waiting{number}"), around)
+        assert not isinstance(state, Status)
+        if not hasattr(state, "on"):
+            continue
+        said(plugin, state, around, 0)
+        rows = np.sort(np.array(chance.sample(range(4), chance.randint(1, 4)), np.intp))
+        there = [one for one in around.pods.by_slot if one is not None and one.row in rows]
+        slots = np.array([one.slot for one in there], np.intp)
+        changed = ChangedRows(around, rows, slots, np.searchsorted(rows, [one.row for one in there]))
+        coming = {int(row): [some_pod(chance, f"new{row}")] for row in rows if chance.random() < 0.5}
+        beside = changed.with_nominated(coming)
+        gone: set[int] = set()
+        for _ in range(4):
+            for moved in chance.sample(range(slots.size), chance.randint(0, slots.size)):
+                (changed.restore if moved in gone else changed.remove)(np.array([moved]))
+                gone ^= {moved}
+            for many, come in ((changed, {}), (beside, coming)):
+                codes = plugin.filter_changed_rows(state, many)
+                without = [there[index].pod for index in sorted(gone)]
+                assert [plugin.reason(state, code) if code else None for code in codes.tolist()] == [
+                    said_of_one(plugin, state, ChangedRow(around, row), without, come.get(row, ()))
+                    for row in rows.tolist()
+                ]
+                told.update(codes.tolist())
+    assert min(told[code] for code in (0, 1, 2)) > 50, told

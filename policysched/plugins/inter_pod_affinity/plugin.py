@@ -24,6 +24,7 @@ from policysched.framework import (
     Action,
     Aspect,
     ChangedRow,
+    ChangedRows,
     Cluster,
     Code,
     Codes,
@@ -115,6 +116,10 @@ class InterPodAffinity(ScoresInRange):
         """
         code = state.on(changed)
         return STATUSES[code] if code else None
+
+    def filter_changed_rows(self, state: RequiredState, changed: ChangedRows) -> Codes | None:
+        """Judge many rows so, each for itself."""
+        return state.on_rows(changed)
 
     def reason(self, state: RequiredState, code: int) -> Status:  # noqa: ARG002 - the code says it all
         """Translate a code."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from policysched.framework import NO_ROWS, ChangedRow, Codes, RowNumbers, Rows, Scores
+from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import ExistingTerm, Sort, existing_terms
 from policysched.plugins.helper import row_count
@@ -171,13 +171,23 @@ class Concerning:
 
     def repels_on(self, changed: ChangedRow) -> bool:
         """Return whether pods that come to a row, and are like none that is placed, keep the class away from it."""
-        row, nodes = changed.row, self._shared.nodes
-        stated = (one for placed in changed.new_pods() for one in existing_terms(placed.pod))
+        return any(map(self._is_repelled_by, changed.new_pods()))
+
+    def repels_on_rows(self, changed: ChangedRows) -> Mask:
+        """Return for each row whether such pods that come to it keep the class away.
+
+        Shapes: (R,).
+        """
+        repelled: Mask = changed.weighed(self, lambda one: int(one.signature < 0 and self._is_repelled_by(one))) > 0
+        return repelled
+
+    def _is_repelled_by(self, placed: PlacedPod) -> bool:
+        nodes = self._shared.nodes
         return any(
             one.sort is Sort.REPELS
             and one.term.peers.matches(self._pod, self._labels)
-            and nodes.labels(one.term.topology_key)[row] != MISSING
-            for one in stated
+            and nodes.labels(one.term.topology_key)[placed.row] != MISSING
+            for one in existing_terms(placed.pod)
         )
 
     def parts(self) -> list[KeyedPart]:
@@ -285,6 +295,27 @@ class RequiredState:
             return AWAY
         repelled = any(sums.on(changed) > 0 for sums in self._repelling)
         return REPELLED if repelled or self._concerning.repels_on(changed) else 0
+
+    def on_rows(self, changed: ChangedRows) -> Codes | None:
+        """Return the reason code of each row if other pods were on it, None where they have to be asked one by one.
+
+        Shapes: (R,).
+        """
+        if self._nowhere:
+            return np.full(changed.rows.size, NEAR, np.int32)
+        if not all(sums.tells(changed) for sums in (*self._near, *self._away, *self._repelling)):
+            return None
+        codes: Codes = np.where(self._concerning.repels_on_rows(changed), REPELLED, 0).astype(np.int32)
+        for sums in self._repelling:
+            codes[sums.on_rows(changed) > 0] = REPELLED
+        for sums in self._away:
+            codes[sums.on_rows(changed) > 0] = AWAY
+        first = np.full(changed.rows.size, self._may_be_first)
+        for sums in self._near if self._may_be_first else ():
+            first &= ~sums.count_any_on_rows(changed)
+        for sums in self._near:
+            codes[np.where(first, ~sums.labelled(changed.rows), sums.on_rows(changed) <= 0)] = NEAR
+        return codes
 
 
 class PreferredState:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import NO_ROWS, ChangedRow, Mask, RowNumbers, Rows
+from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Mask, RowNumbers, Rows
 from policysched.plugins.helper import Present
 from policysched.state.placed.counters import PodCounter
 from policysched.state.sums import SharedSums, Sums
@@ -103,6 +103,23 @@ class WeightedSums:
             part.weight * int(changed.count(part.counter) - part.counter.counts[row]) for part in self._parts
         )
 
+    def tells(self, changed: ChangedRows) -> bool:
+        """Return whether the sums of changed rows can be told together."""
+        return all(changed.counts(part.counter) for part in self._parts)
+
+    def on_rows(self, changed: ChangedRows) -> Sums:
+        """Return for each row the sum of its domain if other pods were on this row.
+
+        Shapes: (R,).
+        """
+        of_row = self._domains.of_row[changed.rows]
+        total: Sums = np.zeros(of_row.size, np.int64) if self._domains.alone else self._sums[of_row]
+        for part in self._parts:
+            counts = changed.count(part.counter)
+            total += part.weight * (counts if self._domains.alone else counts - part.counter.counts[changed.rows])
+        total *= of_row != NO_DOMAIN
+        return total
+
     @property
     def nbytes(self) -> int:
         """The memory that it takes, with its parts of what is shared. Units: bytes."""
@@ -145,14 +162,29 @@ class WeightedSums:
 
     def counts_any_on(self, changed: ChangedRow) -> bool:
         """Return whether any pod would be counted if other pods were on a row; no part weighs less than nothing."""
-        labelled = self._domains.of_row != NO_DOMAIN
+        total = self._all_counted()
+        if self._domains.of_row[changed.row] == NO_DOMAIN:
+            return total > 0
+        return total > sum(int(part.counter.counts[changed.row] - changed.count(part.counter)) for part in self._parts)
+
+    def count_any_on_rows(self, changed: ChangedRows) -> Mask:
+        """Return for each row whether any pod would be counted if other pods were on this row.
+
+        Shapes: (R,).
+        """
+        rows = changed.rows
+        gone = np.zeros(rows.size, np.int64)
+        for part in self._parts:
+            gone += part.counter.counts[rows] - changed.count(part.counter)
+        any_left: Mask = self._all_counted() > gone * self.labelled(rows)
+        return any_left
+
+    def _all_counted(self) -> int:
+        """Count the pods on rows that have the label."""
         if self._total is None:
+            labelled = self._domains.of_row != NO_DOMAIN
             self._total = sum(int(part.counter.counts.sum(where=labelled)) for part in self._parts)
-        if not labelled[changed.row]:
-            return self._total > 0
-        return self._total > sum(
-            int(part.counter.counts[changed.row] - changed.count(part.counter)) for part in self._parts
-        )
+        return self._total
 
     def _sum_up(self) -> None:
         self._total = None

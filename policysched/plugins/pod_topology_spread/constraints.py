@@ -8,11 +8,14 @@ Source: plugins/podtopologyspread/common.go, plugin.go (getConstraints), plugins
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from policysched.framework import ChangedRow, Cluster
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import ChangedRow, ChangedRows, Cluster
 from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstraint, workload_owner
 from policysched.model.selection.selectors import (
     LabelMatcher,
@@ -78,12 +81,21 @@ class Constraint(NamedTuple):
 
         Source: plugins/podtopologyspread/filtering.go (updateWithPod).
         """
+        return changed.more(*self._what_if_weights(namespace))
 
+    def more_on_rows(self, changed: ChangedRows, namespace: str) -> NDArray[np.int64]:
+        """Return so for many rows.
+
+        Shapes: (R,).
+        """
+        return changed.weighed(*self._what_if_weights(namespace))
+
+    def _what_if_weights(self, namespace: str) -> tuple[Hashable, Callable[[PlacedPod], int]]:
         def weigh(placed: PlacedPod) -> int:
             metadata = placed.pod.metadata
             return int(metadata.namespace == namespace and self.selector.matches(metadata.labels))
 
-        return changed.more((Constraint, namespace, self.selector), weigh)
+        return (Constraint, namespace, self.selector), weigh
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from policysched.framework import ChangedRow, Codes, Mask, RowNumbers, Rows, unresolvable, unschedulable
+from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, unresolvable, unschedulable
 from policysched.model.objects import Pod
 from policysched.plugins.helper import row_count
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
@@ -101,18 +101,41 @@ class DomainVerdicts:
         more = self._constraint.more_on(changed, self._namespace)
         if not more or self.rows.of_row[changed.row] == NO_DOMAIN:
             return int(self.codes[domain])
+        where, lowest, second = self._two_least()
+        own = int(self._sums.values[domain]) + more
+        least = min(own, second if where == domain else lowest)
+        if self.rows.populated.size < self._constraint.min_domains:
+            least = 0
+        return TOO_FULL if own + self._own - least > self._constraint.max_skew else 0
+
+    def on_rows(self, changed: ChangedRows) -> Codes:
+        """Return the code of each row if other pods were on this row.
+
+        Shapes: (R,).
+        """
+        domains = self.rows.domains[changed.rows]
+        more = self._constraint.more_on_rows(changed, self._namespace)
+        codes: Codes = self.codes[domains]
+        moved = np.flatnonzero((more != 0) & (self.rows.of_row[changed.rows] != NO_DOMAIN))
+        if not moved.size:
+            return codes
+        where, lowest, second = self._two_least()
+        own = self._sums.values[domains[moved]] + more[moved]
+        least = np.minimum(own, np.where(domains[moved] == where, second, lowest))
+        if self.rows.populated.size < self._constraint.min_domains:
+            least[:] = 0
+        codes[moved] = np.where(own + self._own - least > self._constraint.max_skew, TOO_FULL, 0)
+        return codes
+
+    def _two_least(self) -> tuple[int, int, int]:
+        """Return the domain with the least sum, this sum, and the least of all others."""
         if self._lowest is None:
             populated = self.rows.populated
             sums = self._sums.values[populated]
             least = int(sums.argmin())
             others = np.delete(sums, least)
             self._lowest = int(populated[least]), int(sums[least]), int(others.min(initial=NOTHING_COUNTED))
-        where, lowest, second = self._lowest
-        own = int(self._sums.values[domain]) + more
-        least = min(own, second if where == domain else lowest)
-        if self.rows.populated.size < self._constraint.min_domains:
-            least = 0
-        return TOO_FULL if own + self._own - least > self._constraint.max_skew else 0
+        return self._lowest
 
     def _judge(self) -> Codes:
         sums = self._sums.values
@@ -169,8 +192,12 @@ class HardState:
             if isinstance(rows, slice):
                 one.settle()
         broken = [one.of(rows) for one in self._verdicts]
+        return self._first_of(broken, row_count(self.nodes, rows))
+
+    def _first_of(self, broken: list[Codes], size: int) -> Codes:
+        """Give each row the first of its codes; behind those asked stands a constraint that every node breaks."""
         if len(broken) < len(self._constraints):
-            broken.append(np.full(row_count(self.nodes, rows), UNLABELLED, np.int32))
+            broken.append(np.full(size, UNLABELLED, np.int32))
         codes = broken.pop()
         for own in reversed(broken):
             codes = np.where(own, own, codes)
@@ -191,6 +218,13 @@ class HardState:
         codes = (one.on(changed) for one in self._verdicts)
         all_asked = len(self._verdicts) == len(self._constraints)
         return next(filter(None, codes), 0 if all_asked else UNLABELLED)
+
+    def on_rows(self, changed: ChangedRows) -> Codes:
+        """Return so for many rows.
+
+        Shapes: (R,).
+        """
+        return self._first_of([one.on_rows(changed) for one in self._verdicts], changed.rows.size)
 
     def affected(self, rows: RowNumbers) -> Rows:
         """Name these rows and those of domains whose verdict became another."""

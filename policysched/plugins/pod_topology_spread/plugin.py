@@ -19,6 +19,7 @@ from policysched.framework import (
     SKIP,
     Aspect,
     ChangedRow,
+    ChangedRows,
     Cluster,
     Code,
     Codes,
@@ -94,6 +95,10 @@ class PodTopologySpread:
         """Judge a row by the sums that its domains would have."""
         code = state.on(changed)
         return REASONS[code] if code else None
+
+    def filter_changed_rows(self, state: HardState, changed: ChangedRows) -> Codes:
+        """Judge many rows so, each for itself."""
+        return state.on_rows(changed)
 
     def reason(self, state: HardState, code: int) -> Status:  # noqa: ARG002 - the code says it all
         """Translate a code."""
