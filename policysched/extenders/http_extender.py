@@ -18,13 +18,13 @@ from yarl import URL
 from policysched.connection_errors import LOST, describe
 from policysched.errors import UsageError
 from policysched.extenders import wire
-from policysched.extenders.settings import ExtenderSettings, make_tls
+from policysched.extenders.settings import ExtenderSettings, make_tls, shown_url
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
 from policysched.framework.plugin import MAX_NODE_SCORE
 from policysched.model.objects import Container, Pod
 
-LARGEST: Final = 256 << 20
-"""The largest answer that is read: 5,000 whole nodes of 50 KiB. Units: bytes."""
+BEYOND: Final = 4 << 20
+"""How much more an answer may have than twice the question: it repeats nodes, with a reason each. Units: bytes."""
 _PIECE: Final = 1 << 16
 _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
@@ -57,11 +57,12 @@ class HttpExtender:
             UsageError: the URL or a certificate cannot be used.
         """
         self._settings, self._texts = settings, texts
-        self._url = _checked(settings)
-        self._tls = make_tls(settings) if self._url.startswith("https") else None
+        url = _checked(settings)
+        self._url = settings.url_prefix.rstrip("/") + "/"
+        self._tls = make_tls(settings) if url.scheme == "https" else None
         self._timeout = aiohttp.ClientTimeout(total=settings.timeout)
         self._session: aiohttp.ClientSession | None = None
-        self.name = settings.url_prefix
+        self.name = shown_url(settings.url_prefix)
         self.ignorable = settings.ignorable
         self.filters, self.prioritizes = bool(settings.filter_verb), bool(settings.prioritize_verb)
         self.preempts, self.binds = bool(settings.preempt_verb), bool(settings.bind_verb)
@@ -121,7 +122,7 @@ class HttpExtender:
         Raises:
             ExtenderError: there is no answer, or none with status 200.
         """
-        url = self._url + verb
+        url, shown = self._url + verb, shown_url(self._url) + verb
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         try:
             async with self._opened().post(
@@ -129,13 +130,14 @@ class HttpExtender:
                 data=body,
                 headers=headers,
                 timeout=self._timeout,
+                allow_redirects=False,
                 server_hostname=self._settings.tls.server_name or None,
             ) as response:
                 if response.status != HTTPStatus.OK:
-                    raise ExtenderError(f"failed {verb} with extender at URL {url}, code {response.status}")
-                return await _read(response, url)
+                    raise ExtenderError(f"failed {verb} with extender at URL {shown}, code {response.status}")
+                return await _read(response, shown, 2 * len(body) + BEYOND)
         except LOST as error:
-            raise ExtenderError(f"failed {verb} with extender: {describe(error, url)[1]}") from error
+            raise ExtenderError(f"failed {verb} with extender: {describe(error, shown)[1]}") from error
 
     def _opened(self) -> aiohttp.ClientSession:
         """Return the session; made at first use, because it belongs to the running loop."""
@@ -152,20 +154,20 @@ class HttpExtender:
         return self._session
 
 
-def _checked(settings: ExtenderSettings) -> str:
+def _checked(settings: ExtenderSettings) -> URL:
     """Return the URL in front of verbs.
 
     Raises:
         UsageError: it is none that can be asked.
     """
-    prefix = settings.url_prefix
+    prefix = shown_url(settings.url_prefix)
     try:
-        url = URL(prefix)
+        url = URL(settings.url_prefix)
     except ValueError as error:
         raise UsageError(f'extender "{prefix}": urlPrefix is no URL: {error}') from error
     if url.scheme not in ("http", "https") or not url.host:
         raise UsageError(f'extender "{prefix}": urlPrefix is no http or https URL')
-    return prefix.rstrip("/") + "/"
+    return url
 
 
 def _names(container: Container, managed: frozenset[str]) -> bool:
@@ -173,11 +175,11 @@ def _names(container: Container, managed: frozenset[str]) -> bool:
     return not managed.isdisjoint(given.requests) or not managed.isdisjoint(given.limits)
 
 
-async def _read(response: aiohttp.ClientResponse, url: str) -> bytes:
+async def _read(response: aiohttp.ClientResponse, url: str, most: int) -> bytes:
     body = bytearray()
     async for piece in response.content.iter_chunked(_PIECE):
         body += piece
-        if len(body) > LARGEST:
+        if len(body) > most:
             response.close()
-            raise ExtenderError(f"the answer of {url} has more than {LARGEST >> 20} MiB")
+            raise ExtenderError(f"the answer of {url} has more than {most >> 20} MiB")
     return bytes(body)

@@ -5,13 +5,16 @@ Source: k8s.io/kube-scheduler/config/v1 (Extender, ExtenderTLSConfig), v1.36.
 
 from __future__ import annotations
 
+import re
 import ssl
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from policysched.errors import UsageError
 
+_CREDENTIALS: Final = re.compile(r"(?<=://)[^/?#]*@")
 DEFAULT_TIMEOUT = 5.0
 """How long a request may take where the configuration does not say. Units: seconds."""
 
@@ -51,6 +54,11 @@ class ExtenderSettings:
     ignorable: bool = False
 
 
+def shown_url(url: str) -> str:
+    """Return a URL as it may be logged: without a name and password."""
+    return _CREDENTIALS.sub("", url, count=1)
+
+
 def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
     """Make what checks the server's certificate and has our own.
 
@@ -59,7 +67,7 @@ def make_tls(settings: ExtenderSettings) -> ssl.SSLContext:
     Raises:
         UsageError: a certificate, key or authority cannot be used.
     """
-    tls, place = settings.tls, f'extender "{settings.url_prefix}": tlsConfig'
+    tls, place = settings.tls, f'extender "{shown_url(settings.url_prefix)}": tlsConfig'
     try:
         context = ssl.create_default_context(
             cafile=None if tls.ca_data else tls.ca_file or None, cadata=_text(tls.ca_data) or None

@@ -161,7 +161,7 @@ def test_init_containers_and_limits_name_resources_too() -> None:
 
 BROKEN = [
     (web.Response(status=500), "failed filter with extender at URL {url}/filter, code 500"),
-    (web.Response(status=302, headers={"Location": "http://127.0.0.1:1/"}), "cannot be reached"),
+    (web.Response(status=302, headers={"Location": "http://127.0.0.1:1/"}), "code 302"),
     (web.Response(text="<html>"), "the answer is no JSON"),
     (web.Response(text="[" * 100_000), "the answer is no JSON"),
     (web.Response(text="[]"), "the answer: expected an object, got a list"),
@@ -209,7 +209,7 @@ async def test_a_server_that_is_not_there_is_an_error() -> None:
 
 
 async def test_an_answer_is_read_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policysched.extenders.http_extender.LARGEST", 1 << 20)
+    monkeypatch.setattr("policysched.extenders.http_extender.BEYOND", 1 << 20)
     async with fake_extender() as fake, asking(fake) as extender:
         fake.answers["filter"] = web.Response(body=b" " * (2 << 20))
         with pytest.raises(ExtenderError, match="has more than 1 MiB"):
@@ -220,3 +220,16 @@ async def test_an_answer_is_read_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -
 def test_a_url_that_cannot_be_asked_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="urlPrefix is no"):
         HttpExtender(ExtenderSettings(url), Texts())
+
+
+async def test_name_and_password_of_a_url_are_sent_and_not_shown() -> None:
+    async with fake_extender() as fake:
+        fake.url = fake.url.replace("://", "://me:secret@")
+        async with asking(fake) as extender:
+            with pytest.raises(ExtenderError) as failed:
+                await extender.filter(pod(), NODES)
+    assert fake.headers[0]["Authorization"].startswith("Basic ")
+    assert "secret" not in f"{extender.name} {failed.value}"
+    with pytest.raises(UsageError) as refused:
+        HttpExtender(ExtenderSettings("ftp://me:secret@host"), Texts())
+    assert "secret" not in str(refused.value)

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 from prometheus_client import CollectorRegistry, Counter
 
 from policysched.app.configuration.model import (
@@ -30,6 +30,7 @@ from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import ReadConfiguration, load_configuration
 from policysched.app.files.objects import as_text, read, read_bytes
 from policysched.errors import UsageError
+from policysched.extenders.settings import shown_url
 from policysched.framework.extender import EXTENDER
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
@@ -111,7 +112,8 @@ class ConfigurationFile:
 
     def tell(self) -> None:
         """Log what is in force, and what of it has no effect here."""
-        for line in to_lines(self.completed):
+        shown = (replace(one, url_prefix=shown_url(one.url_prefix)) for one in self.completed.extenders)
+        for line in to_lines(replace(self.completed, extenders=tuple(shown))):
             log.info("configuration: %s", line)
         for warning in warnings(self.completed):
             log.warning("configuration: %s", warning)
@@ -133,7 +135,7 @@ class ConfigurationFile:
     async def _take(self, data: bytes, use: Use) -> None:
         result = ReloadResult.INVALID
         try:
-            result = await self._put_in_force(self._load(data), use)
+            result = await self._put_in_force(await asyncio.to_thread(self._load, data), use)
         except UsageError as error:
             log.warning("the changed configuration is refused, the one before stays in force: %s", error)
         except Exception:
