@@ -189,6 +189,11 @@ MAKERS: dict[str, Callable[[str], Json]] = {
         "capacity": "1Gi",
         "maximumVolumeSize": "1Gi",
     },
+    "poddisruptionbudgets": lambda name: {
+        "metadata": _inside(name),
+        "spec": {"selector": SELECTOR, "minAvailable": 1},
+        "status": {"disruptionsAllowed": 1, "disruptedPods": {"m1": "2026-01-01T00:00:00Z"}},
+    },
     "volumeattachments": lambda name: {
         "metadata": _metadata(name),
         "spec": {"attacher": "d", "nodeName": "hostile-1", "source": {"persistentVolumeName": "m0"}},

@@ -315,7 +315,7 @@ def _own(cluster: Cluster, row: int) -> Any:
 @asynccontextmanager
 async def under_fire(seed: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Trial]:
     server = Server()
-    monkeypatch.setattr(run, "Transport", lambda _: server)
+    monkeypatch.setattr(run, "Transport", lambda *_, **__: server)
     monkeypatch.setattr(run, "Pacing", lambda _: Pauses().pacing)
     connection = Connection("http://nowhere", SystemClock())
     server.held["nodes"]["good"] = hostile.encode(server.numbered(good_node(), "good"))

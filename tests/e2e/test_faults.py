@@ -48,6 +48,7 @@ ONE_OF_EACH: list[Json] = [
             {"spec": {"attacher": "x", "nodeName": "n1", "source": {"persistentVolumeName": "x"}}},
         ),
         ("resource.k8s.io/v1", "DeviceClass", {"spec": {}}),
+        ("policy/v1", "PodDisruptionBudget", {"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
         ("v1", "Pod", {"spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}}),
     )
 ]

@@ -178,7 +178,7 @@ def test_strategies_reach_the_plugin(args: dict[str, Any], score: int) -> None:
     assert scored(fit, pod(requests={"cpu": "1", "memory": "4Gi"}), cluster(node())) == {"n1": score}
 
 
-@pytest.mark.parametrize("name", ["DefaultPreemption", "GangScheduling", "PodGroupPodsCount"])
+@pytest.mark.parametrize("name", ["GangScheduling", "PodGroupPodsCount"])
 def test_plugins_without_code_of_their_own_keep_their_place(name: str) -> None:
     assert plugin_named(name) == EnginePart(name)
 
