@@ -56,7 +56,7 @@ class Outcome:
 
     def reasons(self) -> Counter[str]:
         """Count the sets of reasons that the other pods give."""
-        waiting = (_why(pod) for pod in self.pods if not pod["spec"].get("nodeName"))
+        waiting = (_before_preemption(_why(pod)) for pod in self.pods if not pod["spec"].get("nodeName"))
         return Counter(", ".join(sorted(set(_REASON.findall(message)))) or message for message in waiting)
 
     def faults(self) -> list[str]:
@@ -160,6 +160,11 @@ def _use(outcome: Outcome) -> Iterable[tuple[str, ...]]:
 
 def _settled(pod: Object) -> bool:
     return bool(pod["spec"].get("nodeName") or _why(pod))
+
+
+def _before_preemption(message: str) -> str:
+    """Return why no node is feasible, without what PostFilter adds."""
+    return message.partition(" preemption: ")[0]
 
 
 def _why(pod: Object) -> str:

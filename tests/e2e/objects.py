@@ -113,6 +113,14 @@ def unfit(nodes: int, *reasons: str, hopeless: int | None = None) -> str:
     return f"0/{nodes} nodes are available: {', '.join(sorted(reasons))}. {no_preemption(nodes, hopeless)}"
 
 
+def unclaimed(why: str, nodes: int = 2) -> str:
+    """The message of a pod that PreFilter ends because of its claims, before DynamicResources is asked.
+
+    DynamicResources fails at PostFilter then, in the words in which it does in kube-scheduler.
+    """
+    return f"0/{nodes} nodes are available: {why}. not found"
+
+
 def no_preemption(nodes: int, hopeless: int) -> str:
     """What the PostFilter plugins say where nobody is of lower priority."""
     counts = {"Preemption is not helpful for scheduling": hopeless}

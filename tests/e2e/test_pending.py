@@ -8,7 +8,7 @@ import pytest
 
 from policysched.sandbox import Sandbox
 from tests.e2e.conftest import Running
-from tests.e2e.objects import Json, node, pod, unfit
+from tests.e2e.objects import Json, node, pod, unclaimed, unfit
 from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server, scheduled_condition
 from tests.e2e.waiting import until
@@ -241,8 +241,7 @@ async def test_a_claim_that_is_not_there_keeps_its_pod_pending(
     server: Server, scheduler: InProcess, source: Json, missing: str
 ) -> None:
     await server.load(node("n1"), pod("web", volumes=[{"name": "v", **source}]))
-    # Where PreFilter ended before it, DynamicResources fails at PostFilter in these words, as in kube-scheduler.
-    await server.turned_away("web", f"0/1 nodes are available: {missing}. not found")
+    await server.turned_away("web", unclaimed(missing, nodes=1))
     await server.load(pod("plain"))
     await server.placed("plain")
     assert (await server.nodes_of())["web"] == ""

@@ -14,7 +14,7 @@ from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.running import run
 from policysched.framework.profile import Profile
 from policysched.plugins.volumes.volume_restrictions import CLAIM_REASON
-from tests.e2e.objects import NAME, Json, node, pod, unfit
+from tests.e2e.objects import NAME, Json, node, pod, unclaimed, unfit
 from tests.e2e.schedulers import in_process
 from tests.e2e.server import Server
 from tests.e2e.waiting import until
@@ -115,7 +115,7 @@ async def test_a_claim_that_is_bound_at_once_steers_its_pod(real_server: Server)
     await real_server.load(*NODES, AT_ONCE, claim("c", "at-once"))
     async with in_process(real_server.kubeconfig):
         await real_server.load(claiming("p", "c"))
-        await real_server.turned_away("p", unfit(2, "pod has unbound immediate PersistentVolumeClaims"))
+        await real_server.turned_away("p", unclaimed("pod has unbound immediate PersistentVolumeClaims"))
         await real_server.load(volume("vb", "at-once", "b"))
         assert await bound_to(real_server, "c") == "vb"
         assert await real_server.placed("p") == {"p": "nb"}
@@ -140,7 +140,7 @@ async def test_a_claim_that_comes_later_wakes_its_pod(real_server: Server) -> No
     await available(real_server, "va")
     async with in_process(real_server.kubeconfig):
         await real_server.load(claiming("p", "c"))
-        await real_server.turned_away("p", unfit(2, 'persistentvolumeclaim "c" not found'))
+        await real_server.turned_away("p", unclaimed('persistentvolumeclaim "c" not found'))
         await real_server.load(claim("c", "waits"))
         assert await real_server.placed("p") == {"p": "na"}
         assert await bound_to(real_server, "c") == "va"

@@ -5,6 +5,7 @@ Work is counted in lines of Python that run, which are the same on every machine
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -38,11 +39,13 @@ def lines(action: Callable[[], object]) -> int:
         return count
 
     before = sys.gettrace()
+    gc.disable()  # what other tests left behind may have work to do when it is collected
     sys.settrace(count)
     try:
         action()
     finally:
         sys.settrace(before)
+        gc.enable()
     return counted
 
 

@@ -99,12 +99,11 @@ class ExclusiveClaims:
 
     def count_in_use(self, cluster: Cluster) -> int:
         """Count those that a pod states on a node that is there."""
-        return sum(self._is_in_use(name, cluster) for name in self.names)
-
-    def _is_in_use(self, name: str, cluster: Cluster) -> bool:
         storage, present = cluster.storage, cluster.nodes.present.data
-        placed = (storage.pods[identity] for identity in storage.users(f"{self.namespace}/{name}"))
-        return any(bool(present[one.row]) and name in stated_claims(one.pod) for one in placed)
+        users = {identity for name in self.names for identity in storage.users(f"{self.namespace}/{name}")}
+        placed = [storage.pods[identity] for identity in users]
+        stated = [self.names.intersection(stated_claims(one.pod)) for one in placed if present[one.row]]
+        return len(frozenset().union(*stated))
 
     def count_volumes(self, pod: Pod) -> int:
         """Count the volumes of a pod that are one of them; as kube-scheduler does, whatever the pod's namespace is."""
