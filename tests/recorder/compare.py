@@ -100,5 +100,5 @@ def _fails(answer: Any) -> bool:
 def _line(thing: Any) -> str:
     kept = {key: value for key, value in thing.items() if value is not None and value not in ([], {}, "")}
     if "at" in kept:
-        kept["at"] = round(kept["at"], DIGITS)
+        kept["at"] = round(float(kept["at"]), DIGITS)
     return STRAY.sub("invalid score N", "  " + json.dumps(kept, sort_keys=True, ensure_ascii=False))
