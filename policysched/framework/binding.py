@@ -87,7 +87,7 @@ class WaitingPod:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """The plugins that have not allowed it yet."""
+        """The plugins that have not allowed it yet; a rejection changes nothing about them."""
         return tuple(self._timers)
 
     def allow(self, plugin: str) -> None:
@@ -120,7 +120,7 @@ class WaitingPod:
 
     def cancel(self) -> None:
         """End the wait without an outcome, as the process ends."""
-        self._clear()
+        self._stop_timers()
         self._outcome.cancel()
 
     def _time_out(self, plugin: str, wait: Wait) -> None:
@@ -128,16 +128,15 @@ class WaitingPod:
         self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
 
     def _end(self, status: Status | None) -> bool:
-        self._clear()
+        self._stop_timers()
         waited = not self._outcome.done()
         if waited:
             self._outcome.set_result(status)
         return waited
 
-    def _clear(self) -> None:
+    def _stop_timers(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
-        self._timers.clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,9 @@ class PodCycle:
     state: CycleState = field(default_factory=CycleState)
     extended: list[OutOfTreePlugin] = field(default_factory=list)
     """The plugins that take part in what-ifs with AddPod and RemovePod, in the order of PreFilter."""
+    apart: dict[int, CycleState] = field(default_factory=dict)
+    """The states in which single rows are filtered instead, so that what Filter writes there is gone afterwards; a
+    plugin that filters many nodes at once gets the shared one."""
 
     def clone(self) -> PodCycle:
         """Return the same for a what-if."""
@@ -352,11 +355,11 @@ class OutOfTreePlugin:
         return status
 
     def _filter_each(self, cycle: PodCycle, rows: RowNumbers, code_of: Callable[[Status], int]) -> Codes:
-        ask, state, pod = self.plugin.filter, cycle.state, cycle.pod
+        ask, state, pod, apart = self.plugin.filter, cycle.state, cycle.pod, cycle.apart
         infos = self.handle.infos(cycle.cluster)
         codes = np.zeros(rows.size, np.int32)
         for place, row in enumerate(rows.tolist()):
-            answer = ask(state, pod, infos[row])
+            answer = ask(apart.get(row, state) if apart else state, pod, infos[row])
             if answer is not None and (rejection := self._rejection(answer)) is not None:
                 codes[place] = code_of(rejection)
         return codes

@@ -73,6 +73,13 @@ class Nominations:
         """Return a pod's nomination."""
         return self._by_id.get(identity)
 
+    def rows(self, row_of: Mapping[str, int]) -> frozenset[int]:
+        """Return the rows of the nodes that are kept for some pod.
+
+        Cost: O(nodes that are kept).
+        """
+        return frozenset(row_of[node] for node in self._by_node if node in row_of)
+
     def on_node(self, node: str) -> list[Pod]:
         """List the pods that a node is kept for."""
         return list(self._by_node.get(node, {}).values())

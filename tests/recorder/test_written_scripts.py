@@ -15,6 +15,8 @@ from tests.recorder.theirs import KubeScheduler
 pytestmark = pytest.mark.oracle
 WAIT = {"code": "Wait", "timeout": 2.0}
 NO = {"code": "Unschedulable", "reasons": ["not today"]}
+NOMINATE = {"code": "Unschedulable", "reasons": ["soon"], "nominate": "n1"}
+REJECT = {"act": "reject", "pod": "p1", "plugin": "a", "message": "go away"}
 Answers = dict[str, dict[str, list[Any]]]
 
 
@@ -99,7 +101,7 @@ SCRIPTS = {
     "a pod rejected from elsewhere": written(
         {
             "permit": {"p1": [{"code": "Wait", "timeout": 75.0}]},
-            "reserve": {"p2": [{"do": [{"act": "reject", "pod": "p1", "plugin": "a", "message": "go away"}]}]},
+            "reserve": {"p2": [{"do": [REJECT]}]},
         },
         points={"permit": ["a"], "reserve": ["a"]},
     ),
@@ -109,6 +111,24 @@ SCRIPTS = {
             "postFilter": {"p1": [{"code": "Success", "reasons": [], "nominate": "n1"}]},
         },
         points={"preFilter": ["a"], "filter": ["a", "b"], "postFilter": ["a", "b"]},
+    ),
+    "Filter on a nominated node leaves no trace in the state": written(
+        {
+            "filter": {"p1": [{"byNode": {"n1": NO, "n2": NO}}]},
+            "postFilter": {"p1": [{"code": "Success", "reasons": [], "nominate": "n1"}]},
+        },
+        points={point: ["a"] for point in ("preFilter", "filter", "postFilter", "reserve")},
+    ),
+    "Filter on a node nominated to others leaves no trace in the state": written(
+        {"filter": {"p1": [{"byNode": {"n1": NO, "n2": NO}}] * 2}, "postFilter": {"p1": [NOMINATE] * 2}},
+        points={point: ["a"] for point in ("preFilter", "filter", "postFilter", "reserve")},
+    ),
+    "a rejected pod waits until its binding hears of it": written(
+        {
+            "permit": {"p1": [{"code": "Wait", "timeout": 75.0}]},
+            "reserve": {"p2": [{"do": [REJECT, {"act": "allow", "pod": "p1", "plugin": "a"}]}]},
+        },
+        points={"permit": ["a"], "reserve": ["a"]},
     ),
     "a score out of range": written(
         {"score": {"p1": [{"byNode": {"n1": {"score": 101}}}]}}, points={"score": ["a", "b"]}

@@ -140,14 +140,18 @@ def with_out_of_tree_filters(evaluation: Evaluation, part: OutOfTreePart) -> Eva
         part: What its out-of-tree plugins share.
     """
     made = evaluation.copy()
-    size = made.cluster.nodes.size
+    size, cycle = made.cluster.nodes.size, part.cycle
+    if made.cluster.nominations:
+        kept = made.cluster.nominations.rows(made.cluster.nodes.row_of)
+        # nodes with pods to yield to were filtered beside those before, and now it is the second time
+        cycle.apart = {row: cycle.state.clone() for row in kept.difference(made.nominated)}
     made.first = first = made.first[:size].copy()
     failure: Status | None = None
     for place, one in enumerate(made.filters, 1):
         if not isinstance(one, OutOfTreeResults):
             continue
         left = ((first == FEASIBLE) | (first > place)).nonzero()[0]
-        failure = one.ask(part.cycle, left) if left.size else None
+        failure = one.ask(cycle, left) if left.size else None
         if failure is not None:
             break
         if one.rejects_any:

@@ -88,14 +88,26 @@ class Trial:
 
         Where pods are nominated to the node it has to pass with them, and then without them.
         """
-        return self.verdict_with_nominated() or self._verdict_on(self._plain)
+        return self.verdict_with_nominated() or self._verdict_on(self._plain, self._cycle())
 
     def verdict_with_nominated(self) -> Status | None:
         """Return what keeps the pod out together with the nominated pods, None where there are none or it fits."""
-        return None if self._with_nominated is None else self._verdict_on(self._with_nominated)
+        other = self._with_nominated
+        return None if other is None else self._verdict_on(other, other.cycle)
 
-    def _verdict_on(self, other: _OtherPods) -> Status | None:
-        changed, cycle = other.changed, other.cycle
+    def _cycle(self) -> PodCycle | None:
+        """Return the cycle to filter in without nominated pods: a clone if the node is kept for pods that do not count.
+
+        These are the pod itself and those of lower priority.
+        """
+        changed, cycle = self._plain.changed, self._plain.cycle
+        if cycle is None or self._with_nominated is not None:
+            return cycle
+        name = changed.cluster.nodes.names[changed.row]
+        return cycle.clone() if changed.cluster.nominations.on_node(name) else cycle
+
+    def _verdict_on(self, other: _OtherPods, cycle: PodCycle | None) -> Status | None:
+        changed = other.changed
         if other.failure is not None:
             return other.failure
         for one in self._filters:
