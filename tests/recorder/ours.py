@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 from collections.abc import Mapping
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any, Final
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.framework.registry import PluginRegistry
 from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.queue.subqueues import Backoff
 from policysched.schedule.scheduler import Scheduler
 from tests.recorder.cluster import FakeCluster
 from tests.recorder.plugin import Record, Recorder, make
@@ -29,6 +31,14 @@ class SlowScheduler(Scheduler):
     async def _attempt(self, queued: QueuedPod) -> None:
         await asyncio.sleep(CYCLE_SECONDS)
         await super()._attempt(queued)
+
+
+class BackoffAlone(Backoff):
+    """A backoff in which pods that have waited for five minutes let no others go first, as in kube-scheduler."""
+
+    def last_window(self, queued: QueuedPod) -> float:
+        queued.yields_until = -math.inf
+        return super().last_window(queued)
 
 
 def play(script: Script) -> Outcome:
@@ -55,6 +65,7 @@ async def _play(script: Script, loop: VirtualLoop) -> Outcome:
         registry.register(one["name"], partial(registered, one))
     profiles = configured_profiles(script["config"], registry)
     scheduler = SlowScheduler(profiles, cluster, VirtualClock(loop), random.Random(0))
+    scheduler.queue.use_backoff(BackoffAlone())
     cluster.take, cluster.drop = scheduler.take, scheduler.drop
     running = asyncio.create_task(scheduler.run())
     for step in script["steps"]:
