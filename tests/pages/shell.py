@@ -36,7 +36,8 @@ class Shell:
             "NO_PROXY": "*",
             "no_proxy": "*",
         }
-        self._environment.pop("KUBECONFIG", None)
+        for name in ("KUBECONFIG", "PYTEST_ADDOPTS"):
+            self._environment.pop(name, None)
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
