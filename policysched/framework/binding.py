@@ -63,6 +63,11 @@ class Wait:
 
     timeout: float
 
+    @property
+    def seconds(self) -> float:
+        """How long it really waits: never longer than LONGEST_WAIT, and so long for what is no number."""
+        return self.timeout if self.timeout <= LONGEST_WAIT else LONGEST_WAIT
+
 
 class WaitingPod:
     """A pod that waits at Permit: until every plugin that made it wait allows it, or anybody rejects it.
@@ -76,8 +81,7 @@ class WaitingPod:
         self.assumed = assumed
         self._outcome: asyncio.Future[Status | None] = loop.create_future()
         self._timers = {
-            plugin: loop.call_later(min(wait.timeout, LONGEST_WAIT), self._time_out, plugin, wait)
-            for plugin, wait in waits.items()
+            plugin: loop.call_later(wait.seconds, self._time_out, plugin, wait) for plugin, wait in waits.items()
         }
 
     @property
@@ -124,7 +128,7 @@ class WaitingPod:
         self._outcome.cancel()
 
     def _time_out(self, plugin: str, wait: Wait) -> None:
-        waited = _as_go_writes(min(wait.timeout, LONGEST_WAIT))
+        waited = _as_go_writes(wait.seconds)
         self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
 
     def _end(self, status: Status | None) -> bool:

@@ -22,7 +22,7 @@ class RateLimit:
         self._tokens, self._filled_at = float(burst), 0.0
 
     async def wait(self) -> None:
-        """Wait until one more request may be made."""
+        """Wait until one more request may be made; who is cancelled gives its place to those who ask later."""
         if self._qps < 0:
             return
         now = asyncio.get_running_loop().time()
@@ -30,7 +30,11 @@ class RateLimit:
         self._filled_at = now
         self._tokens -= 1
         if self._tokens < 0:
-            await asyncio.sleep(-self._tokens / self._qps)
+            try:
+                await asyncio.sleep(-self._tokens / self._qps)
+            except asyncio.CancelledError:
+                self._tokens += 1
+                raise
 
 
 UNLIMITED: Final = RateLimit(-1.0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,25 @@ async def test_extender_that_a_changed_file_names_takes_part_from_then_on(server
             assert [verb for verb, _ in fake.asked] == ["filter", "prioritize"]
             file.write(profile("ours"), extenders=[{"urlPrefix": "nowhere", **VERBS}])
             await scheduler.said("urlPrefix is no http or https URL")
+
+
+@pytest.mark.usefixtures("sandbox")
+async def test_no_password_and_no_key_of_an_extender_is_logged(server: Server, file: File) -> None:
+    secret = base64.b64encode(b"a private key").decode()
+    tls = {"insecure": True, "keyData": secret}
+    extender = {"urlPrefix": "http://me:hidden@127.0.0.1:1/", "filterVerb": "filter", "tlsConfig": tls}
+    file.write(profile("ours"), extenders=[extender])
+    await server.load(node("n1"), pod("a", scheduler="ours"))
+    async with spawned("--config", str(file.path)) as scheduler:
+        await scheduler.said("http://127.0.0.1:1/")
+
+        async def condition() -> Json:
+            return scheduled_condition(await server.get("Pod", "a"))
+
+        told = await until(condition, lambda one: one.get("reason") == "SchedulerError")
+    assert "hidden" not in told["message"]
+    assert not scheduler.saying("hidden")
+    assert not scheduler.saying(secret)
 
 
 @pytest.mark.parametrize("by_name", [False, True], ids=["whole nodes", "names"])

@@ -44,3 +44,14 @@ async def test_requests_and_streams_wait(kube: Kube, slept: list[float]) -> None
     async for _ in transport.lines("/a", 5.0):
         break
     assert len(slept) == 1
+
+
+async def test_who_is_cancelled_takes_nobodys_turn() -> None:
+    limit = RateLimit(1.0, 1)
+    await limit.wait()
+    waiting = [asyncio.create_task(limit.wait()) for _ in range(100)]
+    await asyncio.sleep(0)
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert limit._tokens == pytest.approx(0.0, abs=0.5)

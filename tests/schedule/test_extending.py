@@ -55,7 +55,8 @@ class FakeExtender:
         return self.scores
 
     async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> Mapping[str, NamedVictims]:
-        raise AssertionError(candidates)
+        await self._ask("preempt", tuple(sorted(candidates)))
+        return {name: of.named() for name, of in candidates.items()}
 
     async def bind(self, pod: Pod, node: str) -> None:
         await self._ask("bind", (pod.key, node))
@@ -235,3 +236,20 @@ async def test_plugin_that_fails_while_scoring_fails_before_extenders_score() ->
         await stand.settled(pod("a"))
         assert "plugin" in stand.notes[0]
         assert stand.bound == {}
+
+
+@pytest.mark.parametrize("stays", [True, False])
+async def test_nobody_makes_room_for_a_pod_that_goes_while_extenders_are_asked(stays: bool) -> None:
+    gate = Gate()
+    one = FakeExtender(filters=False, prioritizes=False, preempts=True, hold=gate)
+    async with running(node("n1"), of=extended(one)) as stand:
+        stand.scheduler.set_pod(pod("low", on="n1", requests={"cpu": 4}))
+        high = pod("high", requests={"cpu": 4}, priority=10)
+        await stand.settled(high)
+        assert one.asked == [("preempt", ("n1",))]
+        if not stays:
+            stand.scheduler.remove_pod("default.high")
+        gate.opened.set()
+        await stand.settle()
+        assert stand.client.deleted == (["default/low"] if stays else [])
+        assert stand.scheduler.queue.in_flight == (0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace as replace_field
 from functools import partial
@@ -316,7 +317,16 @@ async def test_wait_ends_after_the_shortest_timeout(timeout: float, said: str, m
 
 
 @pytest.mark.parametrize(
-    ("timeout", "said"), [(0, "0s"), (90, "1m30s"), (840, "14m0s"), (901, "15m0s"), (10_000, "15m0s"), (900.5, "15m0s")]
+    ("timeout", "said"),
+    [
+        (0, "0s"),
+        (90, "1m30s"),
+        (840, "14m0s"),
+        (901, "15m0s"),
+        (10_000, "15m0s"),
+        (900.5, "15m0s"),
+        (math.nan, "15m0s"),
+    ],
 )
 async def test_waits_are_bounded_and_written_as_go_does(timeout: float, said: str) -> None:
     waiting = WaitingPod(AssumedPod(POD, "n1", cluster()), {"A": Wait(timeout)})

@@ -23,6 +23,7 @@ from policysched.app.configuration.model import (
     DEFAULT_SCHEDULER,
     POLICIES,
     Configuration,
+    ExtenderConfig,
     ProfileConfig,
 )
 from policysched.app.configuration.printing import to_lines
@@ -112,8 +113,8 @@ class ConfigurationFile:
 
     def tell(self) -> None:
         """Log what is in force, and what of it has no effect here."""
-        shown = (replace(one, url_prefix=shown_url(one.url_prefix)) for one in self.completed.extenders)
-        for line in to_lines(replace(self.completed, extenders=tuple(shown))):
+        shown = replace(self.completed, extenders=tuple(map(_without_secrets, self.completed.extenders)))
+        for line in to_lines(shown):
             log.info("configuration: %s", line)
         for warning in warnings(self.completed):
             log.warning("configuration: %s", warning)
@@ -210,6 +211,16 @@ def _sorting(configuration: Configuration) -> Any:
     sorters = first.plugins.queue_sort
     named = [one.name for one in sorters.enabled] or ["PrioritySort"]
     return sorters, [first.arguments.get(name) for name in named]
+
+
+def _without_secrets(extender: ExtenderConfig) -> ExtenderConfig:
+    """Return what may be logged: no password in the URL, and no private key."""
+    tls = extender.tls_config
+    return replace(
+        extender,
+        url_prefix=shown_url(extender.url_prefix),
+        tls_config=None if tls is None else replace(tls, key_data=b""),
+    )
 
 
 def _backoff(configuration: Configuration) -> Backoff:
