@@ -135,9 +135,10 @@ async def later_lists(server: Server, proxy: Proxy, kubeconfig: Path, fault: Ans
         await until_true(lambda: "meanwhile" not in scheduler.cluster.namespaces and bool(scheduler.policies()))
     assert all(before.values()), before
     assert (after["labels"], after["in force"]) == (before["labels"], before["in force"])
-    # A status that is written meanwhile makes another version of the same policy.
-    names = paths(scheduler).values()
-    return {name: "holds" if after[name].keys() == before[name].keys() else "loses" for name in names}
+    # A status of ours that is written meanwhile makes another version of the same policy.
+    for found in (before, after):
+        found["schedulingpolicies"] = set(found["schedulingpolicies"])
+    return {name: "holds" if after[name] == before[name] else "loses" for name in paths(scheduler).values()}
 
 
 def table(rows: dict[str, dict[str, str]]) -> list[str]:
