@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,6 +23,7 @@ from policysched.language.checking.compile import each_let
 from policysched.language.evaluation.columns import run_program
 from tests.language.frames import TableFrame, at_row
 from tests.language.programs import compile_cases, compile_lets
+from tests.work import calls
 
 load_grammar()
 pytestmark = pytest.mark.usefixtures("others_apart")
@@ -166,22 +165,6 @@ def test_two_hundred_lets_of_everything_compile_soon() -> None:
     assert at_row(program, run_program(program, frame), frame, 0) == interpret(program, frame.at(0))
 
 
-def calls_of(work: Callable[[], Any]) -> int:
-    """Count the calls that some work makes: the same on any machine, however busy it is."""
-    count = 0
-
-    def counted(_: Any, event: str, __: Any) -> None:
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    sys.setprofile(counted)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
 @pytest.mark.parametrize("first", ["1", "1 / 0", "node.free.pods"])
 def test_a_let_on_top_of_many_large_ones_takes_no_more_than_the_first(first: str) -> None:
     lets = [("a0", first)] + [
@@ -190,12 +173,12 @@ def test_a_let_on_top_of_many_large_ones_takes_no_more_than_the_first(first: str
     compiling, made, early = each_let(lets, Environment()), [], 0
     for number in range(len(lets)):
         if number in {2, len(lets) - 1}:
-            calls = calls_of(lambda: made.append(next(compiling)))
-            early = early or calls
+            work = calls(lambda: made.append(next(compiling)))
+            early = early or work
         else:
             made.append(next(compiling))
     assert [one.value.errors for one, _ in made] == [()] * len(lets)
-    assert calls < 1.1 * early < MOST_CALLS
+    assert work < 1.1 * early < MOST_CALLS
 
 
 def test_aggregates_of_aggregates_by_let_are_as_deep_as_in_one_text() -> None:

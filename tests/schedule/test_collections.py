@@ -5,10 +5,7 @@ Work is counted in lines of Python that run, which are the same on every machine
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
@@ -19,6 +16,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 from tests.schedule.every_list import FORMS, KINDS, Object, everything, made, shown
 from tests.schedule.test_object_costs import engine, ordinary, place
+from tests.work import lines
 
 NODES = 6
 FEW, MANY = 32, 128
@@ -27,26 +25,6 @@ GROWTH = 4.5
 """How much more work four times as many entries may make."""
 SLACK = 300
 """Units: lines."""
-
-
-def lines(action: Callable[[], object]) -> int:
-    """How many lines run."""
-    counted = 0
-
-    def count(frame: Any, event: str, argument: Any) -> Any:
-        nonlocal counted
-        counted += event == "line"
-        return count
-
-    before = sys.gettrace()
-    gc.disable()  # what other tests left behind may have work to do when it is collected
-    sys.settrace(count)
-    try:
-        action()
-    finally:
-        sys.settrace(before)
-        gc.enable()
-    return counted
 
 
 def of_a_pod(raw: Object) -> Iterator[tuple[str, int]]:

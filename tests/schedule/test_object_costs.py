@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import gc
 import random
-import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -27,6 +25,7 @@ from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 from tests.holdings import holdings
+from tests.work import calls
 
 MANY = 300
 FEW_NODES, MANY_NODES = 40, 500
@@ -60,23 +59,6 @@ def stating(shape: str, count: int) -> Pod:
 
 def place(cluster: Cluster, one: Pod) -> None:
     cluster.set_pod(replace(one, spec=replace(one.spec, node_name="node-0")))
-
-
-def calls(action: Callable[[], object]) -> int:
-    """How many functions are called, those of NumPy and other libraries included."""
-    counted = 0
-
-    def count(frame: Any, event: str, argument: Any) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        action()
-    finally:
-        sys.setprofile(before)
-    return counted
 
 
 def decided(made: Engine) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.plugins.inter_pod_affinity.build import away, label, near, term
 from tests.schedule.queue_parts import FIT, NODE_ADDED, POD_REMOVED, Gates, StandingClock, interests, popped, queue
 from tests.schedule.queue_parts import pod as gated_pod
 from tests.schedule.stand import BIG, running
+from tests.work import calls
 
 AFFINITY, SPREADING = InterPodAffinity(), PodTopologySpread()
 
@@ -70,22 +70,6 @@ def reject(tested: Queue, one: Pod, plugin: Plugin) -> None:
     queued = tested.pop()
     assert queued is not None
     assert tested.reject(queued, frozenset((plugin.name,)))
-
-
-def calls(action: Callable[[], object]) -> int:
-    """How many functions are called."""
-    counted = 0
-
-    def count(frame: Any, event: str, argument: Any) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    return counted
 
 
 KINDS = [

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -45,6 +43,7 @@ from tests.schedule.parts import Fake, profile
 from tests.schedule.test_volume_truth import Object, loaded
 from tests.schedule.world import World
 from tests.schedule.world_objects import HOST, some_pod
+from tests.work import calls
 
 NO_CLASSES = priority_classes([])
 SEED = 20261122
@@ -329,21 +328,16 @@ def asked_with(victims: int, nodes: int, classes: int) -> tuple[int, int]:
             pod("w", labels={"team": "a", "n": str(number)}, affinity=away(term(TEAM_A, HOST)))
         )
     trial = evaluation.trial(around.nodes.row_of["n0"])
-    called = 0
 
-    def count(frame: Any, event: str, of: Any) -> None:
-        nonlocal called
-        called += event == "call"
-
-    before = sys.getprofile()
-    tracemalloc.start()
-    sys.setprofile(count)
-    try:
+    def remove_all() -> None:
         for one in there:
             trial.remove(one)
             trial.verdict()
-    finally:
-        sys.setprofile(before)
+
+    tracemalloc.start()
+    try:
+        called = calls(remove_all, "call")
         peak = tracemalloc.get_traced_memory()[1]
+    finally:
         tracemalloc.stop()
     return called, peak
