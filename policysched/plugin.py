@@ -1,7 +1,7 @@
 """What authors of plugins import.
 
-A plugin is a class with methods of the extension points where it acts. `framework.plugin_methods` has their signatures,
-as protocols that nobody needs to inherit.
+A plugin is a class with methods of the extension points where it acts. `framework.out_of_tree.methods` has their
+signatures, as protocols that nobody needs to inherit.
 """
 
 from policysched.framework import (
@@ -19,9 +19,9 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.framework.cycle_state import CycleState
-from policysched.framework.node_info import NodeArrays, NodeInfo
-from policysched.framework.plugin_handle import PluginHandle
-from policysched.framework.plugin_methods import NodeScore, PreFilterResult, QueuedPodInfo, Rejections
+from policysched.framework.out_of_tree.handle import PluginHandle
+from policysched.framework.out_of_tree.methods import NodeScore, PreFilterResult, QueuedPodInfo, Rejections
+from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo
 from policysched.framework.registry import PluginFactory, PluginRegistry
 from policysched.model.objects import Node, Pod
 

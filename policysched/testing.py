@@ -28,7 +28,7 @@ from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.plugins.factories import CheckedFactory, stated_name
 from policysched.framework.client import Event, PodStatusChange
-from policysched.framework.plugin_handle import PluginHandle
+from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.defaults import fill_pod, priority_classes

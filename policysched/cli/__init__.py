@@ -1,4 +1,4 @@
-"""The `policysched` command: one module for each subcommand, with common error handling and exit codes.
+"""The `policysched` command: its subcommands (`commands`), with common error handling and exit codes.
 
 Errors of ours become one line on stderr and an exit code: 2 for what the user gave, be it a server that does not
 answer, 1 for the rest. Nobody who uses the command sees a traceback; an exception that is none of ours is a bug and may
@@ -18,18 +18,18 @@ from typing import Final
 import typer
 
 import policysched
-from policysched.cli.check import check
-from policysched.cli.config import config
-from policysched.cli.demo import demo
-from policysched.cli.dry_run import dry_run
-from policysched.cli.explain import explain
-from policysched.cli.fmt import fmt
+from policysched.cli.commands.check import check
+from policysched.cli.commands.config import config
+from policysched.cli.commands.demo import demo
+from policysched.cli.commands.dry_run import dry_run
+from policysched.cli.commands.explain import explain
+from policysched.cli.commands.fmt import fmt
+from policysched.cli.commands.plugin import new_plugin
+from policysched.cli.commands.plugins import plugins
+from policysched.cli.commands.run import run
+from policysched.cli.commands.sandbox import sandbox
 from policysched.cli.options import OnceCommand
 from policysched.cli.output import say, say_error, show_every_record
-from policysched.cli.plugin import new_plugin
-from policysched.cli.plugins import plugins
-from policysched.cli.run import run
-from policysched.cli.sandbox import sandbox
 from policysched.errors import ConnectionProblemError, PolicyschedError, UsageError
 
 

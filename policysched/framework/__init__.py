@@ -3,10 +3,9 @@
 `plugin` has the protocols of plugins up to a decision (PreEnqueue to Score), `post_filter` that of those that run when
 no node was feasible, `binding` those from Reserve to PostBind, `status` their answers, `profile` the plugins of one
 scheduler name in order. `client` has the protocols of the outside: `Client`, `Clock`, `MetricSource`. `partial_plugins`
-is for configurations that enable Filter without PreFilter, `registry` has plugins by name. Out-of-tree plugins have the
-methods of `plugin_methods` and reach the scheduler with a `plugin_handle`; they see nodes as `node_info` has them, and
-keep what belongs to an attempt in its `cycle_state`. The cluster's changes and the policies' names are passed on from
-`state`, for plugins to import from here.
+is for configurations that enable Filter without PreFilter, `registry` has plugins by name, and `out_of_tree` those of
+others; what a plugin keeps for one attempt is in its `cycle_state`. `extender` has the protocol of services that take
+part beside plugins. The cluster's changes and the policies' names are passed on from `state`.
 """
 
 from policysched.framework.binding import (

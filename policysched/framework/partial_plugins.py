@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from policysched.framework.out_of_tree import OutOfTreePlugin
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.plugin import (
     SKIP,
     Codes,

@@ -11,7 +11,8 @@ from functools import cached_property
 
 from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
 from policysched.framework.extender import EXTENDER, Extender
-from policysched.framework.out_of_tree import OutOfTreePlugin
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
+from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.plugin import (
     ANY_CHANGE,
     FilterOfChangedRow,
@@ -23,7 +24,6 @@ from policysched.framework.plugin import (
     is_lasting,
     per_pod,
 )
-from policysched.framework.plugin_handle import PluginHandle
 from policysched.framework.post_filter import PostFilterPlugin
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster

@@ -38,7 +38,7 @@ from policysched.framework import (
     pod_condition,
 )
 from policysched.framework.extender import EXTENDER, Extender, ExtenderError
-from policysched.framework.out_of_tree import error_of
+from policysched.framework.out_of_tree.answers import error_of
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodCondition
 from policysched.schedule.conditions import ConditionWrites

@@ -29,7 +29,7 @@ from policysched.framework import (
     RejectionListener,
     Resource,
 )
-from policysched.framework.plugin_watch import PluginWatch
+from policysched.framework.out_of_tree.watch import PluginWatch
 from policysched.framework.profile import Profile
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Node, Pod

@@ -3,7 +3,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 
 from policysched.app.running.plugin_times import PluginTimes
-from policysched.framework.plugin_watch import PluginWatch
+from policysched.framework.out_of_tree.watch import PluginWatch
 
 
 def test_metrics_say_what_each_plugin_took_at_each_point() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from policysched.app.running.watchdog import Watchdog
-from policysched.framework.plugin_watch import PluginWatch
+from policysched.framework.out_of_tree.watch import PluginWatch
 
 
 class Clock:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from policysched.app.running.metrics import read_interval
-from policysched.cli.run import run
+from policysched.cli.commands.run import run
 from policysched.metric_sources.prometheus import INTERVAL
 from tests.cli.conftest import Command, Write
 from tests.cli.test_usage import DRY_RUN, NODE, POD

@@ -233,9 +233,9 @@ def test_the_demo_shows_names_as_they_are_written() -> None:
 
 ALLOWED: Final = {"policysched/cli/output.py"}
 OWN_TEXTS: Final = {
-    "policysched/cli/explain.py": "explanations, which are ours",
-    "policysched/cli/fmt.py": "a file's bytes or its difference, for a program; a terminal gets visible ones",
-    "policysched/cli/demo.py": "made visible there",
+    "policysched/cli/commands/explain.py": "explanations, which are ours",
+    "policysched/cli/commands/fmt.py": "a file's bytes or its difference, for a program; a terminal gets visible ones",
+    "policysched/cli/commands/demo.py": "made visible there",
 }
 """Modules that print by themselves, and what."""
 

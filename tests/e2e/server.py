@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 
 from tests.e2e.objects import Json
 from tests.e2e.waiting import DEADLINE, until
@@ -50,7 +51,8 @@ class Server:
     session: aiohttp.ClientSession = field(init=False)
 
     async def __aenter__(self) -> Server:
-        connector = aiohttp.TCPConnector(ssl=self.tls or True)
+        # Some versions of Python hold on to closed TLS connections; these are ended with the session then.
+        connector = aiohttp.TCPConnector(ssl=self.tls or True, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED)
         self.session = aiohttp.ClientSession(connector=connector, headers=self.headers)
         return self
 

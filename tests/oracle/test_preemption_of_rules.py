@@ -14,8 +14,8 @@ import pytest
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import unschedulable
-from policysched.framework.out_of_tree import OutOfTreePlugin
-from policysched.framework.plugin_handle import PluginHandle
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
+from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.rules.policy_set.policy_set import PolicySet
 from tests.rules.build import compiled, filtering
 

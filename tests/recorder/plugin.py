@@ -14,7 +14,7 @@ from operator import or_
 from typing import Any, Final
 
 from policysched.framework import Action, Code, Hint, PostFilterResult, Resource, Status
-from policysched.framework.plugin_methods import PreFilterResult
+from policysched.framework.out_of_tree.methods import PreFilterResult
 from policysched.model.objects import Pod
 
 BINDING_SECONDS: Final = 0.0003

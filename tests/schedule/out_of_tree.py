@@ -7,10 +7,10 @@ from typing import Any
 
 from policysched.framework import Code, Status
 from policysched.framework.cycle_state import CycleState
-from policysched.framework.node_info import NodeInfo
-from policysched.framework.out_of_tree import OutOfTreePlugin
-from policysched.framework.plugin_handle import PluginHandle
-from policysched.framework.plugin_methods import NodeScore
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
+from policysched.framework.out_of_tree.handle import PluginHandle
+from policysched.framework.out_of_tree.methods import NodeScore
+from policysched.framework.out_of_tree.node_info import NodeInfo
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.plugins.default_binder import DefaultBinder

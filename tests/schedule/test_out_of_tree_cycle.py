@@ -24,8 +24,8 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
+from policysched.framework.out_of_tree.methods import PreFilterResult
 from policysched.framework.partial_plugins import filter_only, score_only
-from policysched.framework.plugin_methods import PreFilterResult
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policysched.framework import Aspect, Cluster, Status, unresolvable, unschedulable
-from policysched.framework.out_of_tree import OutOfTreePlugin
-from policysched.framework.plugin_handle import PluginHandle
-from policysched.framework.plugin_methods import PreFilterResult
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
+from policysched.framework.out_of_tree.handle import PluginHandle
+from policysched.framework.out_of_tree.methods import PreFilterResult
 from policysched.framework.profile import Profile
 from policysched.model.objects import ContainerPort, Pod, Toleration
 from policysched.model.pod_requirements import any_conflict, host_ports

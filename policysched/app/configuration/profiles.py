@@ -19,9 +19,9 @@ from policysched.app.configuration.model import (
 from policysched.app.configuration.plugin_lists import POINTS_OF, Lists, list_faults, plugin_lists
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.errors import UsageError
-from policysched.framework.out_of_tree import OutOfTreePlugin
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
+from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.partial_plugins import ScoreWithoutPreFilter, filter_only, score_only
-from policysched.framework.plugin_handle import PluginHandle
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry, RegisteredPlugin
 from policysched.plugins import EnginePart, default_registry

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from policysched.app.configuration.profiles import configured_profiles
-from policysched.framework.plugin_watch import PluginWatch
+from policysched.framework.out_of_tree.watch import PluginWatch
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_node, decode_pod

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from policysched.framework.plugin_watch import PluginWatch
+from policysched.framework.out_of_tree.watch import PluginWatch
 
 LABELS = ("profile", "plugin", "extension_point")
 

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from policysched.framework.plugin_watch import PluginWatch, Running
+from policysched.framework.out_of_tree.watch import PluginWatch, Running
 
 log = logging.getLogger(__name__)
 HANGING: Final = 30.0

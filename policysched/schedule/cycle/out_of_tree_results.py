@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import SKIP, Aspect, Code, Codes, FilterPlugin, RowNumbers, Rows, ScorePlugin, Scores, Status
-from policysched.framework.out_of_tree import OutOfTreePlugin, PodCycle
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
 from policysched.schedule.cycle.plugin_results import PRESENCE, FilterResults, ScoreResults
 from policysched.state.cluster import Cluster
 

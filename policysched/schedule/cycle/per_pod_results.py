@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import SKIP, FilterPlugin, Status
-from policysched.framework.out_of_tree import OutOfTreePlugin, PodCycle
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import FEASIBLE, Evaluation, PreFilter, prepare_scores

@@ -26,8 +26,8 @@ from policysched.framework import (
     RowVerdicts,
     Status,
 )
-from policysched.framework.node_info import NodeInfo
-from policysched.framework.out_of_tree import PodCycle
+from policysched.framework.out_of_tree.adapter import PodCycle
+from policysched.framework.out_of_tree.node_info import NodeInfo
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.out_of_tree_results import OutOfTreeResults
 from policysched.schedule.cycle.plugin_results import FilterResults

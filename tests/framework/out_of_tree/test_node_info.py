@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policysched.framework import Cluster
-from policysched.framework.node_info import NodeArrays, NodeInfo, NodeInfos
+from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo, NodeInfos
 from policysched.model.objects import ContainerPort, Taint
 from policysched.model.pod_requirements import ANY_ADDRESS
 from policysched.state.what_if import ChangedRow

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from policysched.framework.worker_threads import WorkerThreads, plain
+from policysched.framework.out_of_tree.worker_threads import WorkerThreads, plain
 
 
 async def test_answers_and_exceptions_come_back() -> None:

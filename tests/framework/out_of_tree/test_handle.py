@@ -10,7 +10,7 @@ import pytest
 
 from policysched.errors import NotConnectedError
 from policysched.framework import AssumedPod, Cluster, Code, Handle, Status, Wait, WaitingPod
-from policysched.framework.plugin_handle import PluginHandle
+from policysched.framework.out_of_tree.handle import PluginHandle
 from tests.build import cluster, node, pod
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.framework.plugin_watch import PluginWatch, Spent
+from policysched.framework.out_of_tree.watch import PluginWatch, Spent
 
 
 def test_what_plugins_take_is_added_up_and_long_calls_are_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -22,13 +22,21 @@ import numpy as np
 from policysched.errors import UsageError
 from policysched.framework.binding import AssumedPod, Handle, Wait
 from policysched.framework.cycle_state import CycleState
-from policysched.framework.node_info import NodeArrays, NodeInfo, NodeInfos
+from policysched.framework.out_of_tree.answers import (
+    AnsweredError,
+    error_of,
+    failing,
+    narrowed,
+    permitted,
+    whole_scores,
+)
+from policysched.framework.out_of_tree.handle import PluginHandle
+from policysched.framework.out_of_tree.methods import NodeScore, QueuedPodInfo
+from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo, NodeInfos
+from policysched.framework.out_of_tree.worker_threads import plain
 from policysched.framework.plugin import ANY_CHANGE, SKIP, Codes, Hint, Nothing, Scores
-from policysched.framework.plugin_handle import PluginHandle
-from policysched.framework.plugin_methods import NodeScore, PreFilterResult, QueuedPodInfo
 from policysched.framework.post_filter import FailedDecision, PostFilterResult
 from policysched.framework.status import Code, Status
-from policysched.framework.worker_threads import plain
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers
@@ -36,8 +44,6 @@ from policysched.state.tables.journal import ABOUT_PODS, Aspect
 from policysched.state.what_if import ChangedRow
 
 log = logging.getLogger(__name__)
-NO_ERROR: Final = "%!w(<nil>)"
-"""What kube-scheduler writes in the place of an error where a plugin answers Wait or Skip at a point without them."""
 AT_ONCE: Final = (
     "pre_enqueue", "less", "pre_filter", "add_pod", "remove_pod", "filter", "filter_nodes", "post_filter", "pre_score",
     "score", "score_nodes", "normalize_score", "reserve", "unreserve", "permit", "pre_bind_pre_flight", "events",
@@ -91,7 +97,7 @@ class OutOfTreePlugin:
 
     Args:
         name: The name.
-        plugin: The object, with methods of `policysched.framework.plugin_methods`.
+        plugin: The object, with methods of `policysched.framework.out_of_tree.methods`.
         handle: Its profile's handle.
         without: The points of which it has the methods and where its profile does not enable it.
 
@@ -154,7 +160,7 @@ class OutOfTreePlugin:
         if ask is None:
             return None
         nodes = NodeInfos.of_all(cycle.cluster)
-        answer = self._asked("PreFilter", lambda: _narrowed(ask(cycle.state, cycle.pod, nodes)))
+        answer = self._asked("PreFilter", lambda: narrowed(ask(cycle.state, cycle.pod, nodes)))
         names, answer = (answer, None) if isinstance(answer, frozenset) else (None, answer)
         status = self._status("PreFilter", answer)
         if status is not None and status.code is Code.SKIP:
@@ -250,8 +256,8 @@ class OutOfTreePlugin:
         def ask() -> Scores:
             status = self._status("NormalizeScore", normalize(cycle.state, cycle.pod, listed))
             if status is not None:
-                raise _AnsweredError(status)
-            return _whole([one.score for one in listed], rows.size)
+                raise AnsweredError(status)
+            return whole_scores([one.score for one in listed], rows.size)
 
         answer: Scores | Status = self._asked("NormalizeScore", ask)
         return answer
@@ -281,7 +287,7 @@ class OutOfTreePlugin:
         """Run Permit."""
 
         def ask(*given: Any) -> Any:
-            return _permitted(self.plugin.permit(*given))
+            return permitted(self.plugin.permit(*given))
 
         answer: Status | Wait | None = self._decided("Permit", ask, assumed)
         return answer
@@ -321,7 +327,7 @@ class OutOfTreePlugin:
         watch.begin(self.name, point)
         try:
             return ask()
-        except _AnsweredError as answered:
+        except AnsweredError as answered:
             return answered.status
         except KeyboardInterrupt:
             raise
@@ -347,11 +353,11 @@ class OutOfTreePlugin:
         """Check what Filter says of a node.
 
         Raises:
-            _AnsweredError: It has failed.
+            AnsweredError: It has failed.
         """
         status = self._status("Filter", answer)
         if status is not None and not status.rejects:
-            raise _AnsweredError(failing(status))
+            raise AnsweredError(failing(status))
         return status
 
     def _filter_each(self, cycle: PodCycle, rows: RowNumbers, code_of: Callable[[Status], int]) -> Codes:
@@ -383,24 +389,24 @@ class OutOfTreePlugin:
         for row in rows.tolist():
             answer = ask(state, pod, infos[row])
             scores.append(answer if type(answer) is int else self._scored(answer))
-        return _whole(scores, rows.size)
+        return whole_scores(scores, rows.size)
 
     def _scored(self, answer: Any) -> Any:
         """Return the score in an answer that may have a status beside it.
 
         Raises:
-            _AnsweredError: The status is none of success.
+            AnsweredError: The status is none of success.
         """
         if not isinstance(answer, tuple):
             return answer
         score, status = answer
         if (failure := self._status("Score", status)) is not None:
-            raise _AnsweredError(failing(failure))
+            raise AnsweredError(failing(failure))
         return score
 
     def _score_many(self, cycle: PodCycle, rows: RowNumbers) -> Scores:
         given = self.plugin.score_nodes(cycle.state, cycle.pod, NodeArrays(cycle.cluster, rows))
-        return _whole(given, rows.size)
+        return whole_scores(given, rows.size)
 
     def _decided(self, point: str, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
         """Ask about a pod that counts on its node."""
@@ -421,14 +427,6 @@ class OutOfTreePlugin:
             raise plain(error) from error
         except BaseException as error:
             raise plain(error) from error
-
-
-class _AnsweredError(Exception):
-    """A plugin has answered with a status that ends its turn."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status)
-        self.status = status
 
 
 @total_ordering
@@ -452,46 +450,3 @@ class _Ordered:
 
     def __hash__(self) -> int:
         return hash(self._info.pod.key)
-
-
-def error_of(status: Status) -> str:
-    """Return a status as kube-scheduler writes it where it makes an error of it."""
-    return NO_ERROR if status.code in (Code.SUCCESS, Code.WAIT, Code.SKIP) else status.message
-
-
-def failing(status: Status) -> Status:
-    """Return the failure that a status is at a point where its code means nothing."""
-    return status if status.code is Code.ERROR else Status(Code.ERROR, (error_of(status),), status.plugin)
-
-
-def _narrowed(answer: Any) -> Any:
-    """Return the names that PreFilter narrows the nodes to; any other answer as it is."""
-    if not isinstance(answer, PreFilterResult):
-        return answer
-    names = answer.node_names
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"it gave {names!r} in place of names of nodes")
-    return frozenset(names)
-
-
-def _permitted(answer: Any) -> Any:
-    """Return what Permit says as a status or a wait."""
-    status, timeout = answer if isinstance(answer, tuple) else (answer, 0.0)
-    if isinstance(status, Status) and status.code is Code.WAIT:
-        status = Wait(timeout)
-    if isinstance(status, Wait):
-        return Wait(float(status.timeout))
-    return status
-
-
-def _whole(given: Any, size: int) -> Scores:
-    """Return scores as an array, if they are so many whole numbers."""
-    if isinstance(given, list):
-        for score in given:
-            if type(score) is not int and not hasattr(score, "__index__"):
-                raise TypeError(f"it gave {type(score).__name__} in place of a score")
-        given = np.array([int(score) for score in given], np.int64)
-    scores = np.asarray(given)
-    if scores.dtype.kind not in "iu" or scores.shape != (size,):
-        raise TypeError(f"it gave {scores.dtype} {scores.shape} in place of whole numbers {(size,)}")
-    return scores.astype(np.int64)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from policysched.framework.binding import Wait
 from policysched.framework.cycle_state import CycleState
-from policysched.framework.node_info import NodeArrays, NodeInfo
+from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo
 from policysched.framework.plugin import Hint, Mask
 from policysched.framework.post_filter import PostFilterResult
 from policysched.framework.status import Code, Status

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 from policysched.errors import NotConnectedError
 from policysched.framework.binding import Handle, WaitingPod
 from policysched.framework.client import Client, Clock, Event
-from policysched.framework.node_info import NodeInfo, NodeInfos
-from policysched.framework.plugin_watch import PluginWatch
-from policysched.framework.worker_threads import WorkerThreads
+from policysched.framework.out_of_tree.node_info import NodeInfo, NodeInfos
+from policysched.framework.out_of_tree.watch import PluginWatch
+from policysched.framework.out_of_tree.worker_threads import WorkerThreads
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id

@@ -1,0 +1,69 @@
+"""What out-of-tree plugins answer, checked and brought into one form.
+
+Source: pkg/scheduler/framework/runtime/framework.go (what the callers of plugins make of codes), v1.36.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from policysched.framework.binding import Wait
+from policysched.framework.out_of_tree.methods import PreFilterResult
+from policysched.framework.plugin import Scores
+from policysched.framework.status import Code, Status
+
+NO_ERROR: Final = "%!w(<nil>)"
+"""What kube-scheduler writes in the place of an error where a plugin answers Wait or Skip at a point without them."""
+
+
+class AnsweredError(Exception):
+    """A plugin has answered with a status that ends its turn."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def error_of(status: Status) -> str:
+    """Return a status as kube-scheduler writes it where it makes an error of it."""
+    return NO_ERROR if status.code in (Code.SUCCESS, Code.WAIT, Code.SKIP) else status.message
+
+
+def failing(status: Status) -> Status:
+    """Return the failure that a status is at a point where its code means nothing."""
+    return status if status.code is Code.ERROR else Status(Code.ERROR, (error_of(status),), status.plugin)
+
+
+def narrowed(answer: Any) -> Any:
+    """Return the names that PreFilter narrows the nodes to; any other answer as it is."""
+    if not isinstance(answer, PreFilterResult):
+        return answer
+    names = answer.node_names
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"it gave {names!r} in place of names of nodes")
+    return frozenset(names)
+
+
+def permitted(answer: Any) -> Any:
+    """Return what Permit says as a status or a wait."""
+    status, timeout = answer if isinstance(answer, tuple) else (answer, 0.0)
+    if isinstance(status, Status) and status.code is Code.WAIT:
+        status = Wait(timeout)
+    if isinstance(status, Wait):
+        return Wait(float(status.timeout))
+    return status
+
+
+def whole_scores(given: Any, size: int) -> Scores:
+    """Return scores as an array, if they are so many whole numbers."""
+    if isinstance(given, list):
+        for score in given:
+            if type(score) is not int and not hasattr(score, "__index__"):
+                raise TypeError(f"it gave {type(score).__name__} in place of a score")
+        given = np.array([int(score) for score in given], np.int64)
+    scores = np.asarray(given)
+    if scores.dtype.kind not in "iu" or scores.shape != (size,):
+        raise TypeError(f"it gave {scores.dtype} {scores.shape} in place of whole numbers {(size,)}")
+    return scores.astype(np.int64)
