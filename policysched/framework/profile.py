@@ -127,7 +127,8 @@ class Profile:
 
     def pod_filters(self, pod: Pod) -> tuple[tuple[int, FilterPlugin], ...]:
         """Return the filters that have answers of the pod's own, each with its place where they are prepared."""
-        return tuple((place, plugin) for place, plugin, asked in self._pod_filters if asked(pod))
+        meant = {asked for asked in self._per_pod_checks if asked(pod)}
+        return tuple([(place, plugin) for place, plugin, asked in self._pod_filters if asked in meant])
 
     def reserving(self, pod: Pod) -> tuple[ReservePlugin, ...]:
         """Return the Reserve plugins that have to do with a pod, in their order."""

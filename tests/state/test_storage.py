@@ -95,7 +95,7 @@ def test_what_is_gone_is_not_assumed_any_more() -> None:
 
 
 def free(storage: Storage, of_class: str, at_least: str = "0") -> list[str]:
-    return [one.metadata.name for one, _ in storage.pool.free(of_class, parse(at_least))]
+    return [one.name for one in storage.pool.free(of_class, parse(at_least))]
 
 
 def test_free_volumes_come_smallest_first() -> None:
@@ -133,7 +133,7 @@ def test_volumes_are_found_by_their_class_as_they_are_assumed() -> None:
     storage.put(volume("c"))
     storage.volumes.assume(volume("a", storageClassName="fast", volumeMode="Block"))
     found = storage.pool.free("fast", ZERO)
-    assert [(one.metadata.name, one.spec.volume_mode) for one, _ in found] == [("a", "Block"), ("b", None)]
+    assert [(one.name, one.volume.spec.volume_mode) for one in found] == [("a", "Block"), ("b", None)]
     assert free(storage, "") == ["c"]
 
 

@@ -20,11 +20,9 @@ from policysched.model.objects.storage import class_of
 from policysched.model.quantity import ZERO, Quantity, parse
 from policysched.model.selection.selectors import EVERYTHING, LabelMatcher, SelectorError, compile_selector
 from policysched.plugins.volumes.volume_topology import VolumeTopology
-from policysched.state.volumes.storage import capacity
+from policysched.state.volumes.storage import FreeVolume, capacity
 
 Choice = NDArray[np.int32]
-Candidate = tuple[PersistentVolume, bytes]
-"""A volume, and what its node affinity says."""
 NONE = -1
 
 
@@ -94,35 +92,34 @@ class Candidates:
 
     def __init__(self, claim: PersistentVolumeClaim, selector: LabelMatcher, cluster: Cluster) -> None:
         self._claim, self._selector = claim, selector
-        self._found: list[Candidate] = []
+        self._found: list[FreeVolume] = []
         self._more = cluster.storage.pool.free(class_of(claim), requested(claim))
         self._suits: dict[str, bool] = {}
         self._selected: dict[frozenset[tuple[str, str]], bool] = {}
         """Whether volumes with certain labels are selected: a selector may be long, and many volumes look alike."""
 
-    def usable(self, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[Candidate]:
+    def usable(self, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
         """Return the volumes that the claim may take.
 
         Args:
             used_up: The names of those that need not be asked about again.
             reached: What the node affinity of others says; it may grow meanwhile.
         """
-        suits = self._suits.get
-        self._found = [
-            one for one in self._found if one[0].metadata.name not in used_up and suits(one[0].metadata.name, True)
-        ]
+        suits = self._suits
+        self._found = [one for one in self._found if one.name not in used_up and suits.get(one.name, True)]
         for one in self._found:
-            if one[1] not in reached and self._is_suited(one[0]):
+            if one.affinity not in reached and self._is_suited(one.volume):
                 yield one
+        note = self._found.append
         for one in self._more:
-            self._found.append(one)
-            if one[1] not in reached and self._is_suited(one[0]):
+            note(one)
+            if one.affinity not in reached and self._is_suited(one.volume):
                 yield one
 
     def _is_suited(self, volume: PersistentVolume) -> bool:
         suits = self._suits.get(volume.metadata.name)
         if suits is None:
-            suits = _may_take(self._claim, volume) and _has_modes(self._claim, volume) and self._selects(volume)
+            suits = _is_alike(self._claim, volume) and _has_modes(self._claim, volume) and self._selects(volume)
             self._suits[volume.metadata.name] = suits
         return suits
 
@@ -178,7 +175,8 @@ class Matcher:
         """
         claim, undecided = made.claim, made.open
         for volume in self._cluster.storage.pool.meant_for(class_of(claim), claim.key):
-            if is_meant_for(volume, claim) and _may_take(claim, volume):
+            too_small = requested(claim).exceeds(capacity(volume))
+            if not too_small and is_meant_for(volume, claim) and _is_alike(claim, volume):
                 taken = self._taken.get(volume.metadata.name)
                 rows = undecided if taken is None else undecided & ~taken
                 self._take(made, volume, rows, self._reach.holds(volume.spec.node_affinity))
@@ -188,8 +186,8 @@ class Matcher:
     def _choose_free(self, made: Match, undecided: Mask, found: Candidates) -> None:
         """Choose the smallest volume that is free, on each of some rows; the mask is used up."""
         reached: set[bytes] = set()
-        for volume, affinity in found.usable(self._used_up, reached):
-            taken = self._taken.get(volume.metadata.name)
+        for _, name, volume, affinity in found.usable(self._used_up, reached):
+            taken = self._taken.get(name)
             rows = undecided if taken is None else undecided & ~taken
             undecided &= ~self._take(made, volume, rows, self._reach.holds(volume.spec.node_affinity, affinity))
             if not np.count_nonzero(undecided):
@@ -229,11 +227,10 @@ def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
     return not reference.uid or reference.uid == metadata.uid
 
 
-def _may_take(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+def _is_alike(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     spec = volume.spec
     return (
-        not requested(claim).exceeds(capacity(volume))
-        and (claim.spec.volume_mode or "Filesystem") == (spec.volume_mode or "Filesystem")
+        (claim.spec.volume_mode or "Filesystem") == (spec.volume_mode or "Filesystem")
         and (claim.spec.volume_attributes_class_name or "") == (spec.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
     )

@@ -11,9 +11,8 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,12 +64,10 @@ class _PodPreFilter(PreFilter):
 
     def run(self, pod: Pod) -> None:
         """Walk through all of them in their order, until one ends it."""
-        said: list[tuple[int, Callable[[], bool]]] = [
-            (place, partial(self.ends_with, place, name, outcome)) for place, name, outcome in self._class.outcomes
-        ]
-        said += [(place, partial(self._ask, place, plugin, pod)) for place, plugin in self._profile.pod_filters(pod)]
-        for _, ends in sorted(said, key=lambda one: one[0]):
-            if ends():
+        known = {place: (name, outcome) for place, name, outcome in self._class.outcomes}
+        asked = dict(self._profile.pod_filters(pod))
+        for place in sorted(known.keys() | asked.keys()):
+            if self.ends_with(place, *known[place]) if place in known else self._ask(place, asked[place], pod):
                 break
 
     @property

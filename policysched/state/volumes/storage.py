@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from policysched.model.kinds import Resource
 from policysched.model.objects import (
@@ -37,8 +37,17 @@ from policysched.state.objects import ObjectTables
 from policysched.state.placed.pods import PlacedPod, pod_id
 
 S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
-Sized = tuple[int | Fraction, str]
-"""A volume's size in bytes, and its name."""
+
+
+class FreeVolume(NamedTuple):
+    """A volume that nobody has, as it is sorted among those of its class: by size, then by name."""
+
+    size: int | Fraction
+    """Units: bytes."""
+    name: str
+    volume: PersistentVolume
+    affinity: bytes
+    """What its node affinity says: volumes of equal bytes are reached from the same nodes."""
 
 
 class OutOfStepError(Exception):
@@ -249,23 +258,17 @@ def _version(obj: PersistentVolume | PersistentVolumeClaim) -> str:
 class VolumePool:
     """Volumes as they are assumed, or else stored."""
 
-    __slots__ = ("_affinities", "_free", "_meant", "_volumes")
+    __slots__ = ("_free", "_meant", "_volumes")
 
     def __init__(self) -> None:
         self._volumes: dict[str, PersistentVolume] = {}
-        self._affinities: dict[str, bytes] = {}
-        self._free: dict[str, list[Sized]] = {}
+        self._free: dict[str, list[FreeVolume]] = {}
         self._meant: dict[tuple[str, str], set[str]] = {}
 
-    def free(self, of_class: str, at_least: Quantity) -> Iterator[tuple[PersistentVolume, bytes]]:
-        """Return the free volumes of a class that hold so much, the smallest first, then by name.
-
-        Each comes with what its node affinity says: volumes of equal bytes are reached from the same nodes.
-        """
-        sized = self._free.get(of_class, [])
-        for place in range(bisect_left(sized, (at_least.number, "")), len(sized)):
-            name = sized[place][1]
-            yield self._volumes[name], self._affinities[name]
+    def free(self, of_class: str, at_least: Quantity) -> Iterator[FreeVolume]:
+        """Return the free volumes of a class that hold so much, the smallest first, then by name."""
+        free = self._free.get(of_class, [])
+        return map(free.__getitem__, range(bisect_left(free, (at_least.number, "")), len(free)))
 
     def meant_for(self, of_class: str, claim: str) -> list[PersistentVolume]:
         """Return the volumes of a class that name a claim (`namespace/name`), by name."""
@@ -280,27 +283,28 @@ class VolumePool:
 
     def _add(self, volume: PersistentVolume) -> None:
         name, of_class, claim = volume.metadata.name, class_of(volume), _claim(volume)
-        reached_from, sized = affinity_key(volume.spec.node_affinity), _sized(volume)
-        self._volumes[name], self._affinities[name] = volume, reached_from
+        self._volumes[name] = volume
         if claim is not None:
             self._meant.setdefault((of_class, claim), set()).add(name)
         elif _is_free(volume):
-            insort(self._free.setdefault(of_class, []), sized)
+            affinity = affinity_key(volume.spec.node_affinity)
+            insort(self._free.setdefault(of_class, []), FreeVolume(capacity(volume).number, name, volume, affinity))
 
     def _remove(self, volume: PersistentVolume) -> None:
-        if volume.metadata.name not in self._volumes:
+        name = volume.metadata.name
+        if name not in self._volumes:
             return
-        del self._volumes[volume.metadata.name], self._affinities[volume.metadata.name]
+        del self._volumes[name]
         claim, of_class = _claim(volume), class_of(volume)
         if claim is not None:
             names = self._meant[of_class, claim]
-            names.discard(volume.metadata.name)
+            names.discard(name)
             if not names:
                 del self._meant[of_class, claim]
         elif _is_free(volume):
-            sized = self._free[of_class]
-            del sized[bisect_left(sized, _sized(volume))]
-            if not sized:
+            free = self._free[of_class]
+            del free[bisect_left(free, (capacity(volume).number, name))]
+            if not free:
                 del self._free[of_class]
 
 
@@ -317,7 +321,3 @@ def _is_free(volume: PersistentVolume) -> bool:
 def _claim(volume: PersistentVolume) -> str | None:
     reference = volume.spec.claim_ref
     return None if reference is None else f"{reference.namespace}/{reference.name}"
-
-
-def _sized(volume: PersistentVolume) -> Sized:
-    return capacity(volume).number, volume.metadata.name
