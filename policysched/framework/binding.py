@@ -9,16 +9,17 @@ other cycles, and may wait. None as an answer is success. What becomes of other 
 
 In all cases Unreserve runs for all Reserve plugins in reverse order, those among them that were not asked.
 
-Source: pkg/scheduler/framework/runtime (framework.go, waiting_pods_map.go), schedule_one.go, v1.36.
+Source: pkg/scheduler/framework/runtime (framework.go, waiting_pods_map.go, pods_in_prebind_map.go), schedule_one.go,
+v1.36.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -143,6 +144,46 @@ class WaitingPod:
             timer.cancel()
 
 
+class PodInPreBind:
+    """A pod whose PreBind plugins run: until the last one is done its binding can be cancelled."""
+
+    __slots__ = ("_task", "_why")
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Any] | None = None
+        self._why = ""
+
+    def cancel(self, why: str) -> None:
+        """End the binding with an error, so that the pod is tried again after a backoff."""
+        self._why = self._why or why
+        if self._task is not None:
+            self._task.cancel()
+
+    @property
+    def failure(self) -> Status | None:
+        """The failure of a binding that was cancelled, None as long as it was not."""
+        return Status(Code.ERROR, (self._why,)) if self._why else None
+
+    async def run(self, plugin: PreBindPlugin, assumed: AssumedPod, handle: Handle) -> Any:
+        """Run a plugin; one that cannot be cancelled is waited for.
+
+        Returns:
+            What it answered, None where it was cancelled.
+        """
+        if runs_to_its_end(plugin):
+            return await plugin.pre_bind(assumed, handle)
+        self._task = asyncio.create_task(plugin.pre_bind(assumed, handle))
+        try:
+            return await self._task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if self.failure is None or (current is not None and current.cancelling()):
+                raise
+            return None
+        finally:
+            self._task = None
+
+
 @dataclass(frozen=True, slots=True)
 class Handle:
     """What plugins may use while a pod is on its way to its node."""
@@ -155,6 +196,8 @@ class Handle:
     """The pods that wait at Permit, by identity."""
     activate: Callable[[Iterable[str]], None]
     """Has pending pods tried at once, given by identity."""
+    in_pre_bind: Mapping[str, PodInPreBind] = field(default_factory=dict)
+    """The pods whose PreBind plugins run, by identity."""
 
 
 class ReservePlugin(Plugin, Protocol):
@@ -180,8 +223,13 @@ class PreBindPlugin(Plugin, Protocol):
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool | Status:
         """Return whether there is something to do for the pod, or a failure; `pre_bind` is called for no other one."""
 
-    async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
-        """Do what must be done before the pod is bound."""
+    def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Coroutine[Any, Any, Status | None]:
+        """Do what must be done before the pod is bound; it is cancelled where a preemption takes the pod's place."""
+
+
+def runs_to_its_end(plugin: Plugin) -> bool:
+    """Return whether a plugin has `runs_to_its_end = True`: its PreBind is waited for where others are cancelled."""
+    return bool(getattr(plugin, "runs_to_its_end", False))
 
 
 class BindPlugin(Plugin, Protocol):

@@ -30,6 +30,7 @@ from policysched.framework import (
     Event,
     Handle,
     Plugin,
+    PodInPreBind,
     PodStatusChange,
     PreBindPlugin,
     Status,
@@ -46,6 +47,7 @@ from policysched.schedule.observer import Attempt, Observers, Result, tell
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 from policysched.state.cluster import Cluster
+from policysched.state.placed.pods import pod_id
 from policysched.visible import visible
 
 log = logging.getLogger(__name__)
@@ -106,8 +108,9 @@ class Binder:
         self._on_change = on_change
         self._observers = observers
         self._waiting: dict[str, WaitingPod] = {}
-        waiting = MappingProxyType(self._waiting)
-        self.handle = Handle(client, clock, asyncio.sleep, waiting, queue.activate)
+        self._in_pre_bind: dict[str, PodInPreBind] = {}
+        waiting, in_pre_bind = MappingProxyType(self._waiting), MappingProxyType(self._in_pre_bind)
+        self.handle = Handle(client, clock, asyncio.sleep, waiting, queue.activate, in_pre_bind)
 
     def admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Failure | None:
         """Run Reserve and Permit for a pod that counts on its node; after a failure it does no longer."""
@@ -208,9 +211,8 @@ class Binder:
         pre_binds = _pre_binds(assumed, profile)
         if isinstance(pre_binds, Status):
             return pre_binds
-        for plugin in pre_binds:
-            if status := await _awaited("PreBind", plugin, partial(plugin.pre_bind, assumed, self.handle)):
-                return status
+        if pre_binds and (status := await self._pre_bind(assumed, pre_binds)):
+            return status
         for extender in profile.extending(assumed.pod):
             if extender.binds and (bound := await _bound_by(extender, assumed)) is not None:
                 return None if bound.code is Code.SUCCESS else bound
@@ -219,6 +221,19 @@ class Binder:
             if status is None or status.code is not Code.SKIP:
                 return status
         return Status(Code.ERROR, ("no Bind plugin has bound the pod",))
+
+    async def _pre_bind(self, assumed: AssumedPod, plugins: Sequence[PreBindPlugin]) -> Status | None:
+        """Run PreBind; a pod whose binding is cancelled meanwhile does not get to Bind."""
+        identity, running = pod_id(assumed.pod), PodInPreBind()
+        self._in_pre_bind[identity] = running
+        try:
+            for plugin in plugins:
+                status = await _awaited("PreBind", plugin, partial(running.run, plugin, assumed, self.handle))
+                if status is not None or running.failure is not None:
+                    return status or running.failure
+            return None
+        finally:
+            del self._in_pre_bind[identity]
 
     async def _binding_failed(self, queued: QueuedPod, failure: Failure) -> None:
         """Free the node, and have the pod tried again.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
 
 from policysched.app.configuration.profiles import configured_profiles
-from policysched.framework import Status, unresolvable, unschedulable
+from policysched.framework import Code, Status, unresolvable, unschedulable
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.objects import Pod
@@ -76,3 +78,52 @@ async def test_victims_are_sought_where_out_of_tree_filters_would_pass(
         assert kept is None or kept.node in nodes
         assert len(stand.client.deleted) == bool(nodes)
         assert stand.bound == {}
+
+
+class Binding:
+    """Has work at PreBind for a pod of one name, until it is told to go on or cancelled."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.heard: list[str] = []
+
+    def pre_bind_pre_flight(self, _state: Any, of: Pod, _on: str) -> Status | None:
+        return None if of.metadata.name == "low" else Status(Code.SKIP)
+
+    def reserve(self, *_: Any) -> None:
+        pass
+
+    def unreserve(self, *_: Any) -> None:
+        self.heard.append("unreserved")
+
+
+class InThread(Binding):
+    def pre_bind(self, *_: Any) -> None:
+        self.go.wait(10)
+        self.heard.append("ended")
+
+
+class OnLoop(Binding):
+    async def pre_bind(self, *_: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.heard.append("cancelled")
+            raise
+
+
+@pytest.mark.parametrize(("plugin", "end"), [(InThread(), "ended"), (OnLoop(), "cancelled")])
+async def test_pre_bind_of_a_victim_is_cancelled_on_the_loop_and_waited_for_in_a_thread(
+    plugin: Binding, end: str
+) -> None:
+    async with running(node("n1"), of=profile_of(plugin)) as stand:
+        await stand.settled(pod("low", requests={"cpu": 3}, priority=0))
+        await stand.settled(HIGH)
+        plugin.go.set()
+        for _ in range(2000):
+            if "unreserved" in plugin.heard:
+                break
+            await asyncio.sleep(0.005)
+        await stand.pass_time(2)
+        assert plugin.heard == [end, "unreserved"]
+        assert (stand.client.deleted, stand.bound) == ([], {"high": "n1"})

@@ -15,7 +15,7 @@ from policysched.model.objects import Pod, PodCondition, PodStatus
 from policysched.schedule.observer import Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
 from tests.build import node, pod
-from tests.schedule.stand import ME, Stand, running
+from tests.schedule.stand import ME, Holding, Stand, running
 
 LOW = pod("low", on="n1", requests={"cpu": 4})
 HIGH = pod("high", requests={"cpu": 4}, priority=10)
@@ -216,6 +216,83 @@ async def test_victim_that_waits_at_permit_is_turned_away_and_not_deleted() -> N
         [event] = [one for one in stand.client.events if one.reason == "Preempted"]
         assert event.note == "Preempted by pod default.high on node n1 (in kube-scheduler memory)."
         assert "preempted" in stand.notes
+
+
+class Attaching:
+    """Has work at PreBind for pods of one name, until it is told to go on; it may refuse to be cancelled."""
+
+    name = "Attaching"
+
+    def __init__(self, *, stubborn: bool = False, runs_to_its_end: bool = False) -> None:
+        self.stubborn, self.runs_to_its_end = stubborn, runs_to_its_end
+        self.go = asyncio.Event()
+        self.heard: list[str] = []
+
+    def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool:
+        return assumed.pod.metadata.name == "low"
+
+    async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the protocol's
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.heard.append("cancelled")
+            if not self.stubborn:
+                raise
+        return None
+
+    def reserve(self, assumed: AssumedPod) -> None:
+        pass
+
+    def unreserve(self, assumed: AssumedPod) -> None:
+        self.heard.append(f"unreserved {assumed.pod.metadata.name}")
+
+
+def attaching(plugin: Attaching) -> Any:
+    return replace_field(default_profile(ME), pre_binds=(plugin,), reserves=(plugin,))
+
+
+FREE = replace(LOW, spec=replace(LOW.spec, node_name=""))
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_victim_in_pre_bind_is_cancelled_and_not_deleted(stubborn: bool) -> None:
+    plugin = Attaching(stubborn=stubborn)
+    async with running(node("n1"), of=attaching(plugin)) as stand:
+        await stand.settled(FREE)
+        await stand.settled(HIGH)
+        await stand.pass_time(2)
+        assert stand.client.deleted == []
+        assert stand.bound == {"high": "n1"}
+        [event] = [one for one in stand.client.events if one.reason == "Preempted"]
+        assert event.note == "Preempted by pod default.high on node n1 (in kube-scheduler memory)."
+        assert plugin.heard == ["cancelled", "unreserved low"]
+        assert "preempted by DefaultPreemption" in stand.notes
+        assert stand.attempts("low") >= 1
+        assert stand.scheduler._binder.handle.in_pre_bind == {}
+
+
+async def test_victim_whose_pre_bind_cannot_be_cancelled_goes_back_when_it_has_ended() -> None:
+    plugin = Attaching(runs_to_its_end=True)
+    async with running(node("n1"), of=attaching(plugin)) as stand:
+        await stand.settled(FREE)
+        await stand.settled(HIGH)
+        assert (plugin.heard, stand.bound, stand.client.deleted) == ([], {}, [])
+        plugin.go.set()
+        await stand.pass_time(2)
+        assert plugin.heard == ["unreserved low"]
+        assert stand.bound == {"high": "n1"}
+        assert "preempted by DefaultPreemption" in stand.notes
+
+
+async def test_victim_whose_binding_is_being_written_is_deleted() -> None:
+    plugin = Attaching()
+    plugin.go.set()
+    async with running(node("n1"), of=attaching(plugin)) as stand:
+        holding = Holding(stand)
+        await stand.settled(FREE)
+        await stand.settled(HIGH)
+        assert (holding.started, stand.client.deleted) == (1, ["default/low"])
+        await holding.release(stand)
 
 
 class Counting(Observer):

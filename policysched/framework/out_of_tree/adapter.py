@@ -302,6 +302,11 @@ class OutOfTreePlugin:
             return True
         return status if status.code is not Code.SKIP else False
 
+    @property
+    def runs_to_its_end(self) -> bool:
+        """Whether PreBind runs in a thread, which nobody can cancel."""
+        return not inspect.iscoroutinefunction(self.plugin.pre_bind)
+
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the protocol's
         """Run PreBind."""
         answer: Status | None = await self._later(self.plugin.pre_bind, assumed)

@@ -1,4 +1,4 @@
-"""The requests of a preemption: victims are marked and deleted, or turned away where they wait at Permit.
+"""The requests of a preemption: victims are marked and deleted, or turned away where their binding has not begun.
 
 All victims but one go at once, and the last one when these are gone for: its deletion is the event that brings the
 preemptor back. Until then the preemptor does not enter the active queue, because it would only find the node full. What
@@ -111,8 +111,7 @@ class Evictions:
     async def _evict_one(self, preemption: Preemption, victim: Pod, handle: Handle) -> bool:
         preemptor = preemption.preemptor
         note = f"Preempted by pod {preemptor.metadata.uid} on node {preemption.node}"
-        waiting = handle.waiting.get(pod_id(victim))
-        if waiting is not None and waiting.preempt(self._plugin, "preempted"):
+        if self._is_turned_away(pod_id(victim), handle):
             note += " (in kube-scheduler memory)."
         else:
             try:
@@ -126,6 +125,15 @@ class Evictions:
         handle.client.record(Event(victim, "Normal", "Preempted", "Preempting", note, now, preemptor))
         log.info("preempted victim=%s node=%s for pod=%s", victim.key, preemption.node, preemptor.key)
         return True
+
+    def _is_turned_away(self, victim: str, handle: Handle) -> bool:
+        """Send a victim back to the queue that waits at Permit or in PreBind; return whether it does."""
+        waiting, binding = handle.waiting.get(victim), handle.in_pre_bind.get(victim)
+        if waiting is not None:
+            return waiting.preempt(self._plugin, "preempted")
+        if binding is not None:
+            binding.cancel(f"preempted by {self._plugin}")
+        return binding is not None
 
 
 async def _delete(victim: Pod, preemptor: Pod, handle: Handle) -> None:
