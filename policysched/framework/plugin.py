@@ -291,6 +291,14 @@ class PreEnqueuePlugin(Plugin, Protocol):
         """Name the changes that can let the pod in."""
 
 
+@runtime_checkable
+class Successor(Protocol):
+    """A plugin at PreEnqueue or PostFilter with work that outlasts the profile it stands in."""
+
+    def take_over(self, before: Plugin) -> None:
+        """Go on with what a plugin of the same name has under way, whose profile is replaced."""
+
+
 class QueueSortPlugin(Plugin, Protocol):
     """The plugin that orders the active queue."""
 

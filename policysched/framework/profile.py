@@ -21,6 +21,7 @@ from policysched.framework.plugin import (
     PreEnqueuePlugin,
     QueueSortPlugin,
     ScorePlugin,
+    Successor,
     is_lasting,
     per_pod,
 )
@@ -129,6 +130,13 @@ class Profile:
         """Return the filters that have answers of the pod's own, each with its place where they are prepared."""
         meant = {asked for asked in self._per_pod_checks if asked(pod)}
         return tuple([(place, plugin) for place, plugin, asked in self._pod_filters if asked in meant])
+
+    def take_over(self, before: Profile) -> None:
+        """Let plugins go on with what those of the same names have under way in a profile that this one replaces."""
+        old = {plugin.name: plugin for plugin in (*before.pre_enqueue, *before.post_filters)}
+        for plugin in (*self.pre_enqueue, *self.post_filters):
+            if isinstance(plugin, Successor) and plugin.name in old:
+                plugin.take_over(old[plugin.name])
 
     def reserving(self, pod: Pod) -> tuple[ReservePlugin, ...]:
         """Return the Reserve plugins that have to do with a pod, in their order."""

@@ -133,6 +133,8 @@ class Scheduler:
             How many pods were requeued.
         """
         active = yield from self._joining(policies, profiles)
+        for name, profile in profiles.items():
+            profile.take_over(self._profiles[name])
         self._profiles = {**self._profiles, **profiles}
         self._connect_plugins()
         return (yield from self._taking_force(active, changed))
@@ -326,13 +328,16 @@ class Scheduler:
         extenders = self._profiles[queued.profile].extending(pod)
         if not extenders:
             return engine.decide(pod)
-        changes, profile = self._changes, engine.profile
+        before = self._state_of(engine)
         answers = await extending.ask(engine, pod, extenders)
         if self.queue.get(queued.identity) is not queued or queued.identity in self.cluster.pods.by_id:
             return None
         self._tell_time()
-        moved = self._changes != changes or engine.profile is not profile
-        return extending.choose(engine, pod, answers, moved=moved)
+        return extending.choose(engine, pod, answers, moved=self._state_of(engine) != before)
+
+    def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:
+        """Return what differs once anything has changed that a decision depends on."""
+        return self._changes, self.cluster.nominations.generation, engine.profile
 
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:
         """Count a pod on its node and start its binding, unless a plugin objects."""

@@ -29,9 +29,11 @@ class Nomination:
 class Nominations:
     """Nominated pods by identity and by node."""
 
-    __slots__ = ("_by_id", "_by_node", "_measured")
+    __slots__ = ("_by_id", "_by_node", "_measured", "generation")
 
     def __init__(self) -> None:
+        self.generation = 0
+        """How often a node began or ceased to be kept for a pod."""
         self._measured: dict[str, Measured] = {}
         self._by_id: dict[str, Nomination] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
@@ -41,6 +43,7 @@ class Nominations:
         identity = pod_id(pod)
         self.discard(identity)
         if node:
+            self.generation += 1
             self._by_id[identity] = Nomination(pod, node)
             self._by_node.setdefault(node, {})[identity] = pod
 
@@ -62,6 +65,7 @@ class Nominations:
         """Keep no node for a pod any more; return its nomination, if it had one."""
         known = self._by_id.pop(identity, None)
         if known is not None:
+            self.generation += 1
             self._measured.pop(identity, None)
             pods = self._by_node[known.node]
             del pods[identity]

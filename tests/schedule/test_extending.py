@@ -168,7 +168,7 @@ class Gate:
 
 async def held(stand: Stand, gate: Gate, name: str, meanwhile: Callable[[], None]) -> None:
     """Let something happen while the extender is asked about a pod."""
-    await stand.settled(pod(name))
+    await stand.settled(pod(name, requests={"cpu": 1}))
     meanwhile()
     await stand.settle()
     gate.opened.set()
@@ -188,6 +188,15 @@ async def test_decision_holds_for_the_cluster_as_it_is_afterwards() -> None:
 
         await held(stand, gate, "a", meanwhile)
         assert stand.bound == {"a": "n3"}  # nobody asked about those that are new
+
+
+async def test_node_that_is_kept_for_another_pod_meanwhile_is_left_to_it() -> None:
+    gate = Gate()
+    async with running(node("n1"), of=extended(FakeExtender(hold=gate))) as stand:
+        kept = pod("kept", requests={"cpu": 4}, priority=10, scheduler_name="another")
+        kept = structs.replace(kept, status=PodStatus(nominated_node_name="n1"))
+        await held(stand, gate, "small", lambda: stand.scheduler.set_pod(kept))
+        assert stand.bound == {}
 
 
 async def test_pod_that_goes_meanwhile_is_forgotten() -> None:

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import ApiError, AssumedPod, Handle, PostFilterResult, Status, Wait
 from policysched.model.objects import Pod, PodCondition, PodStatus
+from policysched.pausing import finished
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.observer import Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
 from tests.build import node, pod
@@ -116,6 +118,20 @@ async def test_last_victim_goes_last_and_until_then_the_preemptor_is_held_back()
         gone(VICTIMS[0], stand)
         await stand.pass_time(2)
         assert stand.bound == {"high": "n1"}
+
+
+async def test_preemption_under_way_outlasts_its_profile() -> None:
+    async with running(node("n1"), node("n2")) as stand:
+        slow = Slow(stand, "v1", "w1")
+        others = [pod(f"w{number}", on="n2", requests={"cpu": 2}, priority=number) for number in range(2)]
+        await stand.settled(*VICTIMS, *others, HIGH)
+        [first] = stand.client.deleted
+        finished(stand.scheduler.using_profiles({ME: default_profile(ME)}, PolicySet.of(()), frozenset()))
+        gone(next(one for one in (*VICTIMS, *others) if one.key == first), stand)
+        await stand.pass_time(2)
+        assert (stand.scheduler.queue.counts().gated, stand.client.deleted) == (1, [first])
+        await slow.release(stand)
+        assert stand.client.deleted == [first, first.replace("1", "0")]
 
 
 async def test_preemptor_is_tried_again_where_the_last_victim_went_by_itself() -> None:

@@ -26,6 +26,7 @@ from policysched.framework import (
     FailedDecision,
     Handle,
     Hint,
+    Plugin,
     PostFilterResult,
     Resource,
     Status,
@@ -133,6 +134,11 @@ class DefaultPreemption:
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Keep a pod out whose victims are being deleted just now."""
         return HELD_BACK if self._evictions.holds_back(pod) else None
+
+    def take_over(self, before: Plugin) -> None:
+        """Know of the preemptions that are under way."""
+        if isinstance(before, DefaultPreemption):
+            self._evictions = before._evictions
 
     def events(self) -> Sequence[Hint]:
         """Name the deletion of pods, which alone helps no pod: other plugins say which one does."""
