@@ -11,6 +11,7 @@ from policysched.framework import (
     Aspect,
     Code,
     Hint,
+    PostFilterResult,
     Resource,
     Status,
     Wait,
@@ -20,7 +21,13 @@ from policysched.framework import (
 )
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.out_of_tree.handle import PluginHandle
-from policysched.framework.out_of_tree.methods import NodeScore, PreFilterResult, QueuedPodInfo, Rejections
+from policysched.framework.out_of_tree.methods import (
+    NodeScore,
+    PreBindPreFlightResult,
+    PreFilterResult,
+    QueuedPodInfo,
+    Rejections,
+)
 from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo
 from policysched.framework.registry import PluginFactory, PluginRegistry
 from policysched.model.objects import Node, Pod
@@ -41,6 +48,8 @@ __all__ = [
     "PluginHandle",
     "PluginRegistry",
     "Pod",
+    "PostFilterResult",
+    "PreBindPreFlightResult",
     "PreFilterResult",
     "QueuedPodInfo",
     "Rejections",

@@ -43,8 +43,9 @@ class AssumedPod:
     cluster: Cluster
     state: CycleState = field(default_factory=CycleState)
     """What plugins keep for it from one point to the next."""
-    pre_binds: Sequence[PreBindPlugin] | Status | None = None
-    """The plugins that have something to do at PreBind, or the failure of one to say so; None before they are asked."""
+    pre_binds: Sequence[Sequence[PreBindPlugin]] | Status | None = None
+    """The plugins that have something to do at PreBind, in groups that run one after another, or the failure of one to
+    say so; None before they are asked."""
     _placed: Pod | None = None
 
     @property
@@ -53,6 +54,16 @@ class AssumedPod:
         if self._placed is None:
             self._placed = replace(self.pod, spec=replace(self.pod.spec, node_name=self.node))
         return self._placed
+
+
+@dataclass(frozen=True, slots=True)
+class PreFlight:
+    """The answer of a PreBind plugin that is asked what it will do."""
+
+    works: bool = True
+    """Whether there is something to do for the pod."""
+    parallel: bool = False
+    """Whether it may be done beside what neighbouring plugins do that say so, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,41 +158,59 @@ class WaitingPod:
 class PodInPreBind:
     """A pod whose PreBind plugins run: until the last one is done its binding can be cancelled."""
 
-    __slots__ = ("_task", "_why")
+    __slots__ = ("_running", "_why")
 
     def __init__(self) -> None:
-        self._task: asyncio.Task[Any] | None = None
+        self._running: dict[asyncio.Task[Status | None], PreBindPlugin] = {}
         self._why = ""
 
     def cancel(self, why: str) -> None:
         """End the binding with an error, so that the pod is tried again after a backoff."""
         self._why = self._why or why
-        if self._task is not None:
-            self._task.cancel()
+        self._cancel_running()
 
     @property
     def failure(self) -> Status | None:
         """The failure of a binding that was cancelled, None as long as it was not."""
         return Status(Code.ERROR, (self._why,)) if self._why else None
 
-    async def run(self, plugin: PreBindPlugin, assumed: AssumedPod, handle: Handle) -> Any:
-        """Run a plugin; one that cannot be cancelled is waited for.
+    async def run(
+        self, plugins: Iterable[PreBindPlugin], ask: Callable[[PreBindPlugin], Coroutine[Any, Any, Status | None]]
+    ) -> Status | None:
+        """Run plugins side by side until all have ended; the first that fails has the others cancelled.
+
+        Args:
+            plugins: The plugins; one that cannot be cancelled is waited for.
+            ask: Runs PreBind of one.
 
         Returns:
-            What it answered, None where it was cancelled.
+            The first failure.
         """
-        if runs_to_its_end(plugin):
-            return await plugin.pre_bind(assumed, handle)
-        self._task = asyncio.create_task(plugin.pre_bind(assumed, handle))
+        self._running = {asyncio.create_task(ask(plugin)): plugin for plugin in plugins}
+        failure: Status | None = None
         try:
-            return await self._task
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if self.failure is None or (current is not None and current.cancelling()):
-                raise
-            return None
+            while self._running:
+                done, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+                for task in [one for one in self._running if one in done]:
+                    ended = self._ended(task, self._running.pop(task))
+                    if failure is None and ended is not None:
+                        failure = ended
+                        self._cancel_running()
         finally:
-            self._task = None
+            for task in self._running:
+                task.cancel()
+        return failure
+
+    def _ended(self, task: asyncio.Task[Status | None], plugin: PreBindPlugin) -> Status | None:
+        if not task.cancelled():
+            return task.result()
+        why = self._why or "cancelled"
+        return Status(Code.ERROR, (f'running PreBind plugin "{plugin.name}": {why}',), plugin.name)
+
+    def _cancel_running(self) -> None:
+        for task, plugin in self._running.items():
+            if not runs_to_its_end(plugin):
+                task.cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +249,14 @@ class PermitPlugin(Plugin, Protocol):
 class PreBindPlugin(Plugin, Protocol):
     """A plugin at PreBind."""
 
-    def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool | Status:
-        """Return whether there is something to do for the pod, or a failure; `pre_bind` is called for no other one."""
+    def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight | Status:
+        """Return what there is to do for the pod, or a failure; `pre_bind` is called where something is."""
 
     def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Coroutine[Any, Any, Status | None]:
-        """Do what must be done before the pod is bound; it is cancelled where a preemption takes the pod's place."""
+        """Do what must be done before the pod is bound.
+
+        It is cancelled where a preemption takes the pod's place, or a plugin that runs beside it fails.
+        """
 
 
 def runs_to_its_end(plugin: Plugin) -> bool:

@@ -14,7 +14,13 @@ from typing import Any
 class CycleState:
     """Values by key; plugins choose their keys so that others do not have the same by chance."""
 
-    __slots__ = ("_values", "skip_filter_plugins", "skip_pre_bind_plugins", "skip_score_plugins")
+    __slots__ = (
+        "_values",
+        "parallel_pre_bind_plugins",
+        "skip_filter_plugins",
+        "skip_pre_bind_plugins",
+        "skip_score_plugins",
+    )
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -24,6 +30,8 @@ class CycleState:
         """The plugins that PreScore said Skip of: Score leaves them out."""
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
         """The plugins that PreBindPreFlight said Skip of: PreBind leaves them out."""
+        self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
+        """The plugins that PreBindPreFlight said AllowParallel of: PreBind runs those that stand together together."""
 
     def read(self, key: str) -> Any:
         """Return the value of a key.
@@ -52,6 +60,7 @@ class CycleState:
         made.skip_filter_plugins = self.skip_filter_plugins
         made.skip_score_plugins = self.skip_score_plugins
         made.skip_pre_bind_plugins = self.skip_pre_bind_plugins
+        made.parallel_pre_bind_plugins = self.parallel_pre_bind_plugins
         return made
 
     def __contains__(self, key: object) -> bool:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
@@ -33,6 +34,7 @@ from policysched.framework import (
     PodInPreBind,
     PodStatusChange,
     PreBindPlugin,
+    PreFlight,
     Status,
     Wait,
     WaitingPod,
@@ -204,6 +206,8 @@ class Binder:
         if self._observers:
             seconds = self._clock.monotonic() - since
             tell(self._observers, lambda one: one.on_permit_wait(waiting, status, seconds))
+        if status is not None and not status.rejects:
+            status = Status(status.code, (f"waiting on permit for pod: {status.message}",), status.plugin)
         return None if status is None else Failure.at_permit(status)
 
     async def _bind(self, assumed: AssumedPod, profile: Profile) -> Status | None:
@@ -222,13 +226,17 @@ class Binder:
                 return status
         return Status(Code.ERROR, ("no Bind plugin has bound the pod",))
 
-    async def _pre_bind(self, assumed: AssumedPod, plugins: Sequence[PreBindPlugin]) -> Status | None:
+    async def _pre_bind(self, assumed: AssumedPod, groups: Sequence[Sequence[PreBindPlugin]]) -> Status | None:
         """Run PreBind; a pod whose binding is cancelled meanwhile does not get to Bind."""
+
+        def ask(plugin: PreBindPlugin) -> Coroutine[Any, Any, Status | None]:
+            return _awaited("PreBind", plugin, partial(plugin.pre_bind, assumed, self.handle))
+
         identity, running = pod_id(assumed.pod), PodInPreBind()
         self._in_pre_bind[identity] = running
         try:
-            for plugin in plugins:
-                status = await _awaited("PreBind", plugin, partial(running.run, plugin, assumed, self.handle))
+            for group in groups:
+                status = await running.run(group, ask)
                 if status is not None or running.failure is not None:
                     return status or running.failure
             return None
@@ -304,29 +312,35 @@ def unreserve(assumed: AssumedPod, profile: Profile) -> None:
             log.exception("Unreserve plugin %s failed for pod=%s", plugin.name, assumed.pod.key)
 
 
-def _pre_binds(assumed: AssumedPod, profile: Profile) -> Sequence[PreBindPlugin] | Status:
+def _pre_binds(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[PreBindPlugin]] | Status:
     """Run PreBindPreFlight once for a pod: which plugins have something to do at PreBind, or the failure of one."""
     if assumed.pre_binds is None:
         assumed.pre_binds = _pre_flights(assumed, profile)
     return assumed.pre_binds
 
 
-def _pre_flights(assumed: AssumedPod, profile: Profile) -> Sequence[PreBindPlugin] | Status:
-    working: list[PreBindPlugin] = []
-    skipped: list[str] = []
+def _pre_flights(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[PreBindPlugin]] | Status:
+    flights: list[tuple[PreBindPlugin, PreFlight]] = []
     for plugin in profile.pre_binds:
         try:
-            work = plugin.pre_bind_pre_flight(assumed)
+            flight = plugin.pre_bind_pre_flight(assumed)
         except Exception as error:
             return _failed("PreBindPreFlight", plugin, error)
-        if isinstance(work, Status):
-            return _unprepared(plugin, work)
-        if work:
-            working.append(plugin)
-        else:
-            skipped.append(plugin.name)
-    assumed.state.skip_pre_bind_plugins = frozenset(skipped)
-    return working
+        if isinstance(flight, Status):
+            return _unprepared(plugin, flight)
+        flights.append((plugin, flight))
+    assumed.state.skip_pre_bind_plugins = frozenset(plugin.name for plugin, flight in flights if not flight.works)
+    assumed.state.parallel_pre_bind_plugins = frozenset(plugin.name for plugin, flight in flights if flight.parallel)
+    return _pre_bind_groups(flights)
+
+
+def _pre_bind_groups(flights: Iterable[tuple[PreBindPlugin, PreFlight]]) -> Sequence[Sequence[PreBindPlugin]]:
+    """Put plugins together that allow it and stand together; one that does not parts others, though it skips."""
+    groups: list[list[PreBindPlugin]] = []
+    for parallel, some in groupby(flights, lambda one: one[1].parallel):
+        working = [plugin for plugin, flight in some if flight.works]
+        groups += [working] if parallel else [[plugin] for plugin in working]
+    return [group for group in groups if group]
 
 
 def _unprepared(plugin: Plugin, status: Status) -> Status:

@@ -27,7 +27,7 @@ NODE_POINTS: Final = {
 DEEDS: Final = ("allow", "reject", "activate")
 STRAY: Final = re.compile(r"invalid score -?\d+")
 """What is said of a score out of range: of several nodes any one is told."""
-DIGITS: Final = 4
+DIGITS: Final = 5
 """How exactly times are compared. Units: decimal places of a second."""
 
 

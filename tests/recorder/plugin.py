@@ -14,11 +14,9 @@ from operator import or_
 from typing import Any, Final
 
 from policysched.framework import Action, Code, Hint, PostFilterResult, Resource, Status
-from policysched.framework.out_of_tree.methods import PreFilterResult
+from policysched.framework.out_of_tree.methods import PreBindPreFlightResult, PreFilterResult
 from policysched.model.objects import Pod
 
-BINDING_SECONDS: Final = 0.0003
-"""How long PreBind and Bind take, so that bindings that began together do not end together."""
 CYCLE: Final = "recorder/cycle"
 CODES: Final = {code.text: code for code in Code}
 ACTIONS: Final = {
@@ -140,17 +138,18 @@ class Recorder:
         found = self._ask("permit", state, pod, node=node_name)
         return _status(found), found.get("timeout", 0.0)
 
-    def pre_bind_pre_flight(self, state: Any, pod: Pod, node_name: str) -> Status | None:
-        return _status(self._ask("preBindPreFlight", state, pod, node=node_name))
+    def pre_bind_pre_flight(self, state: Any, pod: Pod, node_name: str) -> tuple[PreBindPreFlightResult, Status | None]:
+        found = self._ask("preBindPreFlight", state, pod, node=node_name)
+        return PreBindPreFlightResult(found.get("allowParallel", False)), _status(found)
 
     async def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Status | None:
         found = self._ask("preBind", state, pod, node=node_name)
-        await asyncio.sleep(found.get("pause", 0.0) + BINDING_SECONDS)
+        await asyncio.sleep(found.get("pause", 0.0) + self.script.get("takes", 0.0))
         return _status(found)
 
     async def bind(self, state: Any, pod: Pod, node_name: str) -> Status | None:
         found = self._ask("bind", state, pod, node=node_name)
-        await asyncio.sleep(found.get("pause", 0.0) + BINDING_SECONDS)
+        await asyncio.sleep(found.get("pause", 0.0) + self.script.get("takes", 0.0))
         if "code" not in found:  # what a script does not say is left to the next plugin
             return Status(Code.SKIP)
         if found["code"] == "Success":

@@ -2,7 +2,7 @@
 
 Scores are made so that no two nodes ever have the same total: the plugin `order` scores each node below 10, and all
 others in tens. Pods come and things happen at moments of their own, off the whole seconds at which the queue works.
-DefaultPreemption is off: it is compared by cases of its own, see `tests/oracle/preempting.py`.
+In some of them pods have priorities and fill the nodes, and DefaultPreemption is on.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ POINTS: Final = (
     "preEnqueue", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind",
     "postBind",
 )  # fmt: skip
+PREEMPTING: Final = 0.4
+"""How many of the scripts have DefaultPreemption."""
 CYCLES: Final = 3
 """In how many cycles of a pod plugins may have something against it."""
 NO_DEEDS: Final = ("preEnqueue", "filter", "score", "normalizeScore")
@@ -46,8 +48,15 @@ class _Maker:
         self.pods = [f"p{number}" for number in range(1, rng.randint(2, 6))]
         self.recorders = [f"recorder-{letter}" for letter in "abc"[: rng.choice((1, 2, 2, 2, 3))]]
         self.stray = rng.choice(self.recorders)
-        """The only plugin whose scores leave their range: which of several is told is not promised."""
+        """The only plugin that fails on single nodes and whose scores leave their range: which of several failures is
+        told depends on the order of nodes, which nobody promises."""
         self.focus = rng.sample(sorted(ANSWERS), rng.randint(1, 4))
+        if "preBindPreFlight" in self.focus:
+            self.focus = sorted({*self.focus, "preBind"})
+        self.preempts = rng.random() < PREEMPTING
+        """Whether pods have priorities and nodes hold few of them."""
+        self.wants: dict[str, tuple[str, int]] = {}
+        """What each pod requests of the CPU, and its priority."""
 
     def script(self, name: str) -> Script:
         plugins = [self.plugin(one) for one in self.recorders]
@@ -68,6 +77,8 @@ class _Maker:
         if rng.random() < 0.4:  # none of the default plugins but those without which there is no profile
             plugins["multiPoint"] = {"disabled": [{"name": "*"}], "enabled": [{"name": "DefaultBinder"}]}
             plugins["multiPoint"]["enabled"] += [] if sorts else [{"name": "PrioritySort"}]
+            needed = ("NodeResourcesFit", "DefaultPreemption") if self.preempts else ()
+            plugins["multiPoint"]["enabled"] += [{"name": one} for one in needed]
         if sorts:
             plugins["queueSort"] = {"enabled": [{"name": "sorter"}], "disabled": [{"name": "PrioritySort"}]}
         everywhere = [one for one in self.recorders if rng.random() < 0.3]
@@ -82,6 +93,7 @@ class _Maker:
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "percentageOfNodesToScore": 100,
+            "parallelism": 16 if "preBindPreFlight" in self.focus else 1,
             "profiles": [{"schedulerName": NAME, "plugins": plugins}],
         }
 
@@ -95,7 +107,7 @@ class _Maker:
             listed = [{"name": one, "weight": rng.randint(1, 4)} for one in (*here, *everywhere)]
             return {"enabled": [*listed, {"name": "order", "weight": 1}], "disabled": [{"name": "*"}]}
         off = [{"name": one} for one in everywhere if rng.random() < 0.1]
-        off += [{"name": "DefaultPreemption"}] if point == "postFilter" else []
+        off += [{"name": "DefaultPreemption"}] if point == "postFilter" and not self.preempts else []
         return {"enabled": [{"name": one} for one in here], "disabled": off}
 
     def order(self) -> Any:
@@ -106,7 +118,7 @@ class _Maker:
 
     def plugin(self, name: str) -> Any:
         rng = self.rng
-        found: dict[str, Any] = {"name": name, "answers": {}}
+        found: dict[str, Any] = {"name": name, "answers": {}, "takes": taking(name)}
         found |= {flag: True for flag in ("plainFilter", "plainScore") if rng.random() < 0.3}
         if rng.random() < 0.4:
             found["events"] = [self.event() for _ in range(rng.randint(0, 2))]
@@ -160,7 +172,13 @@ class _Maker:
         return steps
 
     def pod(self, name: str, **labels: str) -> Any:
-        return written_pod(name, rank=str(self.rng.randint(1, 99)).zfill(2), **labels)
+        rng, rank = self.rng, str(self.rng.randint(1, 99)).zfill(2)
+        if not self.preempts:
+            return written_pod(name, rank=rank, **labels)
+        if name not in self.wants:
+            self.wants[name] = rng.choice(("1", "2", "3")), rng.choice((0, 0, 10, 100))
+        cpu, priority = self.wants[name]
+        return written_pod(name, cpu, priority, rank=rank, **labels)
 
     def happenings(self) -> list[Any]:
         rng = self.rng
@@ -179,16 +197,21 @@ class _Maker:
         return kept
 
 
-def written_pod(name: str, **labels: str) -> Any:
+def written_pod(name: str, cpu: str = "500m", priority: int = 0, **labels: str) -> Any:
     """Write a pod for the scheduler of scripts."""
     return {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": "default", "labels": labels},
         "spec": {
-            "schedulerName": NAME,
-            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "500m"}}}],
+            "schedulerName": NAME, "priority": priority,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
         },
     }  # fmt: skip
+
+
+def taking(plugin: str) -> float:
+    """Return how long a plugin takes at PreBind and Bind: sums of these meet no cycle, and no other sums."""
+    return {"a": 0.00037, "b": 0.00041, "c": 0.00043}[plugin[-1]]
 
 
 def written_node(name: str, **labels: str) -> Any:
@@ -205,9 +228,9 @@ def _on_nodes(maker: _Maker, one: Callable[[], Any]) -> Any:
     return {"byNode": {node: one() for node in maker.some_nodes()}}
 
 
-def _filter(maker: _Maker, _plugin: Any) -> Any:
+def _filter(maker: _Maker, plugin: Any) -> Any:
     rng = maker.rng
-    if rng.random() < 0.08:  # one node, and one plugin would do: which failure is told depends on the order of nodes
+    if plugin["name"] == maker.stray and rng.random() < 0.2:
         return {"byNode": {rng.choice(maker.nodes): {"code": "Error", "reasons": ["no answer"]}}}
     if rng.random() < 0.3:
         return {"byNode": {node: maker.status(*REJECTIONS) for node in maker.nodes}}
@@ -226,7 +249,7 @@ def _pre_filter(maker: _Maker, _plugin: Any) -> Any:
 
 def _score(maker: _Maker, plugin: Any) -> Any:
     rng = maker.rng
-    if rng.random() < 0.06:
+    if plugin["name"] == maker.stray and rng.random() < 0.15:
         return {"byNode": {rng.choice(maker.nodes): {"code": "Error", "reasons": ["no answer"]}}}
     if plugin["name"] == maker.stray and not plugin.get("plainScore") and rng.random() < 0.3:
         return {"byNode": {node: {"score": rng.randint(-500, 500) * 10} for node in maker.some_nodes()}}
@@ -266,6 +289,13 @@ def _binding(maker: _Maker, *codes: str) -> Any:
 
 _PRE_FLIGHT: Final = {True: ("Skip",), False: ("Skip", "Skip", "Skip", "Error", "Unschedulable")}
 """Without failures where pods wait at Permit: kube-scheduler goes on to wait for such a pod in its next attempt."""
+
+
+def _pre_flight(maker: _Maker, _plugin: Any) -> Any:
+    found = {} if maker.rng.random() < 0.6 else maker.status(*_PRE_FLIGHT["permit" in maker.focus])
+    return found | ({"allowParallel": True} if maker.rng.random() < 0.7 else {})
+
+
 ANSWERS: Final[dict[str, Callable[[_Maker, Any], Any]]] = {
     "preEnqueue": lambda maker, _: maker.status(*REJECTIONS, "Error"),
     "preFilter": _pre_filter,
@@ -276,7 +306,7 @@ ANSWERS: Final[dict[str, Callable[[_Maker, Any], Any]]] = {
     "normalizeScore": _normalize,
     "reserve": lambda maker, _: maker.status(*REJECTIONS, "Error", "Pending"),
     "permit": _permit,
-    "preBindPreFlight": lambda maker, _: maker.status(*_PRE_FLIGHT["permit" in maker.focus]),
+    "preBindPreFlight": _pre_flight,
     "preBind": lambda maker, _: _binding(maker, *REJECTIONS, "Error"),
     "bind": lambda maker, _: _binding(maker, "Success", "Success", "Skip", "Error", "Unschedulable"),
     "postBind": lambda maker, _: {"do": [maker.deed()]},

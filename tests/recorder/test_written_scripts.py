@@ -9,7 +9,7 @@ import pytest
 
 from tests.recorder import ours
 from tests.recorder.judge import disagreement
-from tests.recorder.scripts import NAME, written_node, written_pod
+from tests.recorder.scripts import NAME, taking, written_node, written_pod
 from tests.recorder.theirs import KubeScheduler
 
 pytestmark = pytest.mark.oracle
@@ -17,21 +17,31 @@ WAIT = {"code": "Wait", "timeout": 2.0}
 NO = {"code": "Unschedulable", "reasons": ["not today"]}
 NOMINATE = {"code": "Unschedulable", "reasons": ["soon"], "nominate": "n1"}
 REJECT = {"act": "reject", "pod": "p1", "plugin": "a", "message": "go away"}
+PARALLEL = {"allowParallel": True}
+PREEMPTING = (written_pod("p1", "3"), written_pod("p2", "3"), written_pod("p3", "3", 10))
+"""Two that fill the nodes, and one that takes the place of either."""
 Answers = dict[str, dict[str, list[Any]]]
 
 
 def written(
-    answers: Answers, *, points: dict[str, list[str]], events: Sequence[Any] | None = None, until: float = 60.0
+    answers: Answers,
+    others: Answers | None = None,
+    *,
+    points: dict[str, list[str]],
+    events: Sequence[Any] | None = None,
+    pods: Sequence[Any] = (written_pod("p1"), written_pod("p2")),
+    until: float = 60.0,
 ) -> Any:
-    """Make a script with two nodes, two pods, and recorders at some points, of which `a` answers."""
+    """Make a script with two nodes, two pods, and recorders at some points: what `a` answers, and what `b` does."""
     lists = {point: {"enabled": [{"name": name} for name in names]} for point, names in points.items()}
     lists["score"] = {"enabled": [*lists.get("score", {}).get("enabled", ()), {"name": "order"}]}
     lists["score"]["disabled"] = [{"name": "*"}]
     if "bind" in lists:
         lists["bind"] = {"enabled": [*lists["bind"]["enabled"], {"name": "DefaultBinder"}], "disabled": [{"name": "*"}]}
-    lists["postFilter"] = {**lists.get("postFilter", {}), "disabled": [{"name": "DefaultPreemption"}]}
+    if not any(one["spec"]["priority"] for one in pods):
+        lists["postFilter"] = {**lists.get("postFilter", {}), "disabled": [{"name": "DefaultPreemption"}]}
     order = {"byNode": {"n1": {"score": 1}, "n2": {"score": 2}}}
-    one: dict[str, Any] = {"name": "a", "answers": answers}
+    one: dict[str, Any] = {"name": "a", "answers": answers, "takes": taking("a")}
     if events is not None:
         one["events"] = events
     return {
@@ -40,18 +50,22 @@ def written(
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "percentageOfNodesToScore": 100,
+            "parallelism": 16 if "preBindPreFlight" in answers else 1,
             "profiles": [{"schedulerName": NAME, "plugins": lists}],
         },
         "plugins": [
             one,
-            {"name": "b", "answers": {}},
-            {"name": "order", "plainScore": True, "answers": {"score": {pod: [order] * 9 for pod in ("p1", "p2")}}},
+            {"name": "b", "answers": others or {}, "takes": taking("b")},
+            {
+                "name": "order",
+                "plainScore": True,
+                "answers": {"score": {pod: [order] * 9 for pod in ("p1", "p2", "p3")}},
+            },
         ],
         "steps": [
             {"at": 0.011, "set": written_node("n1")},
             {"at": 0.011, "set": written_node("n2")},
-            {"at": 0.5173, "set": written_pod("p1")},
-            {"at": 1.2173, "set": written_pod("p2")},
+            *({"at": round(0.5173 + 0.7 * place, 4), "set": one} for place, one in enumerate(pods)),
         ],
         "until": until,
     }
@@ -132,6 +146,30 @@ SCRIPTS = {
     ),
     "a score out of range": written(
         {"score": {"p1": [{"byNode": {"n1": {"score": 101}}}]}}, points={"score": ["a", "b"]}
+    ),
+    "PreBind side by side": written(
+        {"preBindPreFlight": {"p1": [PARALLEL]}, "preBind": {"p1": [{"pause": 3.0}]}},
+        {"preBindPreFlight": {"p1": [PARALLEL]}, "preBind": {"p1": [{"pause": 2.0}]}},
+        points={"preBind": ["a", "b"]},
+    ),
+    "PreBind that fails cancels what runs beside it": written(
+        {"preBindPreFlight": {"p1": [PARALLEL]}, "preBind": {"p1": [{"pause": 30.0}]}},
+        {"preBindPreFlight": {"p1": [PARALLEL]}, "preBind": {"p1": [{"pause": 2.0, **NO}]}},
+        points={"preBind": ["a", "b"], "reserve": ["a", "b"]},
+    ),
+    "PreBind of whom nothing is allowed goes alone": written(
+        {"preBindPreFlight": {"p1": [PARALLEL]}, "preBind": {"p1": [{"pause": 3.0}]}},
+        {"preBind": {"p1": [{"pause": 2.0}]}},
+        points={"preBind": ["a", "b"]},
+    ),
+    "a plugin with AddPod at PreFilter alone hears what preemption tries": written(
+        {}, points={"preFilter": ["a"]}, pods=PREEMPTING
+    ),
+    "a plugin at Filter is asked about what preemption tries": written(
+        {"filter": {"p3": [{"byNode": {"n1": NO}}]}}, points={"preFilter": ["a"], "filter": ["b", "a"]}, pods=PREEMPTING
+    ),
+    "a pod that waits at Permit is preempted in memory": written(
+        {"permit": {"p1": [WAIT], "p2": [{"code": "Wait", "timeout": 75.0}]}}, points={"permit": ["a"]}, pods=PREEMPTING
     ),
     "who binds itself leaves nothing to the next": written(
         {"bind": {"p1": [{"code": "Success"}]}}, points={"bind": ["a", "b"]}

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from policysched.framework import Action, Code, Hint, PostFilterResult, Resource, Status, Wait, unschedulable
+from policysched.framework.out_of_tree.methods import PreBindPreFlightResult
+from policysched.framework.out_of_tree.worker_threads import MOST
 from policysched.framework.profile import Profile
 from policysched.pausing import finished
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -124,10 +126,131 @@ async def test_skip_at_preflight_leaves_prebind_out() -> None:
     assert late == ["X.pre_bind_pre_flight n1", "Y.pre_bind_pre_flight n1", "Y.pre_bind n1"]
 
 
+async def test_plugin_that_hangs_keeps_no_other_waiting() -> None:
+    go, told, hung = threading.Event(), threading.Event(), 0
+
+    class Hanging:
+        def pre_bind_pre_flight(self, state: Any, of: Any, node_name: str) -> Status | None:  # noqa: ARG002 - as named
+            return None if of.metadata.name.startswith("hung") else SKIPPED
+
+        def pre_bind(self, *_: Any) -> None:
+            nonlocal hung
+            hung += 1
+            go.wait(60)
+
+    other = Scripted([], "Y", post_bind=lambda *_: told.set())
+    async with running(node("n1"), of=profile_with(Hanging(), other)) as stand:
+        try:
+            for number in range(MOST + 1):
+                stand.scheduler.set_pod(pod(f"hung-{number}"))
+            await settled(stand, lambda: hung == MOST)
+            stand.scheduler.set_pod(POD)
+            await settled(stand, lambda: "p" in stand.bound and told.is_set())
+            assert list(stand.bound) == ["p"]
+        finally:
+            go.set()
+        await settled(stand, lambda: len(stand.bound) == MOST + 2)
+
+
+PARALLEL = PreBindPreFlightResult(allow_parallel=True)
+
+
+class Meeting:
+    """PreBind plugins that note when they begin and end; one waits at a barrier, or until a test says so."""
+
+    def __init__(self, log: list[str], name: str, flight: Any, wait: Callable[[], Any], answer: Any = None) -> None:
+        self.log, self.name, self.flight, self.wait, self.answer = log, name, flight, wait, answer
+
+    def pre_bind_pre_flight(self, *_: Any) -> Any:
+        return self.flight
+
+    async def pre_bind(self, *_: Any) -> Any:
+        self.log.append(f"{self.name} begins")
+        try:
+            await self.wait()
+        except asyncio.CancelledError:
+            self.log.append(f"{self.name} is cancelled")
+            raise
+        self.log.append(f"{self.name} ends")
+        return self.answer
+
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def at_once() -> None:
+    pass
+
+
+async def test_prebind_plugins_that_allow_it_run_side_by_side() -> None:
+    log: list[str] = []
+    barrier = asyncio.Barrier(2)
+    bound, notes, _ = await outcome(
+        Meeting(log, "X", PARALLEL, barrier.wait), Meeting(log, "Y", (PARALLEL, None), barrier.wait)
+    )
+    assert (bound, notes) == ({"p": "n1"}, [])
+    assert log[:2] == ["X begins", "Y begins"]
+
+
+@pytest.mark.parametrize("between", [None, SKIPPED, (PreBindPreFlightResult(), SKIPPED)])
+async def test_plugin_that_does_not_allow_it_parts_its_neighbours(between: Any) -> None:
+    log: list[str] = []
+    await outcome(
+        Meeting(log, "X", PARALLEL, at_once),
+        Meeting([], "Y", between, at_once),
+        Meeting(log, "Z", PARALLEL, at_once),
+    )
+    assert log == ["X begins", "X ends", "Z begins", "Z ends"]
+
+
+async def test_plugin_that_skips_and_allows_it_parts_nobody() -> None:
+    log: list[str] = []
+    barrier = asyncio.Barrier(2)
+    await outcome(
+        Meeting(log, "X", PARALLEL, barrier.wait),
+        Meeting(log, "Y", (PARALLEL, SKIPPED), at_once),
+        Meeting(log, "Z", PARALLEL, barrier.wait),
+    )
+    assert log[:2] == ["X begins", "Z begins"]
+    assert len(log) == 4
+
+
+async def test_first_failure_at_prebind_cancels_those_beside_it_and_leaves_out_what_follows() -> None:
+    log: list[str] = []
+    bound, notes, places = await outcome(
+        Meeting(log, "X", PARALLEL, for_ever),
+        Meeting(log, "Y", PARALLEL, at_once, FAILED),
+        Scripted(log, "Z"),
+    )
+    assert (bound, notes, places) == ({}, ['running PreBind plugin "Y": out of order'], (0, 1))
+    assert log.index("X is cancelled") < log.index("Z.unreserve n1")
+    assert not {"Z.pre_bind n1", "Z.bind n1"} & set(log)
+
+
+async def test_plugin_in_a_thread_ends_before_unreserve() -> None:
+    log: list[str] = []
+    failed = threading.Event()
+
+    def slow(*_: Any) -> None:
+        failed.wait(10)
+        log.append("Z ends")
+
+    async def fail() -> None:
+        asyncio.get_running_loop().call_later(0.02, failed.set)
+
+    plugins = Meeting(log, "Y", PARALLEL, fail, FAILED), Scripted(log, "Z", pre_bind_pre_flight=PARALLEL, pre_bind=slow)
+    _, notes, _ = await outcome(*plugins)
+    assert notes == ['running PreBind plugin "Y": out of order']
+    assert log.index("Z ends") < log.index("Z.unreserve n1")
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
         (FAILED, 'running PreBindPreFlight "X": out of order'),
+        ((PARALLEL, FAILED), 'running PreBindPreFlight "X": out of order'),
+        ((7, None), "running PreBindPreFlight \"X\": TypeError('it gave int in place of a PreBindPreFlightResult')"),
         (ValueError("a bug"), "running PreBindPreFlight \"X\": ValueError('a bug')"),
         (SOFT, 'PreBindPreFlight X returned "Unschedulable", which is unsupported. '
                "It is supposed to return Success, Skip, or Error status"),
@@ -277,11 +400,12 @@ async def test_preenqueue_keeps_pods_out_of_the_active_queue(answer: Any, gated:
         assert stand.scheduler.queue.counts().gated == gated
 
 
-async def test_queue_is_sorted_as_the_plugin_compares() -> None:
+@pytest.mark.parametrize("error", [ValueError("a bug"), SystemExit(3), asyncio.CancelledError()])
+async def test_queue_is_sorted_as_the_plugin_compares(error: BaseException) -> None:
     class ByName:
         def less(self, a: Any, b: Any) -> bool:
             if "broken" in (a.pod.metadata.name, b.pod.metadata.name):
-                raise ValueError("a bug")
+                raise error
             return bool(a.pod.metadata.name < b.pod.metadata.name)
 
     [sort] = adapted(ByName())

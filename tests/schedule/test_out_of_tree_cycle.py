@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from dataclasses import replace as replace_field
 from typing import Any
 
@@ -493,6 +494,7 @@ def test_plugin_that_cannot_be_asked_is_refused(wrong: dict[str, Any], said: str
     ("events", "said"),
     [
         (lambda _: 3, "plugin X: events failed: TypeError(\"'int' object is not iterable\")"),
+        (lambda _: sys.exit(3), "plugin X: events failed: SystemExit(3)"),
         (lambda _: ["Node"], "plugin X: events gave ('Node',) in place of hints"),
     ],
 )

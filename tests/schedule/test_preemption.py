@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import ApiError, AssumedPod, Handle, PostFilterResult, Status, Wait
+from policysched.framework import ApiError, AssumedPod, Handle, PostFilterResult, PreFlight, Status, Wait
 from policysched.model.objects import Pod, PodCondition, PodStatus
 from policysched.pausing import finished
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -231,7 +231,7 @@ async def test_victim_that_waits_at_permit_is_turned_away_and_not_deleted() -> N
         assert stand.bound == {"high": "n1"}
         [event] = [one for one in stand.client.events if one.reason == "Preempted"]
         assert event.note == "Preempted by pod default.high on node n1 (in kube-scheduler memory)."
-        assert "preempted" in stand.notes
+        assert "waiting on permit for pod: preempted" in stand.notes
 
 
 class Attaching:
@@ -244,8 +244,8 @@ class Attaching:
         self.go = asyncio.Event()
         self.heard: list[str] = []
 
-    def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool:
-        return assumed.pod.metadata.name == "low"
+    def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight:
+        return PreFlight(works=assumed.pod.metadata.name == "low")
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the protocol's
         try:
@@ -282,7 +282,8 @@ async def test_victim_in_pre_bind_is_cancelled_and_not_deleted(stubborn: bool) -
         [event] = [one for one in stand.client.events if one.reason == "Preempted"]
         assert event.note == "Preempted by pod default.high on node n1 (in kube-scheduler memory)."
         assert plugin.heard == ["cancelled", "unreserved low"]
-        assert "preempted by DefaultPreemption" in stand.notes
+        where = "" if stubborn else 'running PreBind plugin "Attaching": '
+        assert f"{where}preempted by DefaultPreemption" in stand.notes
         assert stand.attempts("low") >= 1
         assert stand.scheduler._binder.handle.in_pre_bind == {}
 

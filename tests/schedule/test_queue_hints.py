@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource
@@ -64,9 +66,10 @@ def test_hint_decides_for_one_pod_and_change() -> None:
     assert drain(tested) == ["b"]
 
 
-def test_hint_that_raises_counts_as_help(caplog: pytest.LogCaptureFixture) -> None:
-    def helps(of: Pod, change: Change, cluster: Cluster) -> bool:
-        raise RuntimeError(of.metadata.name)
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), SystemExit(3), asyncio.CancelledError()])
+def test_hint_that_raises_counts_as_help(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    def helps(*_: object) -> bool:
+        raise error
 
     tested = queue(StandingClock(), interests(Fit=(Hint(Resource.NODE, Action.ADD, helps),)))
     tested.reject(popped(tested), FIT)

@@ -19,6 +19,7 @@ from policysched.framework import (
     Code,
     Handle,
     Hint,
+    PreFlight,
     Resource,
     Status,
     Wait,
@@ -71,7 +72,7 @@ class Recorder(FakeFilter):
         return self._said("permit", assumed)
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> Any:  # noqa: ARG002 - the protocol's signature
-        answer = self.answers.get("pre_flight", True)
+        answer = self.answers.get("pre_flight", PreFlight())
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -132,7 +133,7 @@ async def test_pod_that_no_plugin_binds_comes_back() -> None:
 
 
 async def test_pre_bind_is_left_out_where_its_pre_flight_says_so() -> None:
-    _, _, log, _ = await outcome({"pre_flight": False})
+    _, _, log, _ = await outcome({"pre_flight": PreFlight(works=False)})
     assert log == [one for one in [*ORDER, "A post_bind", "B post_bind"] if one != "A pre_bind"]
 
 
@@ -455,7 +456,7 @@ async def test_a_plugin_that_names_pods_of_its_own_is_not_asked_to_reserve_for_o
             return bool(of.spec.volumes)
 
     log: list[str] = []
-    async with running(node("n1"), of=profile([ForVolumes("A", log, pre_flight=False)])) as stand:
+    async with running(node("n1"), of=profile([ForVolumes("A", log, pre_flight=PreFlight(works=False))])) as stand:
         await stand.settled(POD)
         assert (stand.bound, "A reserve" in log) == ({"p": "n1"}, False)
         await stand.settled(claiming("q", "c"))

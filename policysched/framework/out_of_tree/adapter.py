@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from policysched.errors import UsageError
-from policysched.framework.binding import AssumedPod, Handle, Wait
+from policysched.framework.binding import AssumedPod, Handle, PreFlight, Wait
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.out_of_tree.answers import (
     AnsweredError,
@@ -28,12 +28,13 @@ from policysched.framework.out_of_tree.answers import (
     failing,
     narrowed,
     permitted,
+    pre_flight,
     whole_scores,
 )
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.out_of_tree.methods import NodeScore, QueuedPodInfo
 from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo, NodeInfos
-from policysched.framework.out_of_tree.worker_threads import plain
+from policysched.framework.out_of_tree.worker_threads import WorkerThreads, plain
 from policysched.framework.plugin import ANY_CHANGE, SKIP, Codes, Hint, Nothing, Scores
 from policysched.framework.post_filter import FailedDecision, PostFilterResult
 from policysched.framework.status import Code, Status
@@ -112,6 +113,7 @@ class OutOfTreePlugin:
 
     def __init__(self, name: str, plugin: Any, handle: PluginHandle, without: frozenset[str] = frozenset()) -> None:
         self.name, self.plugin, self.handle, self.without = name, plugin, handle, without
+        self._threads = WorkerThreads(name)
         for method in AT_ONCE:
             if inspect.iscoroutinefunction(getattr(plugin, method, None)):
                 raise UsageError(f"plugin {name}: {method} cannot be `async def`: a scheduling cycle does not wait")
@@ -122,7 +124,9 @@ class OutOfTreePlugin:
 
     def but(self, point: str) -> OutOfTreePlugin:
         """Return the same plugin where it is not enabled at a point."""
-        return OutOfTreePlugin(self.name, self.plugin, self.handle, self.without | {point})
+        made = OutOfTreePlugin(self.name, self.plugin, self.handle, self.without | {point})
+        made._threads = self._threads
+        return made
 
     def per_pod(self, pod: Pod) -> bool:  # noqa: ARG002 - the protocol's signature
         """Say that it is asked about each pod anew."""
@@ -148,7 +152,9 @@ class OutOfTreePlugin:
             return ANY_CHANGE
         try:
             hints = tuple(events())
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise UsageError(f"plugin {self.name}: events failed: {error!r}") from error
         if not all(isinstance(hint, Hint) for hint in hints):
             raise UsageError(f"plugin {self.name}: events gave {hints!r} in place of hints")
@@ -292,15 +298,17 @@ class OutOfTreePlugin:
         answer: Status | Wait | None = self._decided("Permit", ask, assumed)
         return answer
 
-    def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool | Status:
-        """Run PreBindPreFlight: whether there is something to do, or what has gone wrong."""
+    def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight | Status:
+        """Run PreBindPreFlight: what there is to do, or what has gone wrong."""
         point, ask = "PreBindPreFlight", self._method("pre_bind_pre_flight")
         if ask is None:
-            return True
-        status = self._status(point, self._decided(point, ask, assumed))
-        if status is None:
-            return True
-        return status if status.code is not Code.SKIP else False
+            return PreFlight()
+        answer = self._decided(point, lambda *given: pre_flight(ask(*given)), assumed)
+        parallel, said = answer if isinstance(answer, tuple) else (False, answer)
+        status = self._status(point, said)
+        if status is None or status.code is Code.SKIP:
+            return PreFlight(works=status is None, parallel=parallel)
+        return status
 
     @property
     def runs_to_its_end(self) -> bool:
@@ -421,7 +429,7 @@ class OutOfTreePlugin:
         """Ask about such a pod and wait: on the loop if the plugin does so, else in a thread."""
         call = partial(ask, assumed.state, assumed.placed, assumed.node)
         try:
-            answer = call() if inspect.iscoroutinefunction(ask) else await self.handle.threads.run(call)
+            answer = call() if inspect.iscoroutinefunction(ask) else await self._threads.run(call)
             return await answer if inspect.isawaitable(answer) else answer
         except KeyboardInterrupt:
             raise
@@ -446,7 +454,9 @@ class _Ordered:
     def __lt__(self, other: _Ordered) -> bool:
         try:
             return bool(self._plugin.plugin.less(self._info, other._info))
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             log.exception("QueueSort plugin %s failed: who waits longer goes first", self._plugin.name)
             return self._info.timestamp < other._info.timestamp
 

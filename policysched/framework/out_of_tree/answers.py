@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from policysched.framework.binding import Wait
-from policysched.framework.out_of_tree.methods import PreFilterResult
+from policysched.framework.out_of_tree.methods import PreBindPreFlightResult, PreFilterResult
 from policysched.framework.plugin import Scores
 from policysched.framework.status import Code, Status
 
@@ -54,6 +54,16 @@ def permitted(answer: Any) -> Any:
     if isinstance(status, Wait):
         return Wait(float(status.timeout))
     return status
+
+
+def pre_flight(answer: Any) -> tuple[bool, Any]:
+    """Return whether PreBindPreFlight allows plugins beside it, and what it says beside that."""
+    if isinstance(answer, PreBindPreFlightResult):
+        answer = (answer, None)
+    result, status = answer if isinstance(answer, tuple) else (None, answer)
+    if not isinstance(result, PreBindPreFlightResult | None):
+        raise TypeError(f"it gave {type(result).__name__} in place of a PreBindPreFlightResult")
+    return result is not None and bool(result.allow_parallel), status
 
 
 def whole_scores(given: Any, size: int) -> Scores:

@@ -20,7 +20,6 @@ from policysched.framework.binding import Handle, WaitingPod
 from policysched.framework.client import Client, Clock, Event
 from policysched.framework.out_of_tree.node_info import NodeInfo, NodeInfos
 from policysched.framework.out_of_tree.watch import PluginWatch
-from policysched.framework.out_of_tree.worker_threads import WorkerThreads
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
@@ -36,8 +35,6 @@ class PluginHandle:
         """The scheduler name of the profile."""
         self.watch = PluginWatch()
         """What plugins take."""
-        self.threads = WorkerThreads()
-        """Where plugins wait that are not `async def`."""
         self._infos: list[NodeInfo] = []
         self._infos_of: Cluster | None = None
         self._cluster: Cluster | None = None

@@ -41,6 +41,14 @@ class PreFilterResult:
     node_names: Collection[str]
 
 
+@dataclass(frozen=True, slots=True)
+class PreBindPreFlightResult:
+    """How PreBind may run for a pod."""
+
+    allow_parallel: bool = False
+    """Beside the PreBind of plugins that stand next to it and say the same."""
+
+
 @dataclass(slots=True)
 class NodeScore:
     """A node's score, which NormalizeScore changes in place."""
@@ -62,6 +70,9 @@ PreFilterAnswer: TypeAlias = "Status | PreFilterResult | None"
 ScoreAnswer: TypeAlias = "int | tuple[int, Status | None]"
 PermitAnswer: TypeAlias = "Status | Wait | tuple[Status, float] | None"
 """A status with code WAIT needs its timeout beside it, in seconds: `Wait(10)` is the same as `(Status(WAIT), 10)`."""
+PreFlightAnswer: TypeAlias = (
+    "PreBindPreFlightResult | tuple[PreBindPreFlightResult | None, Status | None] | Status | None"
+)
 BindingAnswer: TypeAlias = "Status | Awaitable[Status | None] | None"
 Rejections: TypeAlias = Sequence[tuple[Mask, Status]]
 """Which nodes are rejected, and the status; of several for one node the first counts."""
@@ -177,11 +188,17 @@ class PermitMethods(Protocol):
 class PreBindMethods(Protocol):
     """PreBind: does what must be done before a pod is bound."""
 
-    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Return a status with code SKIP where there is nothing to do; a plugin may do without this method."""
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightAnswer:
+        """Return a status with code SKIP where there is nothing to do; a plugin may do without this method.
+
+        A `PreBindPreFlightResult`, alone or before a status in a tuple, says whether plugins may run beside it.
+        """
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> BindingAnswer:
-        """Do it. The attempt fails after any answer but success, and the pod is tried again after a backoff."""
+        """Do it. The attempt fails after any answer but success, and the pod is tried again after a backoff.
+
+        Where it runs beside others and one of them fails, it is cancelled if it is `async def`.
+        """
 
 
 class BindMethods(Protocol):

@@ -1,31 +1,39 @@
 """`WorkerThreads`: threads in which plugins may wait without anybody waiting for them.
 
 A thread that hangs in a plugin must not keep the process from ending, so these are daemons, which the threads of
-`concurrent.futures` are not.
+`concurrent.futures` are not. Each plugin has its own ones, so that one that hangs keeps no other waiting; they end once
+nobody holds their `WorkerThreads` any more, as when a reload of the configuration has made the plugin anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import queue
 import threading
+import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+log = logging.getLogger(__name__)
 MOST: Final = 64
 """How many threads there may be; what comes beyond waits for one."""
 Job = Callable[[], None]
+_Jobs: TypeAlias = "queue.SimpleQueue[Job | None]"
+"""None stands for their end."""
 
 
 class WorkerThreads:
-    """Threads that are started as they are needed, and kept."""
+    """The threads of a plugin, which are started as they are needed, and kept."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
-        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    def __init__(self, plugin: str = "", most: int = MOST) -> None:
+        self._plugin, self._most = plugin, most
+        self._jobs: _Jobs = queue.SimpleQueue()
         self._count = self._busy = 0
+        self._is_told = False
+        weakref.finalize(self, self._jobs.put, None).atexit = False
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Call a function in a thread and wait for what it returns, or raises.
@@ -44,15 +52,27 @@ class WorkerThreads:
             with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
                 loop.call_soon_threadsafe(partial(self._settle, answer, value, done=done))
 
-        self._busy += 1
-        if self._busy > self._count and self._count < self._most:
-            self._count += 1
-            threading.Thread(target=self._serve, name="plugin", daemon=True).start()
+        self._take_thread()
         self._jobs.put(job)
         return await answer
 
+    def _take_thread(self) -> None:
+        """Count one job more, and start a thread for it if there may be another one."""
+        self._busy += 1
+        if self._busy <= self._count:
+            return
+        if self._count < self._most:
+            self._count += 1
+            threading.Thread(target=_serve, args=(self._jobs,), name=f"plugin {self._plugin}", daemon=True).start()
+        elif not self._is_told:
+            self._is_told = True
+            log.warning(
+                "plugin=%s all of its threads are busy, pods wait for one: threads=%d", self._plugin, self._most
+            )
+
     def _settle(self, answer: asyncio.Future[Any], value: Any, *, done: bool) -> None:
         self._busy -= 1
+        self._is_told = self._is_told and self._busy > 0
         if answer.done():
             return
         if done:
@@ -60,9 +80,13 @@ class WorkerThreads:
         else:
             answer.set_exception(value)
 
-    def _serve(self) -> None:
-        while True:
-            self._jobs.get()()
+
+def _serve(jobs: _Jobs) -> None:
+    """Do jobs until they end, and tell the next thread so."""
+    while (job := jobs.get()) is not None:
+        job()
+        del job  # while it waits for the next one it holds nothing
+    jobs.put(None)
 
 
 def plain(error: BaseException) -> Exception:

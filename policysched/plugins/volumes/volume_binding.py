@@ -27,6 +27,7 @@ from policysched.framework import (
     Handle,
     Hint,
     Mask,
+    PreFlight,
     Resource,
     Rows,
     Scores,
@@ -321,9 +322,9 @@ class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
             assumed.state.delete(self.name)
             held.undo()
 
-    def pre_bind_pre_flight(self, assumed: AssumedPod) -> bool:
-        """Return whether volumes are to be bound."""
-        return self.name in assumed.state
+    def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight:
+        """Return whether volumes are to be bound, which may be done beside what other plugins do."""
+        return PreFlight(works=self.name in assumed.state, parallel=True)
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
         """Tell the API server what was assumed, and wait for the volume controllers."""

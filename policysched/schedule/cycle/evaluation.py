@@ -32,6 +32,7 @@ from policysched.framework import (
     Status,
     unresolvable,
 )
+from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.out_of_tree_results import KnownAnswers, OutOfTreePart
@@ -323,8 +324,12 @@ class Evaluation:
         As where kube-scheduler tries single nodes, it is what filters say, whether or not PreFilter narrowed the node
         away. PreFilter did not end the pod.
         """
-        cycle = None if self.out_of_tree is None else self.out_of_tree.cycle
-        return Trial(self.cluster, self.plugin_filters(), row, self.nominated.get(row, ()), cycle)
+        return Trial(self.cluster, self.plugin_filters(), row, self.nominated.get(row, ()), self.pod_cycle)
+
+    @property
+    def pod_cycle(self) -> PodCycle | None:
+        """What the out-of-tree plugins that are asked about the pod share."""
+        return None if self.out_of_tree is None else self.out_of_tree.cycle
 
     def plugin_filters(self) -> list[FilterResults]:
         """Return what the profile's filters say, without narrowing, nominated pods and extenders."""

@@ -44,7 +44,7 @@ def _rejections(made: Evaluation, rows: Sequence[int]) -> dict[int, Status]:
     """Find the rows where the pod does not fit beside the nominated pods, and why."""
     filters, nominated = made.plugin_filters(), made.nominated
     changed = ChangedRows(made.cluster, np.array(rows, np.intp), NO_ROWS, NO_ROWS)
-    together = verdicts_on(changed.with_nominated(nominated), filters, {})
+    together = verdicts_on(changed.with_nominated(nominated), filters, {}, made.pod_cycle)
     if together is not None:
         told = ((rows[place], together.status_of(place)) for place in np.flatnonzero(~together.fits).tolist())
     else:

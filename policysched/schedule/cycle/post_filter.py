@@ -75,12 +75,12 @@ class FailedCycle:
     def trial(self, row: int) -> Trial:
         """Return a what-if of a node."""
         evaluation = self.decision.evaluation
-        cycle = None if evaluation.out_of_tree is None else evaluation.out_of_tree.cycle
-        return Trial(self.cluster, self.filters, row, evaluation.nominated.get(row, ()), cycle)
+        return Trial(self.cluster, self.filters, row, evaluation.nominated.get(row, ()), evaluation.pod_cycle)
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
         """Return what would be said of many rows at once; None where only a what-if of each can tell."""
-        return verdicts_on(changed, self.filters, self.decision.evaluation.nominated)
+        evaluation = self.decision.evaluation
+        return verdicts_on(changed, self.filters, evaluation.nominated, evaluation.pod_cycle)
 
     @property
     def filters(self) -> list[FilterResults]:

@@ -152,16 +152,21 @@ class _OtherPods:
         self.failure = self.failure or (self.cycle or cycle).tell(method, pod, node)
 
 
-def verdicts_on(changed: ChangedRows, filters: Sequence[FilterResults], nominated: PodsByRow) -> RowVerdicts | None:
+def verdicts_on(
+    changed: ChangedRows, filters: Sequence[FilterResults], nominated: PodsByRow, cycle: PodCycle | None
+) -> RowVerdicts | None:
     """Return what `Trial.verdict` would be on many rows; None where a filter has to be asked row by row.
 
     Args:
         changed: The rows.
         filters: The class's filters in their order, up to date.
         nominated: The pods nominated to rows that are to be left their place.
+        cycle: What out-of-tree plugins share; those with AddPod or RemovePod are told of each row's pods.
 
     Cost: a few operations over the rows for each filter.
     """
+    if cycle is not None and cycle.extended:
+        return None
     without = _first_of(changed, filters)
     if without is None or not nominated:
         return without

@@ -121,7 +121,9 @@ def _helps(queued: QueuedPod, plugin: str, change: Change, matching: Matching, c
         try:
             if hint.helps(queued.pod, change, cluster):
                 return True
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             log.exception("queueing hint of %s failed for pod %s: trying the pod again", plugin, queued.pod.key)
             return True
     return False

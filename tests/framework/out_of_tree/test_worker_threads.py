@@ -25,7 +25,7 @@ async def test_a_thread_serves_one_after_another() -> None:
 
 
 async def test_no_more_run_at_once_than_there_may_be_threads() -> None:
-    threads, lock, running, most = WorkerThreads(2), threading.Lock(), [0], [0]
+    threads, lock, running, most = WorkerThreads("X", 2), threading.Lock(), [0], [0]
     go = threading.Event()
 
     def work() -> None:
@@ -45,8 +45,52 @@ async def test_no_more_run_at_once_than_there_may_be_threads() -> None:
     assert most == [2]
 
 
+def named(plugin: str) -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == f"plugin {plugin}"]
+
+
+async def test_threads_end_once_nobody_holds_them() -> None:
+    threads = WorkerThreads("ending")
+    await asyncio.gather(*(threads.run(lambda: None) for _ in range(8)))
+    alive = named("ending")
+    assert alive
+    del threads
+    for one in alive:
+        await asyncio.to_thread(one.join, 30)
+    assert not named("ending")
+
+
+async def test_a_thread_that_hangs_ends_once_it_hangs_no_more() -> None:
+    threads, go = WorkerThreads("hanging"), threading.Event()
+    task = asyncio.create_task(threads.run(lambda: go.wait(30)))
+    await threads.run(lambda: None)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    alive = named("hanging")
+    del threads, task
+    go.set()
+    await asyncio.sleep(0)
+    for one in alive:
+        await asyncio.to_thread(one.join, 30)
+    assert not named("hanging")
+
+
+async def test_that_all_threads_are_busy_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    threads, go = WorkerThreads("X", 2), threading.Event()
+    for _ in range(2):
+        tasks = [asyncio.create_task(threads.run(lambda: go.wait(30))) for _ in range(6)]
+        await asyncio.sleep(0)
+        said = [one.getMessage() for one in caplog.records]
+        assert said == ["plugin=X all of its threads are busy, pods wait for one: threads=2"]
+        caplog.clear()
+        go.set()
+        await asyncio.gather(*tasks)
+        go.clear()
+
+
 async def test_who_waits_may_give_up() -> None:
-    threads, go = WorkerThreads(1), threading.Event()
+    threads, go = WorkerThreads("X", 1), threading.Event()
     task = asyncio.create_task(threads.run(lambda: go.wait(30)))
     await asyncio.sleep(0)
     task.cancel()

@@ -18,11 +18,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 )
 
-const (
-	// bindingSeconds is how long PreBind and Bind take, so that bindings that began together do not end together.
-	bindingSeconds = 0.0003
-	cycleKey       = "recorder/cycle"
-)
+const cycleKey = "recorder/cycle"
 
 // cycleNumber is which cycle of a pod a state belongs to.
 type cycleNumber int
@@ -131,9 +127,11 @@ func (p *plugin) note(state fwk.CycleState, point string) string {
 
 // ask records a call and returns what the script answers to it in this cycle of the pod.
 func (p *plugin) ask(point string, state fwk.CycleState, pod *v1.Pod, more call) answer {
+	p.record.asking.Lock()
 	more.Point, more.Plugin, more.Pod, more.Cycle = point, p.Name(), pod.Name, p.cycle(state, pod)
 	more.Notes = p.note(state, point)
 	p.record.called(more)
+	p.record.asking.Unlock()
 	return p.act(p.answer(point, pod.Name, more.Cycle))
 }
 
@@ -149,7 +147,6 @@ func (p *plugin) act(found answer) answer {
 	for _, one := range found.Do {
 		p.do(one)
 	}
-	time.Sleep(seconds(found.Pause))
 	return found
 }
 
@@ -302,17 +299,23 @@ func (p *plugin) Permit(_ context.Context, state fwk.CycleState, pod *v1.Pod, no
 }
 
 func (p *plugin) PreBindPreFlight(_ context.Context, state fwk.CycleState, pod *v1.Pod, node string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
-	return nil, p.ask("preBindPreFlight", state, pod, call{Node: node}).status()
+	found := p.ask("preBindPreFlight", state, pod, call{Node: node})
+	return &fwk.PreBindPreFlightResult{AllowParallel: found.AllowParallel}, found.status()
 }
 
-func (p *plugin) PreBind(_ context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
-	defer time.Sleep(seconds(bindingSeconds))
-	return p.ask("preBind", state, pod, call{Node: node}).status()
+func (p *plugin) PreBind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
+	found := p.ask("preBind", state, pod, call{Node: node})
+	select {
+	case <-ctx.Done():
+		return fwk.AsStatus(ctx.Err())
+	case <-time.After(seconds(found.Pause + p.script.Takes)):
+		return found.status()
+	}
 }
 
 func (p *plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	found := p.ask("bind", state, pod, call{Node: node})
-	time.Sleep(seconds(bindingSeconds))
+	time.Sleep(seconds(found.Pause + p.script.Takes))
 	switch found.Code {
 	case "": // what a script does not say is left to the next plugin
 		return fwk.NewStatus(fwk.Skip)

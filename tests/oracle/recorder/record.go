@@ -17,6 +17,8 @@ import (
 // record gathers what a run does.
 type record struct {
 	mutex sync.Mutex
+	// asking is held while a call is noted: some points are asked for several nodes, or of several plugins, at a time.
+	asking sync.Mutex
 	// start is when the scheduler was started.
 	start  time.Time
 	result outcome

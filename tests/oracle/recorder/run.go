@@ -66,7 +66,7 @@ func play(ctx context.Context, asked script, notes *record, server *api) ([]*plu
 		scheduler.WithPercentageOfNodesToScore(configuration.PercentageOfNodesToScore),
 		scheduler.WithPodInitialBackoffSeconds(configuration.PodInitialBackoffSeconds),
 		scheduler.WithPodMaxBackoffSeconds(configuration.PodMaxBackoffSeconds),
-		scheduler.WithParallelism(1),
+		scheduler.WithParallelism(configuration.Parallelism),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry),
 	)
 	if err != nil {

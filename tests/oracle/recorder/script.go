@@ -27,6 +27,8 @@ type pluginScript struct {
 	// PlainFilter and PlainScore leave the extensions of PreFilter and Score out.
 	PlainFilter bool `json:"plainFilter"`
 	PlainScore  bool `json:"plainScore"`
+	// Takes is how long PreBind and Bind take, so that what began together does not end together. Units: seconds.
+	Takes float64 `json:"takes"`
 	// Answers are by point and pod, one for each cycle of the pod in turn; after the last one it has nothing against it.
 	Answers map[string]map[string][]answer `json:"answers"`
 }
@@ -53,6 +55,8 @@ type answer struct {
 	Pause   float64 `json:"pause"`
 	// Nominate is the node that PostFilter nominates, "" to clear it; null leaves it as it is.
 	Nominate *string `json:"nominate"`
+	// AllowParallel is what PreBindPreFlight says beside its status.
+	AllowParallel bool `json:"allowParallel"`
 	// Do is what the plugin does to other pods before it answers.
 	Do []deed `json:"do"`
 }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import ApiError, AssumedPod, Cluster, Code, Handle, Status
+from policysched.framework import ApiError, AssumedPod, Cluster, Code, Handle, PreFlight, Status
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.plugins.volumes.reservation import POLL, SLOWEST_POLL, VolumeReservation, bound_to
 from policysched.plugins.volumes.volume_binding import VolumeBinding
@@ -152,7 +152,7 @@ def test_nothing_is_held_where_nothing_is_left_to_bind() -> None:
     for one in (POD, claiming("q")):
         assumed = AssumedPod(one, "a", around)
         assert PLUGIN.reserve(assumed) is None
-        assert not PLUGIN.pre_bind_pre_flight(assumed)
+        assert PLUGIN.pre_bind_pre_flight(assumed) == PreFlight(works=False, parallel=True)
         PLUGIN.unreserve(assumed)
 
 
