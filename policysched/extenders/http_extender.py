@@ -8,6 +8,7 @@ Source: pkg/scheduler/extender.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Protocol
 
@@ -30,21 +31,23 @@ _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
 
 class ObjectTexts(Protocol):
-    """Objects as the API server wrote them."""
+    """Objects as the API server wrote them; nobody waits for them."""
 
-    async def pod(self, pod: Pod) -> bytes:
-        """Return a pod as JSON.
+    def pod(self, pod: Pod) -> bytes | None:
+        """Return a pod as JSON, None where it is gone."""
 
-        Raises:
-            ExtenderError: it cannot be had.
-        """
+    def node(self, name: str) -> bytes | None:
+        """Return a node as JSON, None where it is gone."""
 
-    async def nodes(self, names: Sequence[str]) -> Sequence[bytes]:
-        """Return nodes as JSON, in the order of their names.
 
-        Raises:
-            ExtenderError: one cannot be had.
-        """
+@dataclass(frozen=True, slots=True)
+class ToldOf:
+    """Which objects an extender is sent whole."""
+
+    pods: bool
+    """The pods that are decided about."""
+    victims: bool
+    nodes: bool
 
 
 class HttpExtender:
@@ -62,10 +65,17 @@ class HttpExtender:
         self._tls = make_tls(settings) if url.scheme == "https" else None
         self._timeout = aiohttp.ClientTimeout(total=settings.timeout)
         self._session: aiohttp.ClientSession | None = None
+        self._under_way, self._retired = 0, False
         self.name = shown_url(settings.url_prefix)
         self.ignorable = settings.ignorable
         self.filters, self.prioritizes = bool(settings.filter_verb), bool(settings.prioritize_verb)
         self.preempts, self.binds = bool(settings.preempt_verb), bool(settings.bind_verb)
+
+    @property
+    def told_of(self) -> ToldOf:
+        """Which objects it is sent whole."""
+        whole, asked = not self._settings.node_cache_capable, self.filters or self.prioritizes
+        return ToldOf(pods=asked or self.preempts, victims=whole and self.preempts, nodes=whole and asked)
 
     def is_interested(self, pod: Pod) -> bool:
         """Return whether a container of the pod names a resource that the extender manages, or it manages all pods."""
@@ -74,18 +84,18 @@ class HttpExtender:
 
     async def filter(self, pod: Pod, nodes: Sequence[str]) -> FilterAnswer:
         """Ask which of some nodes the pod may go to."""
-        body = await self._post(self._settings.filter_verb, await self._arguments(pod, nodes))
+        body = await self._post(self._settings.filter_verb, self._arguments(pod, nodes))
         return wire.read_filter(body, nodes, by_name=self._settings.node_cache_capable, extender=self.name)
 
     async def prioritize(self, pod: Pod, nodes: Sequence[str]) -> dict[str, int]:
         """Ask for scores; they count by the extender's weight, ten for ten of a plugin's hundred."""
-        body = await self._post(self._settings.prioritize_verb, await self._arguments(pod, nodes))
+        body = await self._post(self._settings.prioritize_verb, self._arguments(pod, nodes))
         factor = self._settings.weight * _SCALE
         return {node: score * factor for node, score in wire.read_scores(body).items()}
 
     async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> dict[str, NamedVictims]:
         """Ask which candidates are left, and which pods have to leave them."""
-        body = await self._post(self._settings.preempt_verb, await self._candidates(pod, candidates))
+        body = await self._post(self._settings.preempt_verb, self._candidates(pod, candidates))
         return wire.read_victims(body)
 
     async def bind(self, pod: Pod, node: str) -> None:
@@ -94,27 +104,41 @@ class HttpExtender:
         sent = wire.binding_arguments(metadata.name, metadata.namespace, metadata.uid, node)
         wire.read_binding(await self._post(self._settings.bind_verb, sent))
 
-    async def close(self) -> None:
-        """Close the session's connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+    async def retire(self) -> None:
+        """Close its connections as soon as no request is under way, and those of later ones after each."""
+        self._retired = True
+        await self._close_idle()
 
-    async def _arguments(self, pod: Pod, nodes: Sequence[str]) -> bytes:
-        text = await self._texts.pod(pod)
+    async def _close_idle(self) -> None:
+        session = self._session
+        if self._retired and not self._under_way and session is not None:
+            self._session = None
+            await session.close()
+
+    def _arguments(self, pod: Pod, nodes: Sequence[str]) -> bytes:
+        """Write a question about nodes; what is gone meanwhile is none of them any more."""
+        text = self._text(pod)
         if self._settings.node_cache_capable:
             return wire.named_arguments(text, nodes)
-        return wire.filter_arguments(text, await self._texts.nodes(nodes))
+        return wire.filter_arguments(text, [one for name in nodes if (one := self._texts.node(name)) is not None])
 
-    async def _candidates(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> bytes:
-        text = await self._texts.pod(pod)
+    def _candidates(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> bytes:
+        """Write the question about candidates; a victim that is gone is none any more."""
+        text = self._text(pod)
         if self._settings.node_cache_capable:
             return wire.named_preemption_arguments(text, {node: one.named() for node, one in candidates.items()})
         whole = {
-            node: ([await self._texts.pod(one) for one in victims.pods], victims.pdb_violations)
+            node: ([one for victim in victims.pods if (one := self._texts.pod(victim)) is not None], victims)
             for node, victims in candidates.items()
         }
-        return wire.preemption_arguments(text, whole)
+        left = {node: (texts, victims.pdb_violations) for node, (texts, victims) in whole.items() if texts}
+        return wire.preemption_arguments(text, left)
+
+    def _text(self, pod: Pod) -> bytes:
+        text = self._texts.pod(pod)
+        if text is None:
+            raise ExtenderError(f"pod {pod.key} is gone")
+        return text
 
     async def _post(self, verb: str, body: bytes) -> bytes:
         """Ask.
@@ -124,6 +148,7 @@ class HttpExtender:
         """
         url, shown = self._url + verb, shown_url(self._url) + verb
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        self._under_way += 1
         try:
             async with self._opened().post(
                 URL(url, encoded=True),
@@ -138,6 +163,9 @@ class HttpExtender:
                 return await _read(response, shown, 2 * len(body) + BEYOND)
         except LOST as error:
             raise ExtenderError(f"failed {verb} with extender: {describe(error, shown)[1]}") from error
+        finally:
+            self._under_way -= 1
+            await self._close_idle()
 
     def _opened(self) -> aiohttp.ClientSession:
         """Return the session; made at first use, because it belongs to the running loop."""

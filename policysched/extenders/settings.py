@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import Final
 
 from policysched.errors import UsageError
+from policysched.plugins.arguments import Given
 
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^/?#]*@")
 DEFAULT_TIMEOUT = 5.0
 """How long a request may take where the configuration does not say. Units: seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class TlsSettings:
+class TlsSettings(Given, frozen=True):
     """How the server's certificate is checked, and which one is shown to it; data goes before files."""
 
     insecure: bool = False
     server_name: str = ""
-    ca_file: str = ""
     cert_file: str = ""
     key_file: str = ""
-    ca_data: bytes = b""
+    ca_file: str = ""
     cert_data: bytes = b""
     key_data: bytes = b""
+    ca_data: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

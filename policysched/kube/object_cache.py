@@ -39,6 +39,7 @@ class HasMetadata(Protocol):
 
 
 T = TypeVar("T", bound=HasMetadata)
+T_contra = TypeVar("T_contra", bound=HasMetadata, contravariant=True)
 Key = tuple[str, str]
 """Namespace and name."""
 OnBroken = Callable[[ObjectError, bytes], None]
@@ -60,20 +61,26 @@ class _Peek(msgspec.Struct):
 _PEEK = msgspec.json.Decoder(_Peek)
 
 
-class TextKeeper(Protocol):
-    """Keeps what the API server wrote of objects that are told apart by name alone."""
+class TextKeeper(Protocol[T_contra]):
+    """Keeps what the API server wrote of objects."""
 
-    def take(self, name: str, raw: bytes) -> None:
+    incomplete: bool
+    """Whether objects that are known are missing."""
+
+    def take(self, obj: T_contra, raw: msgspec.Raw) -> None:
         """Take an object as it is now."""
 
-    def drop(self, name: str) -> None:
+    def drop(self, obj: T_contra) -> None:
         """Forget an object that is gone."""
+
+    def lacks(self, obj: T_contra) -> bool:
+        """Return whether an object is missing."""
 
 
 class ObjectCache(Generic[T]):
     """Known objects by namespace and name."""
 
-    def __init__(self, watched: ApiKind[T], on_broken: OnBroken, texts: TextKeeper | None = None) -> None:
+    def __init__(self, watched: ApiKind[T], on_broken: OnBroken, texts: TextKeeper[T] | None = None) -> None:
         self._watched = watched
         self._texts = texts
         self._on_broken = on_broken
@@ -91,6 +98,7 @@ class ObjectCache(Generic[T]):
             raws: The objects.
             anew: Whether versions say nothing about what was known, so that everything counts as changed.
         """
+        self._texts_are_whole()
         gone, self._known, self._uids = self._known, {}, set()
         reported, self._broken = self._broken, {}
         changed: list[T] = []
@@ -105,13 +113,13 @@ class ObjectCache(Generic[T]):
                 self.skip(raw, "the list has another one of this name")
                 continue
             old = gone.get(key)
-            self._keep(key, obj, raw)
             if old is not None and old.metadata.uid == obj.metadata.uid:
                 del gone[key]
+            self._keep(key, obj, raw)
             if anew or old != obj:  # not versions alone: an event may have lied under the same one
                 changed.append(obj)
         self._keep_nameless(gone)
-        self._drop_texts(gone)
+        self._drop_texts(gone.values())
         return changed, list(gone.values())
 
     def _keep_nameless(self, gone: dict[Key, T]) -> None:
@@ -120,10 +128,28 @@ class ObjectCache(Generic[T]):
             for key in gone.keys() - self._known.keys():
                 self._keep(key, gone.pop(key))
 
-    def _drop_texts(self, gone: Mapping[Key, T]) -> None:
+    def _texts_are_whole(self) -> None:
+        """Record that a whole list is read; it comes first, because more may be wanted meanwhile."""
         if self._texts is not None:
-            for _, name in gone.keys() - self._known.keys():
-                self._texts.drop(name)
+            self._texts.incomplete = False
+
+    def _drop_texts(self, gone: Iterable[T]) -> None:
+        if self._texts is not None:
+            for obj in gone:
+                self._texts.drop(obj)
+
+    def filling(self, raws: Iterable[msgspec.Raw]) -> Generator[None, None, None]:
+        """Take of a list the texts that are missing, pausing now and then; nothing else changes."""
+        texts = self._texts
+        if texts is None:
+            return
+        for number, raw in enumerate(raws, 1):
+            if number % PORTION == 0:
+                yield
+            known = self._known.get(identify(raw)[0])
+            if known is not None and texts.lacks(known):  # what came meanwhile is newer
+                texts.take(known, raw)
+        texts.incomplete = False
 
     def take(self, raw: msgspec.Raw, *, deleted: bool, reach: Callable[[str], None]) -> tuple[T | None, T | None]:
         """Take an object from a watch; give the one that is gone, and the one that came or changed.
@@ -183,7 +209,7 @@ class ObjectCache(Generic[T]):
     def _keep(self, key: Key, obj: T, raw: msgspec.Raw | None = None) -> None:
         self._known[key] = obj
         if self._texts is not None and raw is not None:
-            self._texts.take(key[1], bytes(raw))
+            self._texts.take(obj, raw)
         if self._watched.known_by_uid and obj.metadata.uid:
             self._uids.add(obj.metadata.uid)
 
@@ -192,8 +218,13 @@ class ObjectCache(Generic[T]):
         if gone is not None:
             self._uids.discard(gone.metadata.uid)
             if self._texts is not None:
-                self._texts.drop(key[1])
+                self._texts.drop(gone)
         return gone
+
+    @property
+    def lacks_texts(self) -> bool:
+        """Whether texts are missing."""
+        return self._texts is not None and self._texts.incomplete
 
     def __len__(self) -> int:
         return len(self._known)

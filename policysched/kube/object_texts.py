@@ -1,25 +1,22 @@
 """Objects as the API server wrote them, for extenders: they read fields that nothing here reads.
 
-A pod is asked for when it is needed, which costs one request beside the one to the extender. The nodes are kept as
-they are watched, while some extender needs them.
+They are kept as they are watched, and only those of which some extender is told: a decision never waits for the API
+server. kube-scheduler sends the objects of its informers, which are these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from policysched.framework import ApiError
-from policysched.framework.extender import ExtenderError
-from policysched.kube.listing import read_list
-from policysched.kube.object_cache import identify
-from policysched.kube.transport import Transport
-from policysched.model.kinds import NODES
+from policysched.kube.object_cache import HasMetadata
 from policysched.model.lenient_json import shallow
 from policysched.model.objects import Pod
 
+T = TypeVar("T", bound=HasMetadata)
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 MANAGED: Final = "managedFields"
 """Who wrote which field; kube-scheduler keeps it of nodes, and not of pods."""
@@ -27,80 +24,62 @@ _TYPE: Final = frozenset(("apiVersion", "kind"))
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-class NodeTexts:
-    """The nodes as JSON, by name."""
+class WantedTexts(IntEnum):
+    """Which objects of a kind extenders are told of."""
 
-    def __init__(self) -> None:
-        self.wanted = False
-        """Whether anybody needs them; else none is kept."""
-        self._texts: dict[str, bytes] = {}
-
-    def take(self, name: str, raw: bytes) -> None:
-        """Take a node as it is now."""
-        if self.wanted:
-            self._texts[name] = without(raw)
-
-    def drop(self, name: str) -> None:
-        """Forget a node that is gone."""
-        self._texts.pop(name, None)
-
-    def __getitem__(self, name: str) -> bytes:
-        return self._texts[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._texts
+    NONE = 0
+    PENDING = 1
+    """Pods without a node."""
+    ALL = 2
 
 
-class WatchedTexts:
-    """Pods and nodes as JSON.
+class KeptTexts(Generic[T]):
+    """The objects of one kind as JSON.
 
     Args:
-        transport: How pods are asked for.
-        nodes: The nodes that are kept.
+        identify: Gives what tells an object from others of its kind.
+        left_out: Fields of the metadata that are not kept.
     """
 
-    def __init__(self, transport: Transport, nodes: NodeTexts) -> None:
-        self._transport, self._nodes = transport, nodes
+    def __init__(self, identify: Callable[[T], str], *left_out: str) -> None:
+        self._identify, self._left_out = identify, left_out
+        self._wanted = WantedTexts.NONE
+        self._kept: dict[str, tuple[T, bytes]] = {}
+        self.incomplete = False
+        """Whether more is wanted since the last whole list."""
 
-    async def pod(self, pod: Pod) -> bytes:
-        """Return a pod.
+    def want(self, wanted: WantedTexts) -> None:
+        """Keep these from now on; what is there already and was not wanted before is missing until it is listed."""
+        self.incomplete = self.incomplete or wanted > self._wanted
+        self._wanted = wanted
+        self._kept = {key: kept for key, kept in self._kept.items() if self._wants(kept[0])}
 
-        Raises:
-            ExtenderError: it cannot be had, or is another one of its name by now.
-        """
-        of = pod.metadata
-        try:
-            answer = await self._transport.request("GET", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}")
-        except ApiError as error:
-            raise ExtenderError(f"pod {pod.key} cannot be read for an extender: {error}") from error
-        text = without(answer, MANAGED)
-        if _uid(text) != of.uid:
-            raise ExtenderError(f"pod {pod.key} cannot be read for an extender: it was made anew")
-        return text
+    def take(self, obj: T, raw: msgspec.Raw) -> None:
+        """Take an object as it is now."""
+        if self._wants(obj):
+            self._kept[self._identify(obj)] = obj, without(bytes(raw), *self._left_out)
+        elif self._kept:
+            self.drop(obj)
 
-    async def nodes(self, names: Sequence[str]) -> list[bytes]:
-        """Return nodes; where some are not kept yet, all are listed once.
+    def drop(self, obj: T) -> None:
+        """Forget an object that is gone; one that was made anew under its name stays."""
+        kept = self._kept.get(identity := self._identify(obj))
+        if kept is not None and kept[0].metadata.uid == obj.metadata.uid:
+            del self._kept[identity]
 
-        Raises:
-            ExtenderError: one cannot be had.
-        """
-        if not all(name in self._nodes for name in names):
-            await self._list()
-        try:
-            return [self._nodes[name] for name in names]
-        except KeyError as error:
-            raise ExtenderError(f"node {error.args[0]} cannot be read for an extender") from error
+    def lacks(self, obj: T) -> bool:
+        """Return whether an object is wanted and not kept."""
+        return self._wants(obj) and self._identify(obj) not in self._kept
 
-    async def _list(self) -> None:
-        self._nodes.wanted = True
-        try:
-            _, raws = await read_list(self._transport, NODES.path, NODES.kind)
-        except ApiError as error:
-            raise ExtenderError(f"nodes cannot be read for an extender: {error}") from error
-        for raw in raws:
-            name = identify(raw)[0][1]
-            if name not in self._nodes:
-                self._nodes.take(name, bytes(raw))
+    def get(self, identity: str) -> bytes | None:
+        """Return an object as JSON, None where it is gone."""
+        kept = self._kept.get(identity)
+        return None if kept is None else kept[1]
+
+    def _wants(self, obj: T) -> bool:
+        if self._wanted is WantedTexts.PENDING:
+            return isinstance(obj, Pod) and not obj.spec.node_name
+        return self._wanted is WantedTexts.ALL
 
 
 def without(raw: bytes, *fields: str) -> bytes:
@@ -114,18 +93,3 @@ def without(raw: bytes, *fields: str) -> bytes:
     return _ENCODER.encode(
         {**kept, "metadata": {name: value for name, value in metadata.items() if name not in fields}}
     )
-
-
-class _Uid(msgspec.Struct):
-    uid: str = ""
-
-
-class _Identified(msgspec.Struct):
-    metadata: _Uid = msgspec.field(default_factory=_Uid)
-
-
-def _uid(text: bytes) -> str:
-    try:
-        return msgspec.json.decode(text, type=_Identified).metadata.uid
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return ""

@@ -90,7 +90,7 @@ class Reflector(Generic[T]):
         pacing: Pacing,
         *,
         on_broken: OnBroken | None = None,
-        texts: TextKeeper | None = None,
+        texts: TextKeeper[T] | None = None,
     ) -> None:
         self.synced = asyncio.Event()
         """Set once the handler has heard of every object there was at the start."""
@@ -124,6 +124,18 @@ class Reflector(Generic[T]):
                 log.exception("following %s failed: listing again", self.watched.plural)
                 self._version = None
                 await self._retry.pause()
+
+    async def list_texts(self) -> None:
+        """List once what was known before its texts were wanted; the watch goes on.
+
+        Raises:
+            ApiError: the list cannot be read.
+            ConnectionProblemError: the credentials expired and cannot be renewed.
+        """
+        if self._cache.lacks_texts:
+            _, raws = await read_list(self._transport, self.watched.path, self.watched.kind)
+            for _ in self._cache.filling(raws):
+                await asyncio.sleep(0)
 
     async def _list(self) -> None:
         version, raws = await read_list(self._transport, self.watched.path, self.watched.kind)

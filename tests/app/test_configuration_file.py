@@ -11,7 +11,8 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from policysched.app.configuration.profiles import NO_PLUGINS
-from policysched.app.running.configuration_file import ConfigurationFile, Reloaded, warnings
+from policysched.app.running import configuration_file
+from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, warnings
 from policysched.errors import UsageError
 from tests.app.configuration.test_reading import HEAD
 
@@ -156,20 +157,50 @@ async def test_file_that_cannot_be_read_is_said_once_and_leaves_all_as_it_is(
     assert sum(said in one for one in caplog.messages) <= 2, "each watch says it once"
 
 
-async def test_a_reload_that_fails_leaves_what_was_there(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [NotNowError("nodes are not listed"), RuntimeError("broken")])
+async def test_a_reload_that_fails_leaves_what_was_there_and_is_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr("policysched.app.running.configuration_file.TRY_AGAIN", POLL)
     watched = Watched(tmp_path / "c.yaml", profile("a"))
-    before = watched.file.completed
+    before, asked = watched.file.completed, 0
 
-    async def fail(_: Reloaded) -> int:
-        raise RuntimeError("broken")
+    async def fail_twice(_: Reloaded) -> int:
+        nonlocal asked
+        asked += 1
+        if asked <= 2:
+            assert watched.file.completed == before
+            raise error
+        return 0
 
     watched.write(profile("a", **without("NodeName")))
-    watching = asyncio.create_task(watched.file.watch(fail, POLL))
-    while not watched.count("invalid"):
-        await asyncio.sleep(POLL)
+    watching = asyncio.create_task(watched.file.watch(fail_twice, POLL))
+    async with asyncio.timeout(20):
+        while not watched.count("used"):
+            await asyncio.sleep(POLL)
     watching.cancel()
-    assert watched.file.completed == before
-    assert "the changed configuration cannot be used" in caplog.text
+    assert (watched.count("failed"), asked) == (2, 3)
+    assert watched.file.completed != before
+    assert str(error) in caplog.text
+
+
+async def test_a_reload_that_is_refused_waits_for_another_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policysched.app.running.configuration_file.TRY_AGAIN", 0.0)
+    watched = Watched(tmp_path / "c.yaml", profile("a"))
+    looks = 0
+    real = configuration_file.read_bytes
+
+    def read(name: str) -> bytes:
+        nonlocal looks
+        looks += 1
+        return real(name)
+
+    monkeypatch.setattr(configuration_file, "read_bytes", read)
+    watched.write(profile("a"), parallelism=0)
+    await watched.until(lambda: looks > 5)
+    assert watched.count("invalid") == 1
 
 
 def test_start_with_several_objects_is_refused(tmp_path: Path) -> None:

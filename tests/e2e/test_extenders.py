@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,10 @@ VERBS: Json = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight":
 NODES = [node("n1"), node("n2"), node("n3")]
 HOST = "kubernetes.io/hostname"
 VOLATILE = frozenset(
-    ("uid", "resourceVersion", "creationTimestamp", "schedulerName", "lastHeartbeatTime", "lastTransitionTime", "time")
+    (
+        *("uid", "resourceVersion", "creationTimestamp", "schedulerName", "lastHeartbeatTime", "lastTransitionTime"),
+        *("time", "startTime", "startedAt", "podIP", "podIPs"),
+    )
 )
 
 
@@ -94,6 +98,93 @@ async def test_extender_that_a_changed_file_names_takes_part_from_then_on(server
             assert [verb for verb, _ in fake.asked] == ["filter", "prioritize"]
             file.write(profile("ours"), extenders=[{"urlPrefix": "nowhere", **VERBS}])
             await scheduler.said("urlPrefix is no http or https URL")
+
+
+def preempt_on(chosen: str) -> Callable[[Json], Json]:
+    """Leave one of the candidates."""
+
+    def respond(asked: Json) -> Json:
+        victims = asked["NodeNameToVictims"][chosen]
+        pods = [{"UID": one["metadata"]["uid"]} for one in victims["Pods"]]
+        return {"NodeNameToMetaVictims": {chosen: {"Pods": pods, "NumPDBViolations": 0}}}
+
+    return respond
+
+
+@pytest.mark.usefixtures("sandbox")
+async def test_extender_that_a_changed_file_names_is_told_of_victims_that_were_there_before(
+    server: Server, file: File
+) -> None:
+    async with fake_extender() as fake:
+        fake.answers["preempt"] = preempt_on("n2")
+        fake.answers["filter"] = lambda asked: {"Nodes": asked["Nodes"]}
+        file.write(profile("ours"))
+        await server.load(*NODES, *(low(name, "ours") for name in ("n1", "n2", "n3")))
+        async with spawned("--config", str(file.path)) as scheduler:
+            extender = {"urlPrefix": fake.url, "preemptVerb": "preempt", "filterVerb": "filter", "weight": 1}
+            file.write(profile("ours"), extenders=[extender])
+            await scheduler.said("in force: changed profiles: ours")
+            await server.load(high("ours"))
+            assert await server.placed("high") == {"high": "n2"}
+    verb, asked = fake.asked[0]
+    assert verb == "preempt", "no node passed the plugins' filters"
+    hosts = {node: [one["spec"]["hostname"] for one in of["Pods"]] for node, of in asked["NodeNameToVictims"].items()}
+    assert hosts == {"n1": ["on-n1"], "n2": ["on-n2"], "n3": ["on-n3"]}
+    assert [verb for verb, _ in fake.asked[1:]] == ["filter"]
+    assert fake.asked[1][1]["Pod"]["status"]["nominatedNodeName"] == "n2"
+
+
+def low(node: str, scheduler: str) -> Json:
+    """A pod that fills a node."""
+    more = {"nodeName": node, "hostname": f"on-{node}", "automountServiceAccountToken": False}
+    return pod(f"low-{node}", scheduler=scheduler, requests={"cpu": "4"}, terminationGracePeriodSeconds=0, **more)
+
+
+def high(scheduler: str) -> Json:
+    """A pod that needs the place of another one, and nothing in it is drawn at random."""
+    more = {"priorityClassName": "system-node-critical", "automountServiceAccountToken": False}
+    return pod("high", scheduler=scheduler, requests={"cpu": "4"}, **more)
+
+
+async def running(server: Server) -> None:
+    """Wait until all pods run."""
+    await until(lambda: server.objects("Pod"), lambda pods: {one["status"]["phase"] for one in pods} == {"Running"})
+
+
+async def test_candidates_of_preemption_are_those_of_kube_scheduler(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    extender = {"preemptVerb": "preempt", "filterVerb": "filter", "weight": 1}
+    async with (
+        real.real_server(control_plane, bare=False) as server,
+        fake_extender() as ours,
+        fake_extender() as theirs,
+    ):
+        await server.load(*NODES)
+        for fake in (ours, theirs):
+            fake.answers["preempt"] = preempt_on("n2")
+            fake.answers["filter"] = lambda asked: {"Nodes": asked["Nodes"]}
+        file = File(tmp_path, server)
+        file.write(profile("ours"), extenders=[{"urlPrefix": ours.url, **extender}])
+        configuration = {**HEAD, "profiles": [profile("theirs")], "extenders": [{"urlPrefix": theirs.url, **extender}]}
+        await server.load(*(low(name, "theirs") for name in ("n1", "n2", "n3")))
+        await running(server)
+        kube_scheduler = KubeScheduler(control_plane, configuration)
+        await asyncio.to_thread(kube_scheduler.__enter__)
+        try:
+            await server.load(high("theirs"))
+            assert await server.placed("high") == {"high": "n2"}
+        finally:
+            await asyncio.to_thread(kube_scheduler.__exit__)
+        await server.delete("Pod", "high")
+        await server.load(low("n2", "ours"))
+        await running(server)
+        async with spawned("--config", str(file.path)):
+            await server.load(high("ours"))
+            assert await server.placed("high") == {"high": "n2"}
+    (verb, sent), (expected_verb, expected) = ours.asked[0], theirs.asked[0]
+    assert verb == expected_verb == "preempt"
+    assert said(sent) == said(expected)
 
 
 @pytest.mark.usefixtures("sandbox")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from policysched.errors import UsageError
-from policysched.extenders.http_extender import HttpExtender
+from policysched.extenders.http_extender import HttpExtender, ToldOf
 from policysched.extenders.settings import ExtenderSettings
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
 from policysched.model.decode import decode_pod
@@ -23,13 +23,18 @@ NODES = ("n1", "n2", "n3")
 
 
 class Texts:
-    """Objects as JSON, made of their names."""
+    """Objects as JSON, made of their names, but for those that are gone."""
 
-    async def pod(self, pod: Pod) -> bytes:
+    def __init__(self, *gone: str) -> None:
+        self.gone = set(gone)
+
+    def pod(self, pod: Pod) -> bytes | None:
+        if pod.metadata.name in self.gone:
+            return None
         return msgspec.json.encode({"metadata": {"name": pod.metadata.name, "uid": pod.metadata.uid}, "spec": {"x": 1}})
 
-    async def nodes(self, names: Sequence[str]) -> list[bytes]:
-        return [msgspec.json.encode({"metadata": {"name": name}, "status": {"y": [2]}}) for name in names]
+    def node(self, name: str) -> bytes | None:
+        return None if name in self.gone else msgspec.json.encode({"metadata": {"name": name}, "status": {"y": [2]}})
 
 
 def pod(name: str = "web", **requests: str) -> Pod:
@@ -40,13 +45,13 @@ def pod(name: str = "web", **requests: str) -> Pod:
 
 
 @asynccontextmanager
-async def asking(fake: FakeExtender, **settings: Any) -> AsyncIterator[HttpExtender]:
+async def asking(fake: FakeExtender, texts: Texts | None = None, **settings: Any) -> AsyncIterator[HttpExtender]:
     verbs = {"filter_verb": "filter", "prioritize_verb": "prioritize", "preempt_verb": "preempt", "bind_verb": "bind"}
-    extender = HttpExtender(ExtenderSettings(fake.url, **(verbs | settings)), Texts())
+    extender = HttpExtender(ExtenderSettings(fake.url, **(verbs | settings)), texts or Texts())
     try:
         yield extender
     finally:
-        await extender.close()
+        await extender.retire()
 
 
 async def test_filter_sends_whole_nodes_and_reads_those_left() -> None:
@@ -135,6 +140,54 @@ async def test_candidates_of_preemption_are_sent_and_read(by_name: bool) -> None
         assert asked["NodeNameToMetaVictims"] is None
         assert [one["metadata"]["name"] for one in asked["NodeNameToVictims"]["n1"]["Pods"]] == ["low", "lower"]
         assert asked["NodeNameToVictims"]["n1"]["NumPDBViolations"] == 1
+
+
+async def test_what_is_gone_meanwhile_is_left_out_of_questions() -> None:
+    candidates = {"n1": NodeVictims((pod("low"), pod("gone")), 1), "n2": NodeVictims((pod("gone"),))}
+    async with fake_extender() as fake, asking(fake, Texts("gone", "n3")) as extender:
+        fake.answers["filter"] = lambda asked: {"Nodes": asked["Nodes"]}
+        fake.answers["preempt"] = lambda _: {"NodeNameToMetaVictims": {}}
+        assert (await extender.filter(pod(), NODES)).nodes == {"n1", "n2"}
+        await extender.preempt(pod("high"), candidates)
+        with pytest.raises(ExtenderError, match="pod ns/gone is gone"):
+            await extender.filter(pod("gone"), NODES)
+    sent = fake.asked[1][1]["NodeNameToVictims"]
+    assert {node: [one["metadata"]["name"] for one in of["Pods"]] for node, of in sent.items()} == {"n1": ["low"]}
+    assert len(fake.asked) == 2
+
+
+async def test_retired_extender_ends_what_is_under_way_and_then_its_connections() -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(asked: Any) -> Any:
+        begun.set()
+        await go.wait()
+        return {"NodeNames": asked["NodeNames"]}
+
+    async with fake_extender() as fake, asking(fake, node_cache_capable=True) as extender:
+        fake.answers["filter"] = slow
+        answer = asyncio.create_task(extender.filter(pod(), NODES))
+        await begun.wait()
+        await extender.retire()
+        go.set()
+        assert (await answer).nodes == set(NODES)
+        assert extender._session is None
+        assert (await extender.filter(pod(), NODES)).nodes == set(NODES), "an attempt may ask it once more"
+        assert extender._session is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"bind_verb": "b"}, ToldOf(pods=False, victims=False, nodes=False)),
+        ({"filter_verb": "f"}, ToldOf(pods=True, victims=False, nodes=True)),
+        ({"prioritize_verb": "p", "node_cache_capable": True}, ToldOf(pods=True, victims=False, nodes=False)),
+        ({"preempt_verb": "p"}, ToldOf(pods=True, victims=True, nodes=False)),
+        ({"preempt_verb": "p", "node_cache_capable": True}, ToldOf(pods=True, victims=False, nodes=False)),
+    ],
+)
+def test_which_objects_an_extender_is_sent_follows_from_its_verbs(settings: Any, told: ToldOf) -> None:
+    assert HttpExtender(ExtenderSettings("http://x", **settings), Texts()).told_of == told
 
 
 @pytest.mark.parametrize(

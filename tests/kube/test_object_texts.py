@@ -1,4 +1,4 @@
-"""Objects as the API server wrote them, over the sandbox: pods asked for, nodes kept as they are watched."""
+"""Objects as the API server wrote them, kept as they are listed and watched."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import json
 from typing import Any
 
 import msgspec
-import pytest
 
-from policysched.framework.extender import ExtenderError
 from policysched.kube.object_cache import ObjectCache
-from policysched.kube.object_texts import MANAGED, NodeTexts, WatchedTexts, without
-from policysched.model.kinds import NODES
-from policysched.model.objects import Metadata, Pod
+from policysched.kube.object_texts import MANAGED, KeptTexts, WantedTexts, without
+from policysched.model.kinds import NODES, PODS
+from policysched.model.objects import Node, Pod
+from policysched.state.placed.pods import pod_id
 
 NODE: dict[str, Any] = {
     "apiVersion": "v1",
@@ -21,18 +20,6 @@ NODE: dict[str, Any] = {
     "status": {"nodeInfo": {"kernelVersion": "6.1"}},
 }
 KEPT = {name: value for name, value in NODE.items() if name not in ("apiVersion", "kind")}
-
-
-class Answers:
-    """A transport that gives answers by path."""
-
-    def __init__(self, **answers: Any) -> None:
-        self.asked: list[str] = []
-        self._answers = {path.replace("_", "/"): answer for path, answer in answers.items()}
-
-    async def request(self, _: str, path: str, *__: Any, **___: Any) -> bytes:
-        self.asked.append(path)
-        return json.dumps(self._answers[path.partition("?")[0].strip("/")]).encode()
 
 
 def raw(obj: Any) -> msgspec.Raw:
@@ -55,42 +42,100 @@ def test_text_that_cannot_be_read_whole_is_cut() -> None:
     assert json.loads(without(deep))["metadata"]["name"] == "n"
 
 
+def pod(name: str, version: str = "1", uid: str = "", **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "d", "uid": uid or f"u-{name}", "resourceVersion": version}
+    return {"kind": "Pod", "metadata": metadata | {"managedFields": [{"manager": "kubectl"}]}, "spec": spec}
+
+
+def kept_nodes() -> KeptTexts[Node]:
+    texts: KeptTexts[Node] = KeptTexts(lambda one: one.metadata.name)
+    texts.want(WantedTexts.ALL)
+    return texts
+
+
+def reading(texts: KeptTexts[Pod]) -> ObjectCache[Pod]:
+    return ObjectCache(PODS, lambda *_: None, texts)
+
+
+def change(cache: ObjectCache[Any], obj: dict[str, Any], *, deleted: bool = False) -> None:
+    cache.take(raw(obj), deleted=deleted, reach=lambda _: None)
+
+
+def version(text: bytes | None) -> str:
+    assert text is not None
+    found: str = json.loads(text)["metadata"]["resourceVersion"]
+    return found
+
+
 def test_nodes_are_kept_as_they_are_listed_and_watched() -> None:
-    texts = NodeTexts()
-    texts.wanted = True
+    texts = kept_nodes()
     cache = ObjectCache(NODES, lambda *_: None, texts)
     list(cache.replacing([raw(node("n1", "1")), raw(node("n2", "1"))]))
-    cache.take(raw(node("n2", "2")), deleted=False, reach=lambda _: None)
-    assert json.loads(texts["n2"])["metadata"]["resourceVersion"] == "2"
-    cache.take(raw(node("n1", "3")), deleted=True, reach=lambda _: None)
-    assert "n1" not in texts
+    assert not cache.lacks_texts
+    change(cache, node("n2", "2"))
+    assert version(texts.get("n2")) == "2"
+    change(cache, node("n1", "3"), deleted=True)
+    assert texts.get("n1") is None
     list(cache.replacing([raw(node("n3", "4"))]))
-    assert ("n2" in texts, "n3" in texts) == (False, True)
+    assert (texts.get("n2"), version(texts.get("n3"))) == (None, "4")
+
+
+def test_object_made_anew_under_its_name_is_the_new_one() -> None:
+    texts = kept_nodes()
+    cache = ObjectCache(NODES, lambda *_: None, texts)
+    list(cache.replacing([raw(node("n1", "1"))]))
+    anew = node("n1", "2")
+    anew["metadata"]["uid"] = "other"
+    list(cache.replacing([raw(anew)]))
+    assert version(texts.get("n1")) == "2"
+    change(cache, node("n1", "3"))
+    assert version(texts.get("n1")) == "3"
+
+
+def test_pods_are_told_apart_by_uid_and_kept_without_managed_fields() -> None:
+    texts: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
+    texts.want(WantedTexts.ALL)
+    cache = reading(texts)
+    list(cache.replacing([raw(pod("web", hostname="x"))]))
+    kept = texts.get("u-web")
+    assert kept is not None
+    assert json.loads(kept)["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion"}
+    assert json.loads(kept)["spec"] == {"hostname": "x"}
+    change(cache, pod("web", uid="other"))
+    assert texts.get("u-web") is None
+    assert texts.get("other") is not None
+
+
+def test_only_pods_that_are_decided_about_are_kept_where_no_victims_are_told() -> None:
+    texts: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
+    texts.want(WantedTexts.PENDING)
+    cache = reading(texts)
+    list(cache.replacing([raw(pod("here", nodeName="n")), raw(pod("web"))]))
+    assert (texts.get("u-here"), texts.get("u-web") is None) == (None, False)
+    change(cache, pod("web", "2", nodeName="n"))
+    assert texts.get("u-web") is None
 
 
 def test_nothing_is_kept_while_nobody_wants_it() -> None:
-    texts = NodeTexts()
-    cache = ObjectCache(NODES, lambda *_: None, texts)
-    list(cache.replacing([raw(node("n1", "1"))]))
-    assert "n1" not in texts
+    texts: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
+    cache = reading(texts)
+    list(cache.replacing([raw(pod("web"))]))
+    assert texts.get("u-web") is None
+    texts.want(WantedTexts.ALL)
+    change(cache, pod("web", "2"))
+    texts.want(WantedTexts.NONE)
+    assert texts.get("u-web") is None
 
 
-async def test_nodes_that_are_not_kept_yet_are_listed_once() -> None:
-    listed = {"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": [NODE]}
-    transport = Answers(api_v1_nodes=listed)
-    texts = WatchedTexts(transport, NodeTexts())  # type: ignore[arg-type]
-    assert [json.loads(one) for one in await texts.nodes(["n1"])] == [KEPT]
-    assert [json.loads(one) for one in await texts.nodes(["n1"])] == [KEPT]
-    assert len(transport.asked) == 1
-    with pytest.raises(ExtenderError, match="node n9 cannot be read"):
-        await texts.nodes(["n9"])
-
-
-async def test_pod_is_asked_for_and_refused_when_it_was_made_anew() -> None:
-    answer = {"kind": "Pod", "metadata": {"name": "web", "uid": "u", "managedFields": []}, "spec": {"x": 1}}
-    transport = Answers(api_v1_namespaces_d_pods_web=answer)
-    texts = WatchedTexts(transport, NodeTexts())  # type: ignore[arg-type]
-    pod = Pod(metadata=Metadata(name="web", namespace="d", uid="u"))
-    assert json.loads(await texts.pod(pod)) == {"metadata": {"name": "web", "uid": "u"}, "spec": {"x": 1}}
-    with pytest.raises(ExtenderError, match="it was made anew"):
-        await texts.pod(Pod(metadata=Metadata(name="web", namespace="d", uid="other")))
+def test_what_was_there_before_it_was_wanted_is_filled_in_and_nothing_else() -> None:
+    texts: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
+    cache = reading(texts)
+    list(cache.replacing([raw(pod(name)) for name in ("old", "new", "gone")]))
+    texts.want(WantedTexts.ALL)
+    assert cache.lacks_texts
+    change(cache, pod("new", "3"))
+    change(cache, pod("gone"), deleted=True)
+    list(cache.filling([raw(pod(name, "2")) for name in ("old", "new", "gone", "unknown")]))
+    assert (version(texts.get("u-old")), version(texts.get("u-new"))) == ("2", "3")
+    assert (texts.get("u-gone"), texts.get("u-unknown")) == (None, None)
+    assert not cache.lacks_texts

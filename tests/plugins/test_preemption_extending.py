@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,6 +13,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster, Code, PostFilterResult
 from policysched.framework.extender import ExtenderError, NamedVictims, NodeVictims
 from policysched.model.objects import Pod
+from policysched.plugins.default_preemption.extending import NONE_LEFT
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import run_post_filters
 from tests.build import node
@@ -121,3 +122,41 @@ def test_what_goes_wrong_fails_preemption_unless_the_extender_is_ignorable(one: 
         assert ignored.status.message.endswith("no candidate node for preemption")
     else:
         assert victims(ignored) == ("a", ["a1"])
+
+
+def test_extenders_are_asked_about_as_many_candidates_as_in_kube_scheduler() -> None:
+    names = [f"n{number}" for number in range(150)]
+    cluster = world(*map(node, names), *(low(f"p-{name}", name) for name in names))
+    one = Preempting()
+    preempt(cluster, one)
+    assert len(one.asked[0]) == 100
+
+
+@dataclass
+class Meanwhile(Preempting):
+    """An extender during whose answer the cluster changes."""
+
+    cluster: Cluster = field(default_factory=around)
+    pods: Sequence[str] = ()
+    nodes: Sequence[str] = ()
+
+    async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> Named:
+        left = await super().preempt(pod, candidates)
+        for name in self.pods:
+            self.cluster.remove_pod(f"default.{name}")
+        for name in self.nodes:
+            self.cluster.remove_node(name)
+        return left
+
+
+def test_victims_and_nodes_that_are_gone_meanwhile_are_left_out() -> None:
+    one = Meanwhile(pods=["a1", "b0"], nodes=["c"])
+    assert victims(preempt(one.cluster, one)) == ("b", ["b1"])
+
+
+def test_nothing_is_left_where_all_victims_are_gone_meanwhile() -> None:
+    one = Meanwhile(pods=["a1", "b0", "b1", "c1"])
+    result = preempt(one.cluster, one)
+    assert result.status is not None
+    assert result.status.code is Code.UNSCHEDULABLE
+    assert result.status.message.endswith(NONE_LEFT)

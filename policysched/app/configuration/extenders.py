@@ -6,14 +6,12 @@ Source: pkg/scheduler/scheduler.go (buildExtenders), v1.36.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 from msgspec.structs import replace
 
 from policysched.app.configuration.model import (
     Configuration,
     ExtenderConfig,
-    ExtenderTls,
     PluginConfig,
     ProfileConfig,
 )
@@ -59,7 +57,7 @@ def _ignoring(given: PluginConfig, ignored: tuple[str, ...]) -> PluginConfig:
 
 
 def _settings(given: ExtenderConfig) -> ExtenderSettings:
-    tls, timeout = given.tls_config or ExtenderTls(), (nanoseconds(given.http_timeout) or 0) / 1e9
+    timeout = (nanoseconds(given.http_timeout) or 0) / 1e9
     return ExtenderSettings(
         url_prefix=given.url_prefix,
         filter_verb=given.filter_verb,
@@ -68,7 +66,7 @@ def _settings(given: ExtenderConfig) -> ExtenderSettings:
         bind_verb=given.bind_verb,
         weight=given.weight,
         enable_https=given.enable_https,
-        tls=TlsSettings(**{field.name: getattr(tls, field.name) for field in fields(TlsSettings)}),
+        tls=given.tls_config or TlsSettings(),
         timeout=timeout if timeout > 0 else DEFAULT_TIMEOUT,
         node_cache_capable=given.node_cache_capable,
         managed_resources=frozenset(one.name for one in given.managed_resources),

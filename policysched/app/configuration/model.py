@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import FieldInfo, fields, force_setattr, replace
 
+from policysched.extenders.settings import TlsSettings
 from policysched.plugins.arguments import (
     API_VERSION,
     Given,
@@ -167,19 +168,6 @@ class ManagedResource(Given, frozen=True):
     ignored_by_scheduler: bool = False
 
 
-class ExtenderTls(Given, frozen=True):
-    """How an extender is reached over TLS."""
-
-    insecure: bool = False
-    server_name: str = ""
-    cert_file: str = ""
-    key_file: str = ""
-    ca_file: str = ""
-    cert_data: bytes = b""
-    key_data: bytes = b""
-    ca_data: bytes = b""
-
-
 class ExtenderConfig(Given, frozen=True):
     """An HTTP service that takes part in decisions."""
 
@@ -190,7 +178,7 @@ class ExtenderConfig(Given, frozen=True):
     weight: Int64 = 0
     bind_verb: str = ""
     enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
-    tls_config: ExtenderTls | None = None
+    tls_config: TlsSettings | None = None
     http_timeout: StatedDuration = "0s"
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()

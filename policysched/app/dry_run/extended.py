@@ -40,13 +40,13 @@ class GivenTexts:
     def __init__(self, pod: Object, objects: Sequence[Object]) -> None:
         self._pod, self._objects = pod, objects
 
-    async def pod(self, pod: Pod) -> bytes:
+    def pod(self, pod: Pod) -> bytes:
         """Return a placed pod, or the one that is decided for."""
         return without(_text(self._placed.get(pod.metadata.uid or pod.key, self._pod)), MANAGED)
 
-    async def nodes(self, names: Sequence[str]) -> list[bytes]:
-        """Return nodes."""
-        return [without(_text(self._nodes[name])) for name in names]
+    def node(self, name: str) -> bytes:
+        """Return a node."""
+        return without(_text(self._nodes[name]))
 
     @cached_property
     def _nodes(self) -> dict[str, Object]:
@@ -95,7 +95,7 @@ async def _decide(
         return decision, await _post_filter(engine, decision, rng, interested)
     finally:
         for one in extenders:
-            await one.close()
+            await one.retire()
 
 
 async def _post_filter(

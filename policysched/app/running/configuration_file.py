@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,7 +31,7 @@ from policysched.app.configuration.printing import to_lines
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import ReadConfiguration, load_configuration
 from policysched.app.files.objects import as_text, read, read_bytes
-from policysched.errors import UsageError
+from policysched.errors import PolicyschedError, UsageError
 from policysched.extenders.settings import shown_url
 from policysched.framework.extender import EXTENDER
 from policysched.framework.profile import Profile
@@ -43,6 +44,11 @@ POLL: Final = 1.0
 """How often the file is looked at. Units: seconds."""
 RELOADED: Final = frozenset({"profiles", "extenders", "pod_initial_backoff_seconds", "pod_max_backoff_seconds"})
 """The fields that may change while the process runs."""
+TRY_AGAIN: Final = 60.0
+"""After how long a change is tried again that could not take force for a reason that passes. Units: seconds."""
+NOT_YET: Final = (
+    "the changed configuration cannot take force yet, the one before stays in force and it is tried again each minute"
+)
 RESTART: Final = "has changed: this needs a restart"
 
 
@@ -52,6 +58,12 @@ class ReloadResult(StrEnum):
     USED = "used"
     INVALID = "invalid"
     NEEDS_RESTART = "needs_restart"
+    FAILED = "failed"
+    """It is tried again."""
+
+
+class NotNowError(PolicyschedError):
+    """A valid configuration cannot take force for now: what it reads is not there yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +133,7 @@ class ConfigurationFile:
 
     async def watch(self, use: Use, poll: float = POLL) -> None:
         """Put what the file says in force whenever it says something else, until cancelled."""
+        clock, again = asyncio.get_running_loop().time, math.inf
         while True:
             await asyncio.sleep(poll)
             try:
@@ -129,19 +142,25 @@ class ConfigurationFile:
                 self._say(f"the configuration cannot be read, and stays as it is: {error}")
                 continue
             self._problem = ""
-            if data != self._data:
+            if data != self._data or clock() >= again:
                 self._data = data
-                await self._take(data, use)
+                result = await self._take(data, use)
+                again = clock() + TRY_AGAIN if result is ReloadResult.FAILED else math.inf
 
-    async def _take(self, data: bytes, use: Use) -> None:
-        result = ReloadResult.INVALID
+    async def _take(self, data: bytes, use: Use) -> ReloadResult:
         try:
             result = await self._put_in_force(await asyncio.to_thread(self._load, data), use)
         except UsageError as error:
+            result = ReloadResult.INVALID
             log.warning("the changed configuration is refused, the one before stays in force: %s", error)
-        except Exception:
-            log.exception("the changed configuration cannot be used, the one before stays in force")
+        except NotNowError as error:
+            result = ReloadResult.FAILED
+            log.warning("%s: %s", NOT_YET, error)
+        except Exception:  # whoever ends here would end the process
+            result = ReloadResult.FAILED
+            log.exception("%s", NOT_YET)
         self._counter.labels(result.value).inc()
+        return result
 
     async def _put_in_force(self, found: ReadConfiguration, use: Use) -> ReloadResult:
         faults = list(_restart_faults(self.completed, found.completed))

@@ -2,48 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from policysched.app.configuration.extenders import make_extenders
 from policysched.app.configuration.model import Configuration, ExtenderConfig
 from policysched.extenders.http_extender import HttpExtender
 from policysched.framework.profile import Profile
-from policysched.kube.object_texts import NodeTexts, WatchedTexts
-from policysched.kube.transport import Transport
+from policysched.kube.object_texts import MANAGED, KeptTexts, WantedTexts
+from policysched.model.objects import Node, Pod
+from policysched.state.placed.pods import pod_id
 
 
 class RunningExtenders:
-    """The extenders that take part now, and those whose last requests may still be under way.
+    """The extenders that take part now, and what they are told of.
 
     Args:
-        transport: How objects are read that extenders are sent.
+        configuration: What the process starts with; None where it has none.
+
+    Raises:
+        UsageError: an extender's URL or certificate cannot be used.
     """
 
-    def __init__(self, transport: Transport) -> None:
-        self.nodes = NodeTexts()
-        """The nodes as they are watched, while an extender needs them."""
-        self._texts = WatchedTexts(transport, self.nodes)
-        self._named: tuple[ExtenderConfig, ...] = ()
-        self._present: tuple[HttpExtender, ...] = ()
-        self._made: list[HttpExtender] = []
+    def __init__(self, configuration: Configuration | None) -> None:
+        self.nodes: KeptTexts[Node] = KeptTexts(lambda node: node.metadata.name)
+        """The nodes as they are watched, while extenders need them."""
+        self.pods: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
+        """The pods as they are watched, while extenders need them."""
+        self._named: tuple[ExtenderConfig, ...] = () if configuration is None else configuration.extenders
+        self.present = () if configuration is None else make_extenders(configuration, self)
+        """Those that take part, in their order."""
+        self._keep_for(self.present)
 
-    def added_to(self, profiles: Mapping[str, Profile], configuration: Configuration | None) -> dict[str, Profile]:
-        """Return profiles with the extenders of a configuration.
+    def pod(self, pod: Pod) -> bytes | None:
+        """Return a pod as JSON, None where it is gone."""
+        return self.pods.get(pod_id(pod))
+
+    def node(self, name: str) -> bytes | None:
+        """Return a node as JSON, None where it is gone."""
+        return self.nodes.get(name)
+
+    @asynccontextmanager
+    async def changed_to(self, configuration: Configuration) -> AsyncIterator[Sequence[HttpExtender]]:
+        """Give the extenders of a changed configuration to what puts it in force; where that fails, those before stay.
 
         Raises:
             UsageError: an extender's URL or certificate cannot be used.
         """
-        named = () if configuration is None else configuration.extenders
-        if configuration is not None and named != self._named:
-            made = make_extenders(configuration, self._texts)
-            self._named, self._present = named, made
-            self._made += made
-            asked = (one for one in named if one.filter_verb or one.prioritize_verb)
-            self.nodes.wanted = self.nodes.wanted or any(not one.node_cache_capable for one in asked)
-        return {name: replace(profile, extenders=self._present) for name, profile in profiles.items()}
+        before = made = self.present
+        if configuration.extenders != self._named:
+            made = make_extenders(configuration, self)
+            self._keep_for((*before, *made))
+        stay = before
+        try:
+            yield made
+            self._named, self.present, stay = configuration.extenders, made, made
+        finally:
+            self._keep_for(stay)
+            for one in {*before, *made}.difference(stay):
+                await one.retire()
 
     async def close(self) -> None:
         """Close all connections."""
-        for one in self._made:
-            await one.close()
+        for one in self.present:
+            await one.retire()
+
+    def _keep_for(self, extenders: Iterable[HttpExtender]) -> None:
+        """Keep what extenders are told of."""
+        told = [one.told_of for one in extenders]
+        self.nodes.want(WantedTexts.ALL if any(one.nodes for one in told) else WantedTexts.NONE)
+        pods = [WantedTexts.ALL if one.victims else WantedTexts.PENDING for one in told if one.pods]
+        self.pods.want(max(pods, default=WantedTexts.NONE))
+
+
+def with_extenders(profiles: Mapping[str, Profile], extenders: Sequence[HttpExtender]) -> dict[str, Profile]:
+    """Return profiles in which extenders take part."""
+    return {name: replace(profile, extenders=tuple(extenders)) for name, profile in profiles.items()}

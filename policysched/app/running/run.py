@@ -22,27 +22,28 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
-from policysched.app.running.configuration_file import ConfigurationFile, Reloaded
-from policysched.app.running.extenders import RunningExtenders
+from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded
+from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.plugin_times import PluginTimes
 from policysched.app.running.watchdog import Watchdog
-from policysched.errors import ConnectionProblemError, UsageError
-from policysched.framework import Clock, Event, MetricSource
+from policysched.errors import ConnectionProblemError
+from policysched.framework import ApiError, Clock, Event, MetricSource
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.object_cache import HasMetadata, LeftOut
+from policysched.kube.object_texts import KeptTexts
 from policysched.kube.rate_limit import UNLIMITED, RateLimit
 from policysched.kube.reflector import Reflector
 from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
 from policysched.metric_sources.problems import SourceCounters
 from policysched.model.decode import ObjectError
-from policysched.model.kinds import KINDS, NODES, PODS, POLICIES
+from policysched.model.kinds import KINDS, NODES, PODS, POLICIES, ApiKind
 from policysched.model.lenient_json import shallow
 from policysched.model.objects import Metadata, Pod, PodSpec
 from policysched.model.policy import KIND, Policy, PolicyKey
@@ -95,9 +96,8 @@ class Process:
         self._transport = transport = Transport(connection, limit=_limit(configuration))
         self.events = EventWriter(Transport(connection, limit=_limit(configuration)), pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
-        self._extenders = RunningExtenders(transport)
-        completed = None if configuration is None else configuration.completed
-        self._profiles = profiles = self._extenders.added_to(_profiles(options, configuration), completed)
+        self._extenders = RunningExtenders(None if configuration is None else configuration.completed)
+        self._profiles = profiles = with_extenders(_profiles(options, configuration), self._extenders.present)
         self.scheduler = Scheduler(profiles, client, clock, random.Random())  # noqa: S311 - draws among equals
         if configuration is not None:
             self.scheduler.queue.use_backoff(configuration.backoff)
@@ -110,14 +110,13 @@ class Process:
         self._policies = PolicyHandler(self.reloader)
         self._objects = ObjectHandler(self.scheduler, self.left_out)
         self._malformed = MalformedPods(client, clock, frozenset(profiles), self.left_out)
+        self._texts: dict[ApiKind[Any], KeptTexts[Any]] = {NODES: self._extenders.nodes, PODS: self._extenders.pods}
         self.reflectors: list[Reflector[Any]] = []
-        self._watched: set[str] = set()
         self._watch_more()
 
     def _watch_more(self) -> list[Reflector[Any]]:
         """Make reflectors for the kinds that plugins read and that are not watched yet; return these."""
-        plugins = frozenset().union(*(profile.plugin_names for profile in self._profiles.values()))
-        kinds = [kind for name, kind in KINDS.items() if kind.is_read(plugins) and name not in self._watched]
+        watched = {one.watched for one in self.reflectors}
         made = [
             Reflector(
                 self._transport,
@@ -125,13 +124,17 @@ class Process:
                 self._policies if kind is POLICIES else self._objects,
                 self._pacing,
                 on_broken=self._malformed if kind is PODS else self.left_out.malformed,
-                texts=self._extenders.nodes if kind is NODES else None,
+                texts=self._texts.get(kind),
             )
-            for kind in kinds
+            for kind in KINDS.values()
+            if kind not in watched and self._is_read(kind)
         ]
         self.reflectors += made
-        self._watched |= {name for name, kind in KINDS.items() if kind in kinds}
         return made
+
+    def _is_read(self, kind: ApiKind[Any]) -> bool:
+        """Return whether a plugin of the profiles reads a kind."""
+        return kind.is_read(frozenset().union(*(profile.plugin_names for profile in self._profiles.values())))
 
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""
@@ -163,27 +166,40 @@ class Process:
             await self.events.close(EVENTS_DEADLINE)
 
     async def _reload(self, tasks: asyncio.TaskGroup, reloaded: Reloaded) -> int:
-        """Put a changed configuration in force, once all is listed that its plugins read; return the pods that moved.
+        """Put a changed configuration in force, once all is listed that it reads; return the pods that moved.
 
         Raises:
-            UsageError: what they read is not listed in time, or an extender cannot be used.
+            UsageError: an extender cannot be used.
+            NotNowError: what it reads is not listed in time.
         """
-        profiles = self._extenders.added_to(reloaded.profiles, reloaded.configuration)
-        before, self._profiles = self._profiles, {**self._profiles, **profiles}
+        async with self._extenders.changed_to(reloaded.configuration) as extenders:
+            profiles = with_extenders(reloaded.profiles, extenders)
+            before, self._profiles = self._profiles, {**self._profiles, **profiles}
+            try:
+                await self._list_more(tasks)
+                moved = await self.reloader.use_profiles(
+                    profiles, reloaded.changed, policies=reloaded.concerns_policies
+                )
+            except BaseException:
+                self._profiles = before
+                raise
+        self.scheduler.queue.use_backoff(reloaded.backoff)
+        return moved
+
+    async def _list_more(self, tasks: asyncio.TaskGroup) -> None:
+        """List what plugins and extenders read now and did not before."""
         try:
             async with asyncio.timeout(LISTED_WITHIN):
                 for reflector in self._watch_more():
                     tasks.create_task(reflector.run())
                 for reflector in self.reflectors:
-                    await reflector.synced.wait()
-            moved = await self.reloader.use_profiles(profiles, reloaded.changed, policies=reloaded.concerns_policies)
-        except BaseException as error:
-            self._profiles = before
-            if isinstance(error, TimeoutError):
-                raise UsageError(f"what its plugins read is not listed after {LISTED_WITHIN:.0f} s") from error
-            raise
-        self.scheduler.queue.use_backoff(reloaded.backoff)
-        return moved
+                    if self._is_read(reflector.watched):
+                        await reflector.synced.wait()
+                        await reflector.list_texts()
+        except TimeoutError as error:
+            raise NotNowError(f"what it reads is not listed after {LISTED_WITHIN:.0f} s") from error
+        except (ApiError, ConnectionProblemError) as error:
+            raise NotNowError(f"what its extenders are told of cannot be listed: {error}") from error
 
     async def _find_server(self) -> None:
         """Wait until the server answers and accepts the credentials, saying once what is in the way."""
@@ -214,10 +230,10 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
     connection = await Connection.open(SystemClock(), kubeconfig=kubeconfig, context=options.context)
     names = options.scheduler_names if configuration is None else configuration.profiles
     log.info("policysched for schedulerName %s on %s", ", ".join(names), connection.url)
-    process = Process(options, connection, source, registry, configuration)
-    work = asyncio.create_task(process.run())
-    stopped = asyncio.create_task(stop.wait())
     try:
+        process = Process(options, connection, source, registry, configuration)
+        work = asyncio.create_task(process.run())
+        stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         work.cancel()

@@ -42,7 +42,7 @@ async def ask_extenders(
     left = dict(candidates)
     for extender in extenders:
         try:
-            left = _known(extender, await extender.preempt(pod, left), cluster)
+            left = _known(extender, await extender.preempt(pod, left), left, cluster)
         except ExtenderError as error:
             if not extender.ignorable:
                 raise
@@ -52,33 +52,39 @@ async def ask_extenders(
     return left
 
 
-def _known(extender: Extender, named: Mapping[str, NamedVictims], cluster: Cluster) -> dict[str, NodeVictims]:
-    """Find the pods that an extender means.
+def _known(
+    extender: Extender, named: Mapping[str, NamedVictims], asked: Mapping[str, NodeVictims], cluster: Cluster
+) -> dict[str, NodeVictims]:
+    """Find the pods that an extender means; those that it was told of and that went away meanwhile are left out.
 
     Raises:
-        ExtenderError: one is not there, or a node has none.
+        ExtenderError: one was never there, or a node has none.
     """
     found = {}
     for node, victims in named.items():
-        pods = {one.pod.metadata.uid: one.pod for one in _placed_on(node, cluster)}
+        told = {one.metadata.uid for one in asked[node].pods} if node in asked else set()
+        pods = {one.pod.metadata.uid: one.pod for one in _placed_on(node, cluster, gone=node in asked)}
         for uid in victims.uids:
-            if uid not in pods:
+            if uid not in pods and uid not in told:
                 raise ExtenderError(
                     f"extender: {extender.name} claims to preempt pod (UID: {uid}) on node: {node}, "
                     "but the pod is not found on that node"
                 )
-        if victims.uids:
-            found[node] = NodeVictims(tuple(pods[uid] for uid in victims.uids), victims.pdb_violations)
-        elif not extender.ignorable:
+        if not victims.uids and not extender.ignorable:
             raise ExtenderError(f'expected at least one victim pod on node "{node}"')
+        if there := tuple(pods[uid] for uid in victims.uids if uid in pods):
+            found[node] = NodeVictims(there, victims.pdb_violations)
     return found
 
 
-def _placed_on(node: str, cluster: Cluster) -> list[PlacedPod]:
+def _placed_on(node: str, cluster: Cluster, *, gone: bool) -> list[PlacedPod]:
+    """Return the pods of a node; it has none where it may be gone and is."""
     row = cluster.nodes.row_of.get(node, -1)
-    if row < 0 or not cluster.nodes.present.data[row]:
-        raise ExtenderError(f'nodeinfo not found for node name "{node}"')
-    return cluster.pods.on_row(row)
+    if row >= 0 and cluster.nodes.present.data[row]:
+        return cluster.pods.on_row(row)
+    if gone:
+        return []
+    raise ExtenderError(f'nodeinfo not found for node name "{node}"')
 
 
 def least_costly(candidates: Mapping[str, NodeVictims], cluster: Cluster) -> list[str]:

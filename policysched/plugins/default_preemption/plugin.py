@@ -2,7 +2,8 @@
 
 Knows no other plugin: whether the pod would fit is asked through the decision's what-if, so everything that filters
 takes part, policies and volumes, too. It looks at every node that preemption may help on, where kube-scheduler by
-default looks at 10 % of them, and at 100 at least: the numbers of candidates in its arguments are minima.
+default looks at 10 % of them, and at 100 at least: the numbers of candidates in its arguments are minima. Extenders are
+asked about as many candidates as there: each is sent with its pods.
 
 Source: plugins/defaultpreemption/default_preemption.go, pkg/scheduler/framework/preemption/preemption.go,
 pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36.
@@ -59,7 +60,8 @@ PERCENTAGE, ABSOLUTE = 10, 100
 class PreemptionArguments(PluginArguments, frozen=True):
     """The arguments of DefaultPreemption.
 
-    With the defaults all candidates are looked for. Other values bound the search as kube-scheduler's is bounded.
+    With the defaults all candidates are looked for, unless extenders are asked about them. Other values bound the
+    search as kube-scheduler's is bounded.
     """
 
     min_candidate_nodes_percentage: Int32 = PERCENTAGE
@@ -76,9 +78,12 @@ class PreemptionArguments(PluginArguments, frozen=True):
             yield "minCandidateNodesPercentage", "cannot be 0 together with minCandidateNodesAbsolute"
             yield "minCandidateNodesAbsolute", "cannot be 0 together with minCandidateNodesPercentage"
 
-    def most_candidates(self, nodes: int) -> int:
-        """Return after how many candidates on so many nodes the search may end."""
-        if (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute) == (PERCENTAGE, ABSOLUTE):
+    def most_candidates(self, nodes: int, *, extended: bool) -> int:
+        """Return after how many candidates on so many nodes the search may end; fewer where extenders are asked."""
+        if not extended and (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute) == (
+            PERCENTAGE,
+            ABSOLUTE,
+        ):
             return nodes
         share = nodes * self.min_candidate_nodes_percentage // 100
         return min(max(share, self.min_candidate_nodes_absolute), nodes)
@@ -190,7 +195,7 @@ class DefaultPreemption:
     def _bounded(self, found: Search, failed: FailedDecision, potential: int) -> Places:
         """Return the candidates that are enough, beginning anywhere: one that violates nothing, and so many in all."""
         candidates = found.candidates
-        most = self._given.most_candidates(potential)
+        most = self._given.most_candidates(potential, extended=bool(failed.extenders))
         if candidates.size <= most:
             return candidates
         turned = np.roll(candidates, failed.rng.randrange(candidates.size))
