@@ -63,7 +63,15 @@ from policysched.framework.plugin import (
     per_pod,
     plugin_name,
 )
-from policysched.framework.post_filter import FailedDecision, PostFilterPlugin, PostFilterResult, RowVerdicts, WhatIf
+from policysched.framework.post_filter import (
+    FailedDecision,
+    PostFilterPlugin,
+    PostFilterResult,
+    Protection,
+    RowVerdicts,
+    VictimGuard,
+    WhatIf,
+)
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
 from policysched.model.kinds import Resource
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
@@ -123,6 +131,7 @@ __all__ = [
     "PreBindPlugin",
     "PreEnqueuePlugin",
     "PreFlight",
+    "Protection",
     "QueueSortPlugin",
     "RejectionListener",
     "ReservePlugin",
@@ -136,6 +145,7 @@ __all__ = [
     "ScorePlugin",
     "Scores",
     "Status",
+    "VictimGuard",
     "Wait",
     "WaitingPod",
     "Wanted",

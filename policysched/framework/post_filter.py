@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from policysched.framework.binding import Handle
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.extender import Extender
-from policysched.framework.plugin import Mask, Plugin
+from policysched.framework.plugin import Codes, Mask, Plugin
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
@@ -58,6 +58,37 @@ class RowVerdicts:
         return RowVerdicts(self.fits & other.fits, lambda index: self.status_of(index) or other.status_of(index))
 
 
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """What a guard says of placed pods.
+
+    Shapes: codes (V,).
+    """
+
+    codes: Codes
+    """0 for a pod that may go; pods that must stay for the same reason share another code."""
+    reason_of: Callable[[int], str]
+    """Says why pods of a code must stay."""
+    values_of: Callable[[int], str]
+    """Says what the guard read of one of the pods, by its place; empty where it read nothing of it."""
+
+
+class VictimGuard(Plugin, Protocol):
+    """A plugin that keeps placed pods from being victims of preemption."""
+
+    def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
+        """Say which pods must stay.
+
+        Args:
+            pod: The pod that would take their place.
+            cluster: The cluster.
+            slots: Pods of lower priority, by their slots in the pod table. Shapes: (V,).
+
+        Returns:
+            None where it has nothing to say about the pod.
+        """
+
+
 class FailedDecision(Protocol):
     """A decision without a feasible node; it holds until the cluster changes."""
 
@@ -80,6 +111,10 @@ class FailedDecision(Protocol):
     @property
     def extenders(self) -> Sequence[Extender]:
         """The extenders that are interested in the pod and have a say in preemption."""
+
+    @property
+    def victim_guards(self) -> Sequence[VictimGuard]:
+        """What keeps pods from being victims; a pod may go where all of them let it."""
 
     def rows_with(self, code: Code) -> RowNumbers:
         """Return the rows of the nodes that were rejected with a code, in the order of rows."""
@@ -111,6 +146,8 @@ class PostFilterResult:
     """The pods that are to make room."""
     details: Any = None
     """What the plugin tells records of how it came to that."""
+    rejectors: frozenset[str] = frozenset()
+    """The plugins beside filters that kept it from finding a way: the pod is tried again when they say so."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None
     """Asks extenders before anything holds, and gives the result in place of this one."""
 

@@ -25,7 +25,7 @@ from policysched.framework.plugin import (
     is_lasting,
     per_pod,
 )
-from policysched.framework.post_filter import PostFilterPlugin
+from policysched.framework.post_filter import PostFilterPlugin, VictimGuard
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.journal import ABOUT_PODS
@@ -50,6 +50,8 @@ class Profile:
     pre_score_order: tuple[str, ...] = ()
     """The names of the plugins at PreScore, in their order there."""
     post_filters: tuple[PostFilterPlugin, ...] = ()
+    victim_guards: tuple[VictimGuard, ...] = ()
+    """What keeps pods from being victims of preemption: policies."""
     reserves: tuple[ReservePlugin, ...] = ()
     permits: tuple[PermitPlugin, ...] = ()
     pre_binds: tuple[PreBindPlugin, ...] = ()
@@ -81,6 +83,7 @@ class Profile:
         filters: tuple[FilterPlugin, ...],
         scores: tuple[tuple[ScorePlugin, int], ...],
         extra_key: Callable[[Pod, Cluster], Hashable] | None,
+        victim_guards: tuple[VictimGuard, ...] = (),
     ) -> Profile:
         """Return this profile with policies behind its plugins."""
         return replace(
@@ -89,6 +92,7 @@ class Profile:
             pre_filters=None if self.pre_filters is None else self.pre_filters + filters,
             scores=self.scores + scores,
             extra_key=extra_key,
+            victim_guards=victim_guards,
         )
 
     @property
@@ -150,11 +154,13 @@ class Profile:
     def hints(self) -> dict[str, Sequence[Hint]]:
         """The changes that can help pods which plugins rejected, by plugin.
 
-        One at Reserve or Permit that names none is helped by every change, and so is an extender.
+        One at Reserve or Permit that names none is helped by every change, and so is an extender. Guards of victims
+        are helped by none beyond what their filters name.
         """
         rejecting = (*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits)
+        guards: dict[str, Sequence[Hint]] = {plugin.name: () for plugin in self.victim_guards}
         named = {plugin.name: plugin.events() if hasattr(plugin, "events") else ANY_CHANGE for plugin in rejecting}
-        return named | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
+        return guards | named | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
 
     @cached_property
     def _prepared_scores(self) -> tuple[tuple[ScorePlugin, int | None], ...]:

@@ -76,6 +76,15 @@ class ScoreRule(Struct, frozen=True):
     when: str | None = None
 
 
+class PreemptionRule(Struct, frozen=True):
+    """A condition that a pod must meet to be a victim of preemption."""
+
+    require: str
+    name: str = "preemption"
+    """The name under which reasons tell of it."""
+    message: str | None = None
+
+
 class PolicySpec(Struct, frozen=True):
     """What a policy wants."""
 
@@ -91,6 +100,7 @@ class PolicySpec(Struct, frozen=True):
     let: list[Let] = []
     filters: list[FilterRule] = []
     scores: list[ScoreRule] = []
+    preemption: PreemptionRule | None = None
 
 
 class PolicyCondition(Struct, frozen=True):

@@ -14,6 +14,7 @@ Source: docs/language.md#names.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
@@ -38,8 +39,8 @@ from policysched.state.tables.nodes import NodeTable
 Scalar = str | float | bool | None
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos"))
 """The fields of `pod.` that a pod class does not hold by itself."""
-BEYOND_SIGNATURE = frozenset(("name", "image_bytes"))
-"""The fields of `peer.` that placed pods of one signature may differ in."""
+BEYOND_SIGNATURE = frozenset(("name", "image_bytes", "age"))
+"""The fields of `peer.` and `victim.` that placed pods of one signature may differ in."""
 WELL_KNOWN_LABELS = {
     "arch": "kubernetes.io/arch",
     "os": "kubernetes.io/os",
@@ -253,7 +254,7 @@ def _age(pod: Pod | None, cluster: Cluster) -> float:
 
 
 def peer_value(placed: PlacedPod, item: Input, cluster: Cluster) -> Scalar:
-    """Return the value of a `peer.` input of a placed pod."""
+    """Return the value of a `peer.` or `victim.` input of a placed pod."""
     if item.path[0] == "requests":
         return amount({"pods": 1, **dict(placed.pod_resources.amounts)}, item)
     return _value(placed.pod, item, cluster)
@@ -263,6 +264,8 @@ def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
     name = item.path[0]
     if name in _MAPS:
         return _MAPS[name](pod, cluster).get(item.key or "")
+    if name == "age":
+        return math.nan if pod.metadata.creation_timestamp is None else _age(pod, cluster)
     if name == "image_bytes":
         return float(sum(cluster.images.total(image) or 0 for image in pod_images(pod)))
     return _FIELDS[name](pod)

@@ -382,12 +382,17 @@ class Scheduler:
         profile = self._profiles[queued.profile]
         pod = self.queue.latest(queued)
         fit_error, rejectors, pending = decision.fit_error(), decision.rejectors(), decision.pending()
-        result = await run_post_filters(profile.post_filters, pod, decision, self._rng, profile.extending(pod))
+        engine, extenders = self._engines[queued.profile], profile.extending(pod)
+        result = await run_post_filters(
+            profile.post_filters, pod, decision, self._rng, extenders, lambda: engine.profile.victim_guards
+        )
         if self.queue.get(queued.identity) is not queued:
             self.queue.done(queued)  # it went away while extenders were asked, and nobody has to make room for it
             return
         message = message_of(fit_error, result)
-        failure = Failure(Result.UNSCHEDULABLE, message, rejectors, pending, nominated=result.nominated_node)
+        failure = Failure(
+            Result.UNSCHEDULABLE, message, rejectors | result.rejectors, pending, nominated=result.nominated_node
+        )
         if self._observers and result.victims:
             tell(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:

@@ -17,6 +17,7 @@ POLICY: dict[str, Any] = {
         "appliesTo": "?",
         "let": [{"name": "a", "value": "?"}, {"name": "b", "value": 5}],
         "filters": [{"name": "a", "when": "?", "require": "?", "message": "m"}],
+        "preemption": {"require": "?", "message": "m"},
         "scores": [{"name": "a", "when": "?", "value": "?"}, {"name": "b", "cases": ["?", "?"]}],
     },
 }
@@ -25,6 +26,7 @@ FIELDS = [
     "spec.let[0].value",
     "spec.filters[0].when",
     "spec.filters[0].require",
+    "spec.preemption.require",
     "spec.scores[0].when",
     "spec.scores[0].value",
     "spec.scores[1].cases[0]",

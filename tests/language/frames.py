@@ -72,7 +72,8 @@ def column_of(table: Sequence[Mapping[str, Any]], item: Input, strings: Any) -> 
 
 @dataclass
 class TableFrame:
-    """Rows of a cluster, one pod, and placed pods: each a dictionary with the place of its node under `row`.
+    """Rows of a cluster (or victims, each with its node), one pod, and placed pods: each a dictionary with the place of
+    its node under `row`.
 
     A frame of some rows of another one knows that as `whole`, and which rows as `picked`.
     """
@@ -93,7 +94,7 @@ class TableFrame:
         return len(self.table)
 
     def column(self, item: Input) -> Any:
-        assert item.root in {"node", "metrics"}
+        assert item.root in {"node", "victim", "metrics"}
         self.reads.append(item)
         return column_of(self.table, item, self.strings.base)
 
@@ -188,7 +189,9 @@ class RowFrame:
         if item.root == "peer":
             assert self.peer is not None
             return value_of(self.whole.peers[self.peer], item)
-        return value_of(self.whole.table[self.row] if item.root in {"node", "metrics"} else self.whole.scalars, item)
+        return value_of(
+            self.whole.table[self.row] if item.root in {"node", "victim", "metrics"} else self.whole.scalars, item
+        )
 
 
 def at_row(program: Any, value: Any, frame: TableFrame, row: int) -> Any:

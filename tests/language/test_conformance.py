@@ -39,6 +39,7 @@ PLACES: dict[str, tuple[Any, Want]] = {
     "let": ("let", Want.ANY),
     "filter": ("filter", Want.CONDITION),
     "pod": ("pod", Want.CONDITION),
+    "preemption": ("preemption", Want.CONDITION),
     "score": ("score", Want.NUMBER),
 }
 METRICS = {"load": Unit.NUMBER, "ram": Unit.BYTES, "cores": Unit.CPU, "wait": Unit.DURATION}

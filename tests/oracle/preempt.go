@@ -46,6 +46,8 @@ type search struct {
 	candidates map[string]*extenderv1.Victims
 	deleted    []string
 	cleared    []string
+	// protected are pods that a program around the plugin lets be no victims.
+	protected []string
 }
 
 // watch puts a plugin that is watched into a registry. Without asynchronous preemption it does the same, before it returns.
@@ -56,6 +58,9 @@ func (s *search) watch(registry frameworkruntime.Registry) frameworkruntime.Regi
 			return nil, err
 		}
 		plugin.Executor.PreemptPod = s.remove
+		plugin.IsEligiblePod = func(_ fwk.NodeInfo, victim fwk.PodInfo, _ *v1.Pod) bool {
+			return !slices.Contains(s.protected, nameOf(victim.GetPod()))
+		}
 		plugin.Evaluator.Interface = watched{plugin, s}
 		return plugin, nil
 	}
@@ -107,7 +112,7 @@ func (d *decision) preempt(ctx context.Context) error {
 	if err := store.Add(d.pod); err != nil {
 		return err
 	}
-	*d.search = search{candidates: map[string]*extenderv1.Victims{}}
+	*d.search = search{candidates: map[string]*extenderv1.Victims{}, protected: d.search.protected}
 	result, status := d.framework.RunPostFilterPlugins(ctx, d.state, d.pod, d.diagnosis.NodeToStatus)
 	found := &preempted{Code: status.Code().String(), Message: status.Message()}
 	if result != nil && result.Mode() == fwk.ModeOverride {

@@ -20,6 +20,8 @@ from .live import Live
 from .oracle import InvalidCaseError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from policysched.framework import PostFilterResult
     from policysched.framework.profile import Profile
 
@@ -36,7 +38,8 @@ def ours(case: Case, profile: Profile | None = None) -> Record | None:
     decision, plugins = live.look(case["pod"]), live.engine.profile.post_filters
     if decision.row >= 0 or decision.failed or not plugins or not decision.cluster.nodes.count:
         return None
-    result = asyncio.run(run_post_filters(plugins, decision.pod, decision, Random(SEED)))
+    guards = live.engine.profile.victim_guards
+    result = asyncio.run(run_post_filters(plugins, decision.pod, decision, Random(SEED), (), lambda: guards))
     code = "Success" if result.status is None else result.status.code.text
     found = {"code": code, "nominated": result.nominated_node, **_requests(result)}
     if result.status is not None and result.status.reasons:
@@ -78,11 +81,11 @@ def _requests(result: PostFilterResult) -> Record:
     return {"deleted": sorted(client.deleted)} | ({"cleared": cleared} if cleared else {})
 
 
-def differences(mine: Record | None, theirs: Record | None) -> list[str]:
+def differences(mine: Record | None, theirs: Record | None, compared: Sequence[str] = COMPARED) -> list[str]:
     """List where two answers disagree, one line a part; an empty list means they agree."""
     if mine is None or theirs is None:
         return [] if mine is theirs else [f"preemption: ours {mine}, theirs {theirs}"]
-    parts = [part for part in COMPARED if part != "message" or theirs["code"] != "Error"]
+    parts = [part for part in compared if part != "message" or theirs["code"] != "Error"]
     chosen = theirs["nominated"] if mine["nominated"] == theirs["nominated"] else None
     if not theirs.get("best"):
         parts.append("nominated")

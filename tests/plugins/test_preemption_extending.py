@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 import pytest
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import Cluster, Code, PostFilterResult
+from policysched.framework import Cluster, Code, PostFilterResult, VictimGuard
 from policysched.framework.extender import ExtenderError, NamedVictims, NodeVictims
 from policysched.model.objects import Pod
 from policysched.plugins.default_preemption.extending import NONE_LEFT
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import run_post_filters
 from tests.build import node
 from tests.plugins.test_default_preemption import budget, label, low, wanted, world
+from tests.rules.build import policy_set
 
 Named = Mapping[str, NamedVictims]
 
@@ -49,12 +51,14 @@ def around() -> Cluster:
     return world(node("a"), node("b"), node("c"), *pods, budgets=[budget("keep", label("app"))])
 
 
-def preempt(cluster: Cluster, *extenders: Preempting) -> PostFilterResult:
-    profile = default_profile()
+def preempt(cluster: Cluster, *extenders: Preempting, policies: PolicySet | None = None) -> PostFilterResult:
+    profile = default_profile() if policies is None else policies.join(default_profile())
     rng = random.Random(0)
     decision = Engine(cluster, profile, rng).decide(wanted())
     assert decision.row < 0
-    return asyncio.run(run_post_filters(profile.post_filters, wanted(), decision, rng, extenders))  # type: ignore[arg-type]
+    return asyncio.run(
+        run_post_filters(profile.post_filters, wanted(), decision, rng, extenders, lambda: profile.victim_guards)  # type: ignore[arg-type]
+    )
 
 
 def victims(result: PostFilterResult) -> tuple[str | None, list[str]]:
@@ -160,3 +164,44 @@ def test_nothing_is_left_where_all_victims_are_gone_meanwhile() -> None:
     assert result.status is not None
     assert result.status.code is Code.UNSCHEDULABLE
     assert result.status.message.endswith(NONE_LEFT)
+
+
+def keeping(require: str) -> PolicySet:
+    return policy_set(keep={"preemption": {"require": require}})
+
+
+def test_pod_that_a_policy_keeps_is_no_victim_though_an_extender_names_it() -> None:
+    keep_b1 = keeping('victim.name != "b1"')
+    one = Preempting({"b": named("b1"), "c": named("c1", violations=1)})
+    assert victims(preempt(around(), one, policies=keep_b1)) == ("c", ["c1"])
+    # b1 stays, so b0 alone makes no room.
+    assert one.asked == [{"a": (["a1"], 0), "c": (["c1"], 1)}]
+
+
+def test_extender_that_names_kept_pods_alone_leaves_no_candidate_and_the_event_says_why() -> None:
+    result = preempt(around(), Preempting({"b": named("b1", "b0")}), policies=keeping('victim.name != "b1"'))
+    assert result.status is not None
+    assert result.status.message.endswith(
+        "preemption: no candidate node for preemption: policy keep/preemption: "
+        'victim.name != "b1" (default/b1: victim.name is "b1")'
+    )
+    assert result.rejectors == {"SchedulingPolicy/keep"}
+
+
+def test_guard_that_comes_while_an_extender_is_asked_is_heard() -> None:
+    guards: list[VictimGuard] = []
+    kept = keeping("false").join(default_profile()).victim_guards
+
+    @dataclass
+    class Slow(Preempting):
+        async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> Named:
+            guards.extend(kept)
+            return await super().preempt(pod, candidates)
+
+    profile, rng = default_profile(), random.Random(0)
+    decision = Engine(around(), profile, rng).decide(wanted())
+    found = asyncio.run(
+        run_post_filters(profile.post_filters, wanted(), decision, rng, [Slow()], lambda: guards)  # type: ignore[list-item]
+    )
+    assert found.status is not None
+    assert "policy keep/preemption: false" in found.status.message

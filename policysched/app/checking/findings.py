@@ -24,6 +24,7 @@ FIELDS: Final[tuple[tuple[str, ...], ...]] = (
     ("let", "*", "value"),
     ("filters", "*", "when"),
     ("filters", "*", "require"),
+    ("preemption", "require"),
     ("scores", "*", "when"),
     ("scores", "*", "value"),
     ("scores", "*", "cases", "*"),

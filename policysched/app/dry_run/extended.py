@@ -103,4 +103,5 @@ async def _post_filter(
 ) -> PostFilterResult | None:
     if decision.row >= 0 or decision.failed:
         return None
-    return await run_post_filters(engine.profile.post_filters, decision.pod, decision, rng, extenders)
+    plugins = engine.profile.post_filters
+    return await run_post_filters(plugins, decision.pod, decision, rng, extenders, lambda: engine.profile.victim_guards)

@@ -115,6 +115,7 @@ def _preemption(record: Record) -> Iterator[RenderableType]:
     if "nominated" not in record:
         if "message" in told:
             yield _line(told["message"])
+        yield from _protected(told)
         return
     node, going = record["nominated"]["node"], record["nominated"]["victims"]
     pods = "1 pod" if len(going) == 1 else f"{len(going)} pods"
@@ -133,8 +134,19 @@ def _preemption(record: Record) -> Iterator[RenderableType]:
         if len(others) > LIMIT:
             table.caption, table.caption_justify = _line(f"… and {len(others) - LIMIT} nodes"), "left"
         yield table
+    yield from _protected(told)
     if told.get("cleared"):
         yield _line(f"no longer nominated to {node}: {_names(told['cleared'])}")
+
+
+def _protected(told: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """Show which pods policies keep from being victims, and why."""
+    rows = [[node, pod, why] for node, pods in told.get("protected", {}).items() for pod, why in pods.items()]
+    if rows:
+        table = plain_table("Protected from preemption", ["node", "pod", "why"], rows[:LIMIT])
+        if len(rows) > LIMIT:
+            table.caption, table.caption_justify = _line(f"… and {len(rows) - LIMIT} pods"), "left"
+        yield table
 
 
 def _budgets(cost: Mapping[str, Any]) -> str:
@@ -155,7 +167,10 @@ def _rules(rules: Mapping[str, Any]) -> Table:
             rows.append([shown, rule, f"gives {_names(_given(values))}"])
         if "waits" in policy:
             rows.append([shown, "", f"keeps no node: {policy['waits']}"])
-        elif not policy.get("filters") and not policy.get("scores"):
+        kept = policy.get("preemption", {})
+        if kept:
+            rows.append([shown, "preemption", f"protects {_names([f'{pod} ({why})' for pod, why in kept.items()])}"])
+        if "waits" not in policy and not policy.get("filters") and not policy.get("scores") and not kept:
             rows.append([shown, "", "keeps every node"])
     return plain_table("Rules", ["policy", "rule", "what it says"], rows)
 

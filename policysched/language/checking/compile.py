@@ -372,9 +372,9 @@ def each_let(lets: Sequence[tuple[str, str]], environment: Environment) -> Itera
         yield compiled, dataclasses.replace(environment, lets=dict(known))
 
 
-def policy_cost(programs: Iterable[Program]) -> Cost:
-    """Return what programs cost together, equal parts counted once."""
-    return cost_of(program.root for program in programs)
+def policy_cost(programs: Iterable[Program], about_pods: Iterable[Program] = ()) -> Cost:
+    """Return what programs cost together, those on nodes and those on placed pods, equal parts counted once."""
+    return cost_of((program.root for program in programs), (program.root for program in about_pods))
 
 
 def check_cost(cost: Cost) -> Diagnostic | None:

@@ -87,20 +87,25 @@ _READ_THROUGH: Final = frozenset({*_TEXTS, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONT
 _SUMS: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES})
 
 
-def cost_of(roots: Iterable[Typed]) -> Cost:
-    """Return the cost of graphs, what they have in common counted once."""
+def cost_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> Cost:
+    """Return the cost of graphs, what they have in common counted once.
+
+    Args:
+        roots: Those that are evaluated on nodes.
+        about_pods: Those that are evaluated on placed pods.
+    """
     counts = [0] * len(Shape)
-    for node, shape in _counted(roots):
+    for node, shape in _counted(roots, about_pods):
         counts[shape] += operations(node)
     return Cost(*counts)
 
 
-def total_of(roots: Iterable[Typed]) -> int:
-    """Return what graphs add to a decision, what they have in common counted once.
+def total_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> int:
+    """Return what graphs add to a decision, what they have in common counted once; see `cost_of`.
 
     Units: operations over the nodes, of numbers; what takes longer than one of these counts more often.
     """
-    return sum(_units(node, shape) for node, shape in _counted(roots))
+    return sum(_units(node, shape) for node, shape in _counted(roots, about_pods))
 
 
 def _units(node: Typed, shape: Shape) -> int:
@@ -114,10 +119,10 @@ def _units(node: Typed, shape: Shape) -> int:
     return operations(node)
 
 
-def _counted(roots: Iterable[Typed]) -> Iterator[tuple[Typed, Shape]]:
+def _counted(roots: Iterable[Typed], about_pods: Iterable[Typed]) -> Iterator[tuple[Typed, Shape]]:
     """Yield each part of graphs once, with what its operation runs over."""
     seen: set[tuple[Typed, int]] = set()
-    waiting = [(root, _ROWS) for root in roots]
+    waiting = [*((root, _ROWS) for root in roots), *((root, _PODS) for root in about_pods)]
     while waiting:
         node, asked = waiting.pop()
         # What is made of other rows is made once, wherever it is asked for.

@@ -43,14 +43,27 @@ def check_path(checker: Checker, path: Path) -> Typed | None:
         return _let(checker, path, environment.lets[root])
     if root in environment.later:
         return checker.report("E0207", path.span, name=root)
-    if root == "peer" and not checker.peers:
-        return checker.report("E0204", path.name_spans[0])
+    if root in {"peer", "victim"} and not _is_known_pod(checker, path):
+        return None
     if root not in ROOTS or root == "metrics":
         return _metric(checker, path) if root == "metrics" else _unknown(checker, path)
     found = _field(checker, path)
     if found is not None and found.called:
         return checker.report("E0202", path.span, "call", path=path.dotted)
     return _read(checker, path, found) if found is not None else None
+
+
+def _is_known_pod(checker: Checker, path: Path) -> bool:
+    """Whether it is known which pod `peer` or `victim` is; reported where it is not."""
+    if path.names[0] == "peer":
+        if not checker.peers:
+            checker.report("E0204", path.name_spans[0])
+        return checker.peers
+    guards = checker.environment.phase == "preemption"
+    if not guards or checker.reducing:
+        checker.report("E0209", path.name_spans[0], "inner" if guards else "")
+        return False
+    return True
 
 
 def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
@@ -79,6 +92,7 @@ def _unknown(checker: Checker, path: Path) -> Typed | None:
     known = (*ROOTS, *checker.environment.lets, "true", "false")
     roots = ("pod",) if checker.environment.phase == "pod" else ("node", "pod", "cluster")
     roots = ("peer", *roots) if checker.peers else roots
+    roots = ("victim", *roots) if checker.environment.phase == "preemption" else roots
     suggestion = foreign_syntax.name(name, known, checker.environment.metrics, roots)
     if not suggestion:
         alone = len(path.names) == 1 and path.key is None

@@ -110,7 +110,7 @@ def run_program(program: Program, frame: Frame) -> Value:
 
     The arrays of the result may be the frame's own or shared with other programs: they are not to be changed.
 
-    Shapes: (R,) where the type's shape is NODES, else a plain value.
+    Shapes: (R,) where the type's shape is not SCALAR, else a plain value.
     Missing: NaN, code -1, None; a condition says so in `unknown`.
     """
     return _result(program.type, evaluate_columns(program.root, frame), frame.rows, frame)
@@ -207,7 +207,7 @@ def _missing_rows(node: Typed, memo: dict[Any, Any]) -> Any:
 
 
 def _result(result: Type, value: Any, rows: int, frame: Frame) -> Value:
-    nodes = result.shape is Shape.NODES
+    nodes = result.shape is not Shape.SCALAR
     if result.kind is Kind.BOOL:
         true, unknown = value
         if not nodes:

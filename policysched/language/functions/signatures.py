@@ -23,7 +23,7 @@ MAX_DIAGNOSTICS: Final = 50
 """How many errors of a text are reported: status shows so many, and a text with more is not looked at further."""
 LONGEST_QUOTE: Final = 60
 """How long a part of the text may be that a help repeats. Units: characters."""
-Phase: TypeAlias = Literal["pod", "filter", "score", "let"]
+Phase: TypeAlias = Literal["pod", "filter", "score", "preemption", "let"]
 """Where a text stands: it decides which fields can be read, not what an expression means."""
 
 

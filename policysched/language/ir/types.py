@@ -218,10 +218,15 @@ FIELDS: Final[Mapping[Names, InputField]] = {
     ("cluster", "nodes"): InputField(NUMBER),
     ("cluster", "pods"): InputField(NUMBER),
     **_pods("peer", Shape.PODS, ("labels", "namespace_labels")),
+    **{("victim", name): InputField(_shaped(STRING, Shape.PODS)) for name in ("name", "namespace")},
+    ("victim", "labels"): InputField(_shaped(STRING, Shape.PODS, Gap.INPUT), keyed=True),
+    ("victim", "priority"): InputField(_shaped(NUMBER, Shape.PODS)),
+    ("victim", "age"): InputField(_shaped(DURATION, Shape.PODS, Gap.OWN)),
+    **{("victim", name): InputField(_shaped(STRING, Shape.PODS, Gap.INPUT)) for name in ("owner_kind", "owner_name")},
 }
 # What is called with an expression over the pods of a node: functions.
 POD_FUNCTIONS: Final[tuple[Names, ...]] = (("node", "pods", "count"), ("node", "pods", "any"), ("node", "pods", "sum"))
-ROOTS: Final = frozenset({"node", "pod", "cluster", "peer", "metrics"})
+ROOTS: Final = frozenset({"node", "pod", "cluster", "peer", "victim", "metrics"})
 
 
 def _groups() -> dict[Names, tuple[str, ...]]:

@@ -153,6 +153,8 @@ def constant(phase: str, value: str, expr: Expr) -> str:
         return f"write `{quoted}` without quotes"
     if phase == "pod":
         return table("constant")[value]
+    if phase == "preemption":
+        return "it protects no pod" if value == "true" else "it protects every pod"
     return "it turns no node away" if value == "true" else "it turns every node away"
 
 

@@ -17,6 +17,7 @@ from policysched.framework.extender import Extender, ExtenderError, NamedVictims
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.default_preemption.candidates import LOWEST
+from policysched.plugins.default_preemption.guards import Guarded
 from policysched.state.placed.pods import PlacedPod
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,17 @@ async def ask_extenders(
             log.warning("extender=%s is ignored in preemption for pod=%s: %s", extender.name, pod.key, error)
         if not left:
             break
+    return left
+
+
+def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Guarded) -> dict[str, NodeVictims]:
+    """Leave out candidates with a victim that guards keep, whoever named it."""
+    kept = guarded.reasons()
+    row_of = guarded.cluster.nodes.row_of
+    left = {node: victims for node, victims in candidates.items() if row_of.get(node) not in kept}
+    if len(left) < len(candidates):
+        nodes = ",".join(sorted(candidates.keys() - left.keys()))
+        log.warning("pod=%s nodes=%s: victims that extenders leave or name have to stay", pod.key, nodes)
     return left
 
 

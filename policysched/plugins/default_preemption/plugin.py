@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -45,7 +45,8 @@ from policysched.plugins.default_preemption.eviction import (
     is_going_for_another,
     lower_nominated,
 )
-from policysched.plugins.default_preemption.extending import NONE_LEFT, ask_extenders, least_costly
+from policysched.plugins.default_preemption.extending import NONE_LEFT, ask_extenders, least_costly, without_guarded
+from policysched.plugins.default_preemption.guards import Guarded, ask_about
 from policysched.plugins.default_preemption.search import Places, Search, search_victims
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
@@ -98,6 +99,8 @@ class PreemptionDetails:
     budgets: Budgets
     cleared: Sequence[Pod]
     """The pods that the node is not kept for any more."""
+    guarded: Guarded | None = None
+    """What guards said of the pods of lower priority."""
 
     def describe(self) -> dict[str, Any]:
         """Say what each victim costs, and why other candidates lost."""
@@ -110,6 +113,7 @@ class PreemptionDetails:
                 for one in candidates.values()
             },
             "cleared": [one.key for one in self.cleared],
+            **({} if self.guarded is None else self.guarded.describe()),
         }
 
     def _cost(self, victim: Pod, chosen: Candidate) -> dict[str, Any]:
@@ -166,7 +170,7 @@ class DefaultPreemption:
             given = {one.node: NodeVictims(one.victims, len(one.violating)) for one in choice.candidates()}
             return PostFilterResult(ask=partial(self._ask, pod, failed, given))
         node = failed.rng.choice(choice.best)
-        details = PreemptionDetails(node, choice, budgets, lower_nominated(cluster, pod, node))
+        details = PreemptionDetails(node, choice, budgets, lower_nominated(cluster, pod, node), found.guarded)
         return self._result(pod, cluster, node, choice.victims_on(node), details)
 
     async def _ask(self, pod: Pod, failed: FailedDecision, candidates: Mapping[str, NodeVictims]) -> PostFilterResult:
@@ -175,8 +179,10 @@ class DefaultPreemption:
             left = await ask_extenders(pod, failed.extenders, candidates, failed.cluster)
         except ExtenderError as error:
             return _said(Code.ERROR, str(error))
+        guarded = ask_about(failed, [one for victims in left.values() for one in victims.pods])
+        left = without_guarded(pod, left, guarded)
         if not left:
-            return _said(Code.UNSCHEDULABLE, NONE_LEFT)
+            return _none_left(guarded)
         node = failed.rng.choice(least_costly(left, failed.cluster))
         return self._result(pod, failed.cluster, node, left[node].pods)
 
@@ -234,9 +240,17 @@ def _no_candidate(found: Search, nodes: int) -> PostFilterResult:
             reasons[reason] += count
     reasons[NOT_HELPFUL] += nodes - statuses.total()
     parts = sorted(f"{count} {reason}" for reason, count in reasons.items() if count)
-    return _said(Code.UNSCHEDULABLE, f"0/{nodes} nodes are available: {', '.join(parts)}.", nominated_node="")
+    text = f"0/{nodes} nodes are available: {', '.join(parts)}."
+    guards = frozenset() if found.guarded is None else found.guarded.names
+    return replace(_said(Code.UNSCHEDULABLE, text), nominated_node="", details=found.guarded, rejectors=guards)
 
 
-def _said(code: Code, text: str, *, nominated_node: str | None = None) -> PostFilterResult:
-    status = Status(code, (f"preemption: {text}",))
-    return PostFilterResult(status, nominated_node)
+def _none_left(guarded: Guarded) -> PostFilterResult:
+    """Say that extenders left no candidate, or named victims alone that have to stay."""
+    why = dict.fromkeys(reason for reasons in guarded.reasons().values() for reason in reasons)
+    said = _said(Code.UNSCHEDULABLE, f"{NONE_LEFT}: {', '.join(why)}" if why else NONE_LEFT)
+    return replace(said, details=guarded, rejectors=guarded.names)
+
+
+def _said(code: Code, text: str) -> PostFilterResult:
+    return PostFilterResult(Status(code, (f"preemption: {text}",)))

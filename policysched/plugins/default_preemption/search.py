@@ -28,9 +28,11 @@ from policysched.framework import (
     Status,
     WhatIf,
     unresolvable,
+    unschedulable,
 )
 from policysched.model.objects import Pod
 from policysched.plugins.default_preemption.budgets import Budgets
+from policysched.plugins.default_preemption.guards import Guarded, ask_guards
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 Places = NDArray[np.intp]
@@ -42,7 +44,7 @@ class Search:
 
     cluster: Cluster
     rows: RowNumbers
-    """The nodes with pods of lower priority, among those that preemption may help on."""
+    """The nodes with pods of lower priority that may go, among those that preemption may help on."""
     begins: Places
     """(R + 1,): where the pods of each node begin."""
     slots: Places
@@ -62,7 +64,9 @@ class Search:
     statuses: dict[int, Status] = field(default_factory=dict)
     """Why the pod fits not even then, by the node's place, where nodes were asked one by one."""
     empty_rows: RowNumbers = field(default_factory=lambda: np.zeros(0, np.intp))
-    """The nodes without pods of lower priority."""
+    """The nodes without pods of lower priority that may go."""
+    guarded: Guarded | None = None
+    """What guards say of the pods of lower priority; None where there are no guards."""
 
     @property
     def candidates(self) -> Places:
@@ -99,12 +103,14 @@ class Search:
 
     def failures(self) -> list[Status]:
         """List the status of every node that is no candidate."""
-        found = [NO_VICTIMS] * int(self.empty_rows.size)
         candidates = set(self.candidates.tolist())
-        for place in range(self.rows.size):
-            if place not in candidates:
-                found.append(self._failure(place))
-        return found
+        found = dict.fromkeys(self.empty_rows.tolist(), NO_VICTIMS)
+        found |= {row: self._failure(place) for place, row in enumerate(self.rows.tolist()) if place not in candidates}
+        if self.guarded is not None:
+            for row, reasons in self.guarded.reasons().items():
+                if (status := found.get(row)) is not None and status.code is not Code.ERROR:
+                    found[row] = unschedulable(*(() if status is NO_VICTIMS else status.reasons), *reasons)
+        return list(found.values())
 
     def _failure(self, place: int) -> Status:
         status = self.statuses.get(place)
@@ -126,7 +132,7 @@ def search_victims(failed: FailedDecision, priority: int, rows: RowNumbers, budg
 
     Cost: O(pods of lower priority), plus a few operations over the nodes for each of the pods of the fullest one.
     """
-    found = _gather(failed.cluster, priority, rows, now)
+    found = _gather(failed, priority, rows, now)
     if not found.rows.size:
         return found
     changed = ChangedRows(
@@ -146,8 +152,9 @@ def search_victims(failed: FailedDecision, priority: int, rows: RowNumbers, budg
     return found
 
 
-def _gather(cluster: Cluster, priority: int, rows: RowNumbers, now: float) -> Search:
-    """List the pods of lower priority by node and importance; no budget is asked yet."""
+def _gather(failed: FailedDecision, priority: int, rows: RowNumbers, now: float) -> Search:
+    """List the pods of lower priority that may go by node and importance; no budget is asked yet."""
+    cluster = failed.cluster
     pods = cluster.pods
     wanted = np.zeros(cluster.nodes.columns.capacity, np.bool_)
     wanted[rows] = True
@@ -156,6 +163,9 @@ def _gather(cluster: Cluster, priority: int, rows: RowNumbers, now: float) -> Se
     priorities = cluster.signatures.priorities()[pods.signatures[held]]
     lower = priorities < priority
     slots, priorities = held[lower], priorities[lower]
+    guarded = ask_guards(failed, slots) if failed.victim_guards else None
+    if guarded is not None:
+        slots, priorities = slots[guarded.may_go], priorities[guarded.may_go]
     starts = pods.starts(slots)
     starts[np.isinf(starts)] = now
     order = np.lexsort((starts, -priorities, pods.rows[slots]))
@@ -173,6 +183,7 @@ def _gather(cluster: Cluster, priority: int, rows: RowNumbers, now: float) -> Se
         np.zeros(slots.size, np.bool_),
         np.zeros(there.size, np.bool_),
         empty_rows=np.setdiff1d(rows, there),
+        guarded=guarded,
     )
 
 

@@ -114,17 +114,28 @@ class _Compilation:
         yield
         filters = yield from self._each(spec.filters, self._filter)
         scores = yield from self._each(spec.scores, self._score)
+        guard = self._preemption()
+        if guard is not None:
+            yield
         kept_filters = tuple(rule for rule in filters if rule is not None)
         kept_scores = tuple(rule for rule in scores if rule is not None)
         return self._finish(
             CompiledPolicy(
-                self._policy.key, self._generation, spec, pods, namespaces, applies_to, kept_filters, kept_scores
+                self._policy.key,
+                self._generation,
+                spec,
+                pods,
+                namespaces,
+                applies_to,
+                kept_filters,
+                kept_scores,
+                preemption=guard,
             )
         )
 
     def _finish(self, made: CompiledPolicy) -> CompilationResult:
         self._warn_of_idleness()
-        cost = policy_cost(made.programs)
+        cost = policy_cost(made.programs, made.guard_programs)
         over = check_cost(cost)
         if over is not None:
             self._report("spec", over)
@@ -139,7 +150,7 @@ class _Compilation:
             if let.name not in self._lets.used:
                 found = diagnose("W0709", let.name, Span(0, len(let.name)), name=let.name)
                 self._report(f"spec.let[{index}].name", found)
-        if not self._spec.filters and not self._spec.scores:
+        if not self._spec.filters and not self._spec.scores and self._spec.preemption is None:
             self._report("spec", diagnose("W0710", "", Span(0, 0)))
         self._warn_of_weights()
 
@@ -191,6 +202,8 @@ class _Compilation:
             self._report("metadata.name", _misnamed("policies", name))
         self._unique("filters", [rule.name for rule in spec.filters])
         self._unique("scores", [rule.name for rule in spec.scores])
+        if spec.preemption is not None and not is_label_name(spec.preemption.name):
+            self._report("spec.preemption.name", _misnamed("rules", spec.preemption.name))
 
     def _unique(self, kind: str, names: Sequence[str]) -> None:
         for index, name in enumerate(names):
@@ -206,6 +219,14 @@ class _Compilation:
         yield
         require = self._condition(rule.require, f"{field}.require", "filter")
         return None if require is None else compiled_filter(rule.name, when, require, rule.message)
+
+    def _preemption(self) -> CompiledFilter | None:
+        """Compile the condition on victims."""
+        rule = self._spec.preemption
+        if rule is None:
+            return None
+        require = self._condition(rule.require, "preemption.require", "preemption")
+        return None if require is None else compiled_filter(rule.name, None, require, rule.message)
 
     def _score(self, index: int, rule: ScoreRule) -> Pausing[CompiledScore | None]:
         field = f"scores[{index}]"
@@ -264,6 +285,7 @@ def _values(selectors: Iterable[LabelSelector]) -> int:
 def _texts(spec: PolicySpec) -> Iterator[str]:
     """Return all expressions of a policy."""
     yield spec.applies_to or ""
+    yield "" if spec.preemption is None else spec.preemption.require
     for let in spec.let:
         yield str(let.value)
     for rule in spec.filters:

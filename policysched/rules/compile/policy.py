@@ -186,6 +186,8 @@ class CompiledPolicy:
     scores: tuple[CompiledScore, ...]
     units: int = 0
     """What it adds to a decision, see `units_of`."""
+    preemption: CompiledFilter | None = None
+    """The condition that a victim of preemption must meet."""
 
     @property
     def conditions(self) -> tuple[Program, ...]:
@@ -201,7 +203,7 @@ class CompiledPolicy:
 
     @property
     def programs(self) -> tuple[Program, ...]:
-        """All programs of the policy."""
+        """The programs that decisions about nodes run."""
         return (
             *self.conditions,
             *(rule.written for rule in self.filters),
@@ -211,20 +213,27 @@ class CompiledPolicy:
     @property
     def inputs(self) -> tuple[Input, ...]:
         """Everything the policy reads, in the order of its fields."""
-        return tuple(dict.fromkeys(item for program in self.programs for item in program.inputs))
+        programs = (*self.programs, *self.guard_programs)
+        return tuple(dict.fromkeys(item for program in programs for item in program.inputs))
+
+    @property
+    def guard_programs(self) -> tuple[Program, ...]:
+        """The program that preemption runs on placed pods, if there is one."""
+        return () if self.preemption is None else (self.preemption.written,)
 
 
 def units_of(policy: CompiledPolicy) -> int:
-    """Return what a policy adds to a decision; nothing if it is not enforced.
+    """Return what a policy adds to a decision, with the search for victims; nothing if it is not enforced.
 
     Units: operations over all nodes.
     """
     if policy.spec.mode != "Enforce":
         return 0
     scores = (NORMALIZED_UNITS if rule.normalizes else SCORE_UNITS for rule in policy.scores)
-    rules = FILTER_UNITS * len(policy.filters) + sum(scores)
+    rules = FILTER_UNITS * (len(policy.filters) + len(policy.guard_programs)) + sum(scores)
+    guards = (program.root for program in policy.guard_programs)
     return (
-        total_of(program.root for program in policy.programs)
+        total_of((program.root for program in policy.programs), guards)
         + rules
         + requirement_count(policy.spec) // REQUIREMENTS_PER_UNIT
     )

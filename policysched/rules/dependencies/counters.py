@@ -30,7 +30,7 @@ from policysched.state.placed.counters import Alike, PodCounter
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.interner import MISSING
 
-NUMBERS = frozenset(("priority", "requests", "image_bytes"))
+NUMBERS = frozenset(("priority", "requests", "image_bytes", "age"))
 _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.ROUND, Op.NEGATE, Op.DEFAULT,
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
 PODS = int(Aspect.PODS)
@@ -151,11 +151,11 @@ class PeerFrame:
         return self._cluster.time.seconds
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return a peer's values, or those of each pod's node."""
-        if item.root != "peer":
+        """Return the values of the pods themselves (`peer.`, `victim.`), or those of each pod's node."""
+        if item.root not in {"peer", "victim"}:
             return node_column(self._cluster, self._pod.given, item, self.places)
         if item.path[0] in BEYOND_SIGNATURE:
-            by_slot = {one.slot: one for one in self._cluster.pods.by_id.values()}
+            by_slot = self._cluster.pods.by_slot
             return self._values(item, [by_slot[slot] for slot in self._slots.tolist()])
         signatures, places = np.unique(self._cluster.pods.signatures[self._slots], return_inverse=True)
         present = self._cluster.signatures.present
@@ -178,6 +178,14 @@ class PeerFrame:
     def pod_aggregate(self, node: Typed, /) -> Floats:
         """Never asked for: aggregates over pods do not stand in each other."""
         raise AssertionError(node)
+
+
+class VictimFrame(PeerFrame):
+    """What `language.Frame` asks for, over placed pods that would have to go (`victim.`), each on its node."""
+
+    def pod_aggregate(self, node: Typed, /) -> Floats:
+        """Return what is made of the pods of each one's node."""
+        return self._context.pod_aggregate(self._context, node, self._pod, self.places)
 
 
 def _peers(node: Typed) -> list[Input]:

@@ -44,7 +44,7 @@ from policysched.model.objects import Pod
 from policysched.model.pod_requirements import is_system
 from policysched.pausing import Pausing
 from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
-from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.compile.policy import CompiledFilter, CompiledPolicy
 from policysched.rules.dependencies.aggregates import evaluation_context
 from policysched.rules.dependencies.context import EvaluationContext, RuleFrame
 from policysched.rules.inputs import aspects_read, is_node_column, node_column
@@ -60,13 +60,22 @@ _LABELS: Final = "namespace_labels"
 
 
 class Selection:
-    """The pods of one policy."""
+    """The pods of one policy.
 
-    def __init__(self, policy: CompiledPolicy) -> None:
+    Args:
+        policy: The policy.
+        restricting: Those of its rules that must not be lost while a namespace is not known: filters, or the condition
+            on victims.
+    """
+
+    def __init__(self, policy: CompiledPolicy, restricting: Sequence[CompiledFilter]) -> None:
         self._policy = policy
+        self._restricting = restricting
         self._by_labels = policy.namespaces is not None and bool(policy.namespaces.requirements)
-        self._needs_namespaces = bool(policy.filters) and (
-            self._by_labels or any(_reads_labels(program, "pod", "peer") for program in policy.filter_programs)
+        conditions = (one for rule in restricting for one in (rule.when, rule.require))
+        programs = (policy.applies_to, *conditions)
+        self._needs_namespaces = bool(restricting) and (
+            self._by_labels or any(_reads_labels(program, "pod", "peer") for program in programs)
         )
 
     def spares(self, pod: Pod) -> bool:
@@ -101,7 +110,7 @@ class Selection:
         return tuple(row for row in rows if _holds(row.rule.when, frame, unknown=unknown))
 
     def awaits(self, pod: Pod, context: EvaluationContext) -> Status | None:
-        """Reject a pod while labels that the filters depend on are those of a namespace that is not known."""
+        """Reject a pod while labels that the rules depend on are those of a namespace that is not known."""
         if not self._needs_namespaces or self.spares(pod):
             return None
         cluster = context.cluster
@@ -114,7 +123,7 @@ class Selection:
         return unresolvable(f'policy {self._policy.key}: namespace "{found}" is not known yet')
 
     def _unknown_namespace(self, pod: Pod, context: EvaluationContext, *, is_known: bool) -> str | None:
-        """Name the unknown namespace that the filters for a pod depend on.
+        """Name the unknown namespace that the rules for a pod depend on.
 
         Missing: None where they depend on none.
         """
@@ -125,7 +134,7 @@ class Selection:
 
         if not may_hold(policy.applies_to):
             return None
-        speaking = [rule for rule in policy.filters if may_hold(rule.when)]
+        speaking = [rule for rule in self._restricting if may_hold(rule.when)]
         if not is_known and speaking:
             programs = (policy.applies_to, *(one for rule in speaking for one in (rule.when, rule.require)))
             if self._by_labels or any(_reads_labels(program, "pod") for program in programs):
@@ -161,7 +170,7 @@ class PolicyPlugin:
 
     def __init__(self, policy: CompiledPolicy, contexts: Contexts | None = None) -> None:
         self.policy = policy
-        self.selection = Selection(policy)
+        self.selection = Selection(policy, policy.filters)
         self.name = plugin_name(policy.key)
         self.filter_reads = aspects_read(item for rule in policy.filters for item in rule.require.inputs)
         self.score_reads = aspects_read(item for rule in policy.scores for item in rule.value.inputs)

@@ -10,8 +10,10 @@ import numpy as np
 from policysched.framework import SKIP, Cluster, Mask, Rows, Status
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.model.objects import Pod
+from policysched.model.pod_requirements import pod_priority
 from policysched.rules.compile.policy import CompiledPolicy, CompiledScore
 from policysched.rules.dependencies.context import EvaluationContext
+from policysched.rules.plugin.guard import guard_of
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.results.normalized import NormalizedScores
 from policysched.rules.results.rule_results import FINE, FilterRow, Values
@@ -25,12 +27,14 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
     """Describe what a policy does to a pod, rule by rule and node by node; None where it does not apply.
 
     Filters are told for all nodes whatever rejected them before, scores for the feasible ones: a rule's own number
-    after normalising and clipping, None where it is missing and no arm spoke.
+    after normalising and clipping, None where it is missing and no arm spoke. Where no node is feasible, the pods of
+    lower priority are told that a condition on victims protects, each with what that read of it.
     Shapes: feasible (N,).
     """
     filters = plugin.prepare_filter(pod, cluster)
     scores = plugin.normalized_scores(pod, cluster)
-    if filters is SKIP and scores is None:
+    protected = {} if feasible.any() else _protected(plugin, pod, cluster)
+    if filters is SKIP and scores is None and not protected:
         return None
     said: dict[str, Any] = {"activeGeneration": plugin.policy.generation, "mode": plugin.policy.spec.mode}
     rows = slice(0, cluster.nodes.size)
@@ -41,6 +45,7 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
         said["filters"] = {name: nodes for name, nodes in rejected.items() if nodes}
     if scores is not None and feasible.any():
         said["scores"] = _scores(scores, rows, cluster, feasible)
+    said["preemption"] = protected
     return {key: value for key, value in said.items() if value not in ({}, None)}
 
 
@@ -55,13 +60,34 @@ def why_silent(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
     if policy.spec.mode == "Disabled":
         return "mode is Disabled"
     plugin = PolicyPlugin(policy)
-    if not policy.filters and not policy.scores:
+    if not policy.filters and not policy.scores and policy.preemption is None:
         return "it has no filters and no scores"
     if plugin.prepare_filter(pod, cluster) is not SKIP:
         return ""
     if plugin.prepare_score(pod, cluster) is not SKIP:
         return f"its filters {_SYSTEM}" if policy.filters and plugin.selection.spares(pod) else ""
+    guard = guard_of(plugin)
+    if guard is not None and guard.speaks_for(pod, plugin.context(cluster)):
+        return ""
     return plugin.selection.unselected(pod, cluster) or _not_meant(plugin, pod, plugin.context(cluster))
+
+
+def _protected(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> dict[str, str]:
+    """Name the placed pods of lower priority that the policy protects, with what its condition read of them."""
+    guard, pods = guard_of(plugin), cluster.pods
+    if guard is None:
+        return {}
+    priority = pod_priority(pod)
+    placed = [
+        one
+        for one in pods.by_id.values()
+        if pod_priority(one.pod) < priority and one.pod.metadata.deletion_timestamp is None
+    ]
+    found = guard.protected(pod, cluster, np.array([one.slot for one in placed], np.intp))
+    if found is None:
+        return {}
+    kept = {placed[place].pod.key: place for place in np.flatnonzero(found.codes).tolist()}
+    return {key: found.values_of(kept[key]) or "false" for key in sorted(kept)}
 
 
 def _rejected(rule: FilterRow, codes: Any, cluster: Cluster) -> dict[str, str]:

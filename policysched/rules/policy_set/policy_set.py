@@ -18,6 +18,7 @@ from policysched.rules.compile.graphs import time_keys
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.inputs import class_values
+from policysched.rules.plugin.guard import PolicyGuard, guard_of
 from policysched.rules.plugin.policy_plugin import Contexts, PolicyGroup, PolicyPlugin
 
 
@@ -70,6 +71,7 @@ class PolicySet:
             tuple(joined[plugin] for plugin in filters),
             tuple((joined[plugin], plugin.policy.spec.weight) for plugin in scores),
             _extra_key([*filters, *(one for one in scores if one not in filters)]),
+            _guards(enforced) if profile.policies_filter else (),
         )
         return with_policies, group
 
@@ -82,12 +84,16 @@ class PolicySet:
         policies = (plugin.policy for plugin in self.plugins)
         if profile.policies_filter:
             return tuple(PolicyPlugin(replace(policy, scores=()), self.contexts) for policy in policies)
-        return tuple(PolicyPlugin(replace(policy, filters=()), self.contexts) for policy in policies)
+        return tuple(PolicyPlugin(replace(policy, filters=(), preemption=None), self.contexts) for policy in policies)
+
+
+def _guards(plugins: Iterable[PolicyPlugin]) -> tuple[PolicyGuard, ...]:
+    return tuple(guard for plugin in plugins if (guard := guard_of(plugin)) is not None)
 
 
 def _extra_key(plugins: list[PolicyPlugin]) -> Callable[[Pod, Cluster], Hashable] | None:
     """Return what tells pods of a class apart, or the moments at which they are looked at."""
-    values = class_values(item for plugin in plugins for item in plugin.policy.inputs)
+    values = class_values(item for plugin in plugins for program in plugin.policy.programs for item in program.inputs)
     roots = [program.root for plugin in plugins for program in plugin.policy.programs]
     times = time_keys(roots)
     if values is None and not times:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Aspect, Codes, Mask, Rows, Status, unresolvable, unschedulable
 from policysched.language.evaluation.columns import Batch, evaluate_columns, missing_inputs
+from policysched.language.evaluation.frames import Frame
 from policysched.language.ir.graph import ANY_KEY, Input, Typed
 from policysched.language.ir.types import Shape
 from policysched.pausing import Pausing, finished
@@ -67,7 +68,7 @@ class FilterRow:
         """The graph of its condition."""
         return self.rule.require.root
 
-    def result(self, frame: RuleFrame) -> Codes:
+    def result(self, frame: Frame) -> Codes:
         """Return the code of each row.
 
         Shapes: (R,) int32, FINE where the rule holds.
@@ -158,19 +159,20 @@ def reason(policy: str, rows: Sequence[FilterRow], code: int) -> Status:
 def _explanation(row: FilterRow, detail: int) -> str:
     rule = row.rule
     if detail == FALSE:
-        return rule.message or _shortened(rule.require.text)
+        return rule.message or shortened(rule.require.text)
     if detail == UNKNOWN:
-        return f"{_shortened(rule.require.text)} is unknown"
+        return f"{shortened(rule.require.text)} is unknown"
     item, defaulted = row.missing.value(detail - FIRST_MISSING)
     said = f"{item.text} is missing"
-    return f"{rule.message or _shortened(rule.require.text)} ({said})" if defaulted else said
+    return f"{rule.message or shortened(rule.require.text)} ({said})" if defaulted else said
 
 
 def _column(value: Any, rows: int) -> Mask:
     return value if isinstance(value, np.ndarray) else np.full(rows, value, np.bool_)
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """Cut a text that is too long for a reason."""
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 

@@ -88,6 +88,8 @@ def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
         yield f"spec.let[{index}].value", str(let.value), "expr"
     for index, rule in enumerate(spec.filters):
         yield f"spec.filters[{index}].require", rule.require, "expr"
+    if spec.preemption is not None:
+        yield "spec.preemption.require", spec.preemption.require, "expr"
     for index, score in enumerate(spec.scores):
         if score.value is not None:
             yield f"spec.scores[{index}].value", str(score.value), "expr"

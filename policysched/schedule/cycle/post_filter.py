@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from policysched.framework import (
@@ -23,6 +23,7 @@ from policysched.framework import (
     RowNumbers,
     RowVerdicts,
     Status,
+    VictimGuard,
     unschedulable,
 )
 from policysched.framework.extender import Extender
@@ -33,6 +34,12 @@ from policysched.schedule.cycle.what_if import Trial, verdicts_on
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+Guards = Callable[[], Sequence[VictimGuard]]
+
+
+def no_guards() -> Sequence[VictimGuard]:
+    """Return no guards of victims."""
+    return ()
 
 
 class FailedCycle:
@@ -42,13 +49,26 @@ class FailedCycle:
         decision: One without a feasible node, of a cluster with nodes, in which no plugin failed.
         rng: What draws among equals.
         extenders: The extenders that are interested in the pod.
+        guards: Gives what keeps pods from being victims at the moment.
     """
 
-    def __init__(self, decision: Decision, rng: random.Random, extenders: Sequence[Extender] = ()) -> None:
+    def __init__(
+        self,
+        decision: Decision,
+        rng: random.Random,
+        extenders: Sequence[Extender] = (),
+        guards: Guards = no_guards,
+    ) -> None:
         self.decision, self.rng = decision, rng
+        self._guards = guards
         self.extenders = [one for one in extenders if one.preempts]
         self.pod, self.cluster, self.state = decision.pod, decision.cluster, decision.state
         self._filters: list[FilterResults] | None = None
+
+    @property
+    def victim_guards(self) -> Sequence[VictimGuard]:
+        """The guards of victims that are in force now."""
+        return self._guards()
 
     def rows_with(self, code: Code) -> RowNumbers:
         """Return the rows of the nodes that were rejected with a code; PreFilter's rejection is one of all nodes."""
@@ -100,6 +120,7 @@ async def run_post_filters(
     decision: Decision,
     rng: random.Random,
     extenders: Sequence[Extender] = (),
+    guards: Guards = no_guards,
 ) -> PostFilterResult:
     """Ask PostFilter plugins about a decision; without any, no node is kept for the pod.
 
@@ -109,14 +130,15 @@ async def run_post_filters(
         decision: One without a feasible node, in which no plugin failed.
         rng: What draws among equals.
         extenders: The extenders that are interested in the pod; without any this never waits.
+        guards: Gives what keeps pods from being victims; it is asked again where extenders have answered meanwhile.
 
     Returns:
         The result of the plugin that ended it; else all reasons, with the last word about a nominated node.
     """
     if not plugins or not decision.cluster.nodes.count:
         return PostFilterResult(unschedulable(), nominated_node="")
-    failed = FailedCycle(decision, rng, extenders)
-    nominated: str | None = None
+    failed = FailedCycle(decision, rng, extenders, guards)
+    found = PostFilterResult(unschedulable())
     reasons: list[str] = []
     for plugin in plugins:
         result = _asked(plugin, pod, failed)
@@ -127,10 +149,14 @@ async def run_post_filters(
             return result
         if not status.rejects:
             return PostFilterResult(Status(Code.ERROR, status.reasons, plugin.name))
-        if result.nominated_node is not None:
-            nominated = result.nominated_node
         reasons += status.reasons
-    return PostFilterResult(unschedulable(*reasons), nominated)
+        found = PostFilterResult(
+            unschedulable(*reasons),
+            found.nominated_node if result.nominated_node is None else result.nominated_node,
+            details=result.details or found.details,
+            rejectors=found.rejectors | result.rejectors,
+        )
+    return found
 
 
 def _asked(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilterResult:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from policysched.framework import Mask, PostFilterResult, Status
+from policysched.plugins.default_preemption.guards import Guarded
 from policysched.plugins.default_preemption.plugin import PreemptionDetails
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.plugin.record import describe
@@ -57,14 +58,18 @@ def _preemption(outcome: PostFilterResult) -> Record:
     """Say which pods would make room on which node and what that costs, or why none do."""
     if outcome.status is not None:
         message = outcome.status.message
-        return {"preemption": {"message": message}} if message else {}
-    details = outcome.details
-    told = details.describe() if isinstance(details, PreemptionDetails) else {}
+        return {"preemption": {"message": message, **_details(outcome)}} if message else {}
+    told = _details(outcome)
     victims = [one.key for one in outcome.victims if one.metadata.deletion_timestamp is None]
     return {
         "nominated": {"node": outcome.nominated_node, "victims": victims},
         "preemption": {key: value for key, value in told.items() if value},
     }
+
+
+def _details(outcome: PostFilterResult) -> Record:
+    details = outcome.details
+    return details.describe() if isinstance(details, PreemptionDetails | Guarded) else {}
 
 
 def _result(decision: Decision) -> str:

@@ -57,6 +57,7 @@ VARIANTS = [
     ("E0100", "filter", "node.free.cpu > 1,5"),
     ("E0100", "filter", "node.free.memory > 1_000k"),
     ("E0101", "filter", "node.ready;"),
+    ("E0209", "preemption", "node.pods.any(peer.name == victim.name)"),
     ("E0101", "filter", "node.ready // yes"),
     ("E0101", "filter", "$node.ready"),
     ("E0101", "filter", 'node.name ~= "a"'),

@@ -1,0 +1,140 @@
+"""Guards of victims: which pods of lower priority have to stay whatever preemption would gain, and why.
+
+Guards are asked once about all pods that the search may take away, and again about what extenders hand back. A pod that
+is being deleted needs no guard: it goes anyway, and choosing it deletes nobody.
+
+Shapes: V the pods asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from policysched.framework import Cluster, FailedDecision, Mask, Protection, RowNumbers
+from policysched.model.objects import Pod
+from policysched.state.placed.pods import PlacedPod, pod_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a guard said about some pods."""
+
+    guard: str
+    slots: RowNumbers
+    protection: Protection
+    kept: Mask
+    """Those that have to stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """The pods that have to stay, for a pod that would take their place. Read it before the cluster changes."""
+
+    cluster: Cluster
+    slots: RowNumbers
+    """The pods that the guards were asked about."""
+    answers: Sequence[_Answer] = field(default=())
+
+    @property
+    def may_go(self) -> Mask:
+        """Which pods every guard lets go. Shapes: (V,)."""
+        free = np.ones(self.slots.size, np.bool_)
+        for one in self.answers:
+            free &= ~one.kept
+        return free
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The guards that keep a pod."""
+        return frozenset(one.guard for one in self.answers)
+
+    def reasons(self) -> dict[int, dict[str, None]]:
+        """Say for each row why pods on it have to stay, each reason once, with the values of one pod.
+
+        Cost: a few operations over the pods, and one step for each row and reason.
+        """
+        found: dict[int, dict[str, None]] = {}
+        for one in self.answers:
+            places = np.flatnonzero(one.kept)
+            codes, rows = one.protection.codes[places], self.cluster.pods.rows[one.slots[places]]
+            texts = {code: self._reason(one, places[codes == code]) for code in np.unique(codes).tolist()}
+            for row, code in np.unique(np.stack((rows, codes), axis=1), axis=0).tolist():
+                found.setdefault(row, {})[texts[code]] = None
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        """Say which pods have to stay on which node, and why."""
+        found: dict[str, dict[str, str]] = {}
+        for node, pod, why in sorted(self._each()):
+            told = found.setdefault(node, {})
+            told[pod] = f"{told[pod]}; {why}" if pod in told else why
+        return {"protected": found} if found else {}
+
+    def _each(self) -> Iterator[tuple[str, str, str]]:
+        for one in self.answers:
+            for place in np.flatnonzero(one.kept).tolist():
+                placed = self._placed(one, place)
+                reason = one.protection.reason_of(int(one.protection.codes[place]))
+                values = one.protection.values_of(place)
+                why = f"{reason} ({values})" if values not in reason else reason
+                yield self.cluster.nodes.names[placed.row], placed.pod.key, why
+
+    def _reason(self, answer: _Answer, places: RowNumbers) -> str:
+        """Say why some pods have to stay, with the values of the one that would go first: the least important."""
+        reason = answer.protection.reason_of(int(answer.protection.codes[places[0]]))
+        pods = self.cluster.pods
+        priorities = self.cluster.signatures.priorities()[pods.signatures[answer.slots[places]]]
+        least = places[priorities == priorities.min()]
+        starts = pods.starts(answer.slots[least])
+        last = least[starts == starts.max()].tolist()
+        shown = min(last, key=lambda place: self._placed(answer, place).pod.key)
+        values = answer.protection.values_of(shown)
+        if not values:
+            return reason
+        pod = self._placed(answer, shown).pod.key
+        return f"{reason} ({pod}: {values})" if values not in reason else f"{reason} ({pod})"
+
+    def _placed(self, answer: _Answer, place: int) -> PlacedPod:
+        placed = self.cluster.pods.by_slot[int(answer.slots[place])]
+        if placed is None:
+            raise RuntimeError("the cluster has changed since guards were asked")
+        return placed
+
+
+def ask_guards(failed: FailedDecision, slots: RowNumbers) -> Guarded:
+    """Ask the guards about pods of lower priority.
+
+    Args:
+        failed: The decision.
+        slots: The pods, by their slots in the pod table. Shapes: (V,).
+    """
+    guards = failed.victim_guards
+    if not guards or not slots.size:
+        return Guarded(failed.cluster, slots)
+    answers = []
+    for guard in guards:
+        found = guard.protected(failed.pod, failed.cluster, slots)
+        if found is not None:
+            answers.append(_Answer(guard.name, slots, found, _staying(failed.cluster, slots, found.codes != 0)))
+    return Guarded(failed.cluster, slots, [one for one in answers if one.kept.any()])
+
+
+def ask_about(failed: FailedDecision, pods: Sequence[Pod]) -> Guarded:
+    """Ask the guards about some pods, of which those that are gone by now are left out."""
+    by_id = failed.cluster.pods.by_id
+    placed = (by_id.get(pod_id(one)) for one in pods)
+    return ask_guards(failed, np.array([one.slot for one in placed if one is not None], np.intp))
+
+
+def _staying(cluster: Cluster, slots: RowNumbers, kept: Mask) -> Mask:
+    """Leave out of those that are kept the pods that are being deleted already. Shapes: (V,) -> (V,)."""
+    by_slot = cluster.pods.by_slot
+    for place in np.flatnonzero(kept).tolist():
+        placed = by_slot[int(slots[place])]
+        if placed is None or placed.pod.metadata.deletion_timestamp is not None:
+            kept[place] = False
+    return kept

@@ -1,0 +1,120 @@
+"""A policy's condition on victims (`spec.preemption`) as a guard of preemption.
+
+It is asked about the pods of lower priority on nodes where preemption may help, all at once, and again about those that
+an extender names. What it says of a pod says nothing about the pods beside it: `node.` is as it is before anybody goes.
+
+Shapes: V the pods asked about.
+Source: docs/language.md#preemption.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from policysched.framework import Cluster, Codes, Protection, RowNumbers
+from policysched.language.evaluation.columns import evaluate_columns
+from policysched.language.ir.graph import ANY_KEY, Input, Op, Typed
+from policysched.language.ir.types import SECONDS
+from policysched.model.objects import Pod
+from policysched.rules.compile.policy import CompiledFilter
+from policysched.rules.dependencies.context import EvaluationContext
+from policysched.rules.dependencies.counters import VictimFrame
+from policysched.rules.inputs import Scalar, peer_value
+from policysched.rules.plugin.policy_plugin import PolicyPlugin, Selection
+from policysched.rules.results.rule_results import FilterRow, done, reason, shortened
+from policysched.state.tables.interner import Interner
+from policysched.visible import visible
+
+MOST_VALUES: Final = 4
+"""Of how many inputs a reason tells the values."""
+
+
+class PolicyGuard:
+    """The guard of one policy.
+
+    Args:
+        plugin: The policy.
+        rule: Its condition on victims.
+    """
+
+    def __init__(self, plugin: PolicyPlugin, rule: CompiledFilter) -> None:
+        self.name = plugin.name
+        self._plugin = plugin
+        self._selection = Selection(plugin.policy, (rule,))
+        self._rows = (FilterRow(0, rule, Interner()),)
+
+    def speaks_for(self, pod: Pod, context: EvaluationContext) -> bool:
+        """Return whether the condition holds for victims of a pod."""
+        return not self._selection.spares(pod) and bool(
+            self._selection.speaking(self._rows, pod, context, unknown=True)
+        )
+
+    def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
+        """Protect the pods for which the condition is not true; all while a namespace that it needs is not known.
+
+        Cost: O(V) for each operation of the condition.
+        """
+        context = self._plugin.context(cluster)
+        waiting = self._selection.awaits(pod, context)
+        if waiting is not None:
+            return Protection(np.ones(slots.size, np.int32), lambda _: waiting.message, lambda _: "")
+        if not self.speaks_for(pod, context):
+            return None
+        frame = VictimFrame(slots, context.inputs(pod), context)
+        codes: Codes = done(self._rows[0].result(frame))
+        return Protection(
+            codes,
+            lambda code: reason(self._plugin.policy.key, self._rows, code).message,
+            lambda place: self._values(int(slots[place]), pod, context),
+        )
+
+    def _values(self, slot: int, pod: Pod, context: EvaluationContext) -> str:
+        """Say what the parts of the condition that are not true read of a pod."""
+        cluster = context.cluster
+        placed = cluster.pods.by_slot[slot]
+        if placed is None:
+            return ""
+        frame = VictimFrame(np.array([slot]), context.inputs(pod), context)
+        failing = (part for part in _parts(self._rows[0].root) if not np.all(evaluate_columns(part, frame)[0]))
+        read = [item for part in failing for item in part.inputs if item.root == "victim" and item.key != ANY_KEY]
+        shown = list(dict.fromkeys(read))[:MOST_VALUES]
+        return ", ".join(f"{item.text} is {_shown(item, peer_value(placed, item, cluster))}" for item in shown)
+
+
+def guard_of(plugin: PolicyPlugin) -> PolicyGuard | None:
+    """Return the guard of a policy, None where it has no condition on victims."""
+    rule = plugin.policy.preemption
+    return None if rule is None else PolicyGuard(plugin, rule)
+
+
+def _parts(root: Typed) -> Iterator[Typed]:
+    """Give the conditions that all have to be true for a condition to be."""
+    if root.op != Op.AND:
+        yield root
+        return
+    for part in root.args:
+        yield from _parts(part)
+
+
+def _shown(item: Input, value: Scalar) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "missing"
+    if isinstance(value, str):
+        return f'"{visible(shortened(value))}"'
+    return _duration(int(value)) if item.path[0] == "age" else f"{value:.0f}"
+
+
+def _duration(seconds: int) -> str:
+    """Write a time in the two largest units that it reaches."""
+    parts = []
+    for unit in ("d", "h", "min", "s"):
+        count, seconds = divmod(seconds, int(SECONDS[unit]))
+        parts.append((count, unit))
+    first = next((place for place, (count, _) in enumerate(parts) if count), len(parts) - 1)
+    return " ".join(
+        f"{count}{unit}" for place, (count, unit) in enumerate(parts[first : first + 2]) if count or not place
+    )
