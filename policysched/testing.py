@@ -221,6 +221,10 @@ class RecordingClient:
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
         """Take a condition or a nominated node; `PodOutcome.message` says why a pod waits."""
 
+    async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
+        """Take such a change in its turn."""
+        await self.set_pod_status(pod, newest())
+
     async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
         """Take a policy's status."""
 

@@ -129,6 +129,17 @@ class Client(Protocol):
             ApiError: the server refused.
         """
 
+    async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
+        """Write such a change behind all that decisions wait for, where requests are limited.
+
+        Args:
+            pod: The pod.
+            newest: Gives what is to be written; it is asked when the request is sent, and again when it is repeated.
+
+        Raises:
+            ApiError: the server refused.
+        """
+
     async def delete_pod(self, pod: Pod) -> None:
         """Delete the pod, once, without a retry; one of its name that was made anew stays.
 

@@ -7,7 +7,9 @@ because nobody else would repeat them. Bodies are encoded from structs: a bindin
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -22,6 +24,7 @@ from policysched.kube.transport import (
     MERGE_PATCH,
     STRATEGIC_PATCH,
     UNREADABLE,
+    Body,
     Pacing,
     Retry,
     Transport,
@@ -152,15 +155,17 @@ class KubeClient:
         Raises:
             ApiError: the server refused.
         """
-        of = pod.metadata
-        status: dict[str, Any] = {}
-        if change.condition is not None:
-            status["conditions"] = [change.condition]
-        if change.nominated_node is not None:
-            status["nominatedNodeName"] = change.nominated_node or None
-        body = _ENCODER.encode({"metadata": {"uid": of.uid}, "status": status})
-        path = f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/status"
-        await self._patch(path, body, STRATEGIC_PATCH, self._conditions)
+        await self._patch(_status_path(pod), partial(_status_body, pod, change), STRATEGIC_PATCH, nullcontext())
+
+    async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
+        """Write what is newest once its turn has come, behind what decisions wait for.
+
+        Raises:
+            ApiError: the server refused.
+        """
+        await self._patch(
+            _status_path(pod), lambda: _status_body(pod, newest()), STRATEGIC_PATCH, self._conditions, last=True
+        )
 
     async def delete_pod(self, pod: Pod) -> None:
         """Delete the pod, once; the UID keeps a pod made anew under the same name from being deleted instead.
@@ -185,7 +190,7 @@ class KubeClient:
         """
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}
         body = _ENCODER.encode([version, {"op": "add", "path": "/status", "value": status}])
-        await self._patch(f"{POLICIES.path}/{policy}/status", body, JSON_PATCH, nullcontext())
+        await self._patch(f"{POLICIES.path}/{policy}/status", body, JSON_PATCH, nullcontext(), last=True)
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
         """Write annotations of a policy as long as its spec is what it was, whatever others write besides.
@@ -217,11 +222,13 @@ class KubeClient:
         """Take an event to be written behind the bindings; it is never dropped silently."""
         self._events.record(event)
 
-    async def _request(self, method: str, path: str, body: bytes | None = None, content_type: str = JSON) -> bytes:
+    async def _request(
+        self, method: str, path: str, body: Body = None, content_type: str = JSON, *, last: bool = False
+    ) -> bytes:
         """Send a request in its turn; credentials that cannot be renewed are a server out of reach for now."""
         try:
             async with self._turns:
-                return await self._transport.request(method, path, body, content_type=content_type)
+                return await self._transport.request(method, path, body, content_type=content_type, last=last)
         except ConnectionProblemError as error:
             raise ApiError(0, "Unauthorized", str(error)) from error
 
@@ -235,19 +242,40 @@ class KubeClient:
                 raise ApiError(0, "Malformed", f"the answer for {path} is no object: {error}") from error
             return version
 
-    async def _patch(self, path: str, body: bytes, content_type: str, turn: AbstractAsyncContextManager[None]) -> None:
+    async def _patch(
+        self,
+        path: str,
+        body: Body,
+        content_type: str,
+        turn: AbstractAsyncContextManager[None],
+        *,
+        last: bool = False,
+    ) -> None:
         """Send a patch, in its turn, and repeat it where that may help; others have their turns during its pauses."""
         retry = Retry(self._pacing)
         while True:
             try:
                 async with turn:
-                    await self._request("PATCH", path, body, content_type)
+                    await self._request("PATCH", path, body, content_type, last=last)
             except ApiError as error:
                 if not passes(error) or retry.failures >= STATUS_ATTEMPTS - 1:
                     raise
                 await retry.pause(error.retry_after or 0.0)
             else:
                 return
+
+
+def _status_path(pod: Pod) -> str:
+    return f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}/status"
+
+
+def _status_body(pod: Pod, change: PodStatusChange) -> bytes:
+    status: dict[str, Any] = {}
+    if change.condition is not None:
+        status["conditions"] = [change.condition]
+    if change.nominated_node is not None:
+        status["nominatedNodeName"] = change.nominated_node or None
+    return _ENCODER.encode({"metadata": {"uid": pod.metadata.uid}, "status": status})
 
 
 def _annotating(policy: Policy, annotations: dict[str, str]) -> list[dict[str, Any]]:

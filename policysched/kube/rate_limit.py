@@ -1,16 +1,26 @@
 """A client's own limit on its requests: so many a second, and some more at once after a pause.
 
+Requests that a decision waits for go first. What only tells of decisions goes behind them, where one place of several
+is kept for it: with bindings all the time, statuses would never be written.
+
 Source: k8s.io/client-go/util/flowcontrol/throttle.go (NewTokenBucketRateLimiter), golang.org/x/time/rate.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
+from itertools import cycle
 from typing import Final
+
+SHARE: Final = 10
+"""One request of so many comes from those that go last, while others wait."""
+Line = OrderedDict[asyncio.Future[None], None]
+"""Who waits, in the order of asking."""
 
 
 class RateLimit:
-    """A token bucket; requests wait in the order in which they ask.
+    """A token bucket; requests of a rank wait in the order in which they ask.
 
     Args:
         qps: How many requests a second; below 0 there is no limit.
@@ -18,23 +28,54 @@ class RateLimit:
     """
 
     def __init__(self, qps: float, burst: int) -> None:
-        self._qps, self._burst = qps, burst
-        self._tokens, self._filled_at = float(burst), 0.0
+        self._qps, self._burst = qps, max(burst, 1)
+        self._tokens, self._filled_at = float(self._burst), 0.0
+        self._first, self._last = Line(), Line()
+        self._firsts = cycle((*[True] * (SHARE - 1), False))
+        self._timer: asyncio.TimerHandle | None = None
 
-    async def wait(self) -> None:
-        """Wait until one more request may be made; who is cancelled gives its place to those who ask later."""
+    async def wait(self, *, last: bool = False) -> None:
+        """Wait until one more request may be made; who is cancelled takes nobody's turn.
+
+        Args:
+            last: Whether others go first.
+        """
         if self._qps < 0:
             return
+        turn = asyncio.get_running_loop().create_future()
+        line = self._last if last else self._first
+        line[turn] = None
+        self._serve()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._tokens += 1
+            line.pop(turn, None)
+            self._serve()
+            raise
+
+    def _serve(self) -> None:
+        """Give turns as far as there are tokens, and come back when there is another one."""
         now = asyncio.get_running_loop().time()
         self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
         self._filled_at = now
-        self._tokens -= 1
-        if self._tokens < 0:
-            try:
-                await asyncio.sleep(-self._tokens / self._qps)
-            except asyncio.CancelledError:
-                self._tokens += 1
-                raise
+        while self._tokens >= 1 and (self._first or self._last):
+            turn, _ = self._next().popitem(last=False)
+            if not turn.done():
+                self._tokens -= 1
+                turn.set_result(None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._first or self._last:
+            self._timer = asyncio.get_running_loop().call_later((1 - self._tokens) / self._qps, self._serve)
+
+    def _next(self) -> Line:
+        """Return the line whose turn it is."""
+        if not (self._first and self._last):
+            return self._first or self._last
+        return self._first if next(self._firsts) else self._last
 
 
 UNLIMITED: Final = RateLimit(-1.0, 0)

@@ -23,6 +23,7 @@ from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.rate_limit import UNLIMITED, RateLimit
 
+Body = bytes | Callable[[], bytes] | None
 JSON = "application/json"
 HTML = "text/html"
 JSON_PATCH = "application/json-patch+json"
@@ -83,7 +84,14 @@ class Transport:
         self._patience = aiohttp.ClientTimeout(total=PATIENCE * timeout, sock_connect=timeout, sock_read=timeout)
 
     async def request(
-        self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON, most: int = MAX_LINE
+        self,
+        method: str,
+        path: str,
+        body: Body = None,
+        *,
+        content_type: str = JSON,
+        most: int = MAX_LINE,
+        last: bool = False,
     ) -> bytes:
         """Send a request and give the body of its answer.
 
@@ -92,16 +100,18 @@ class Transport:
         Args:
             method: the HTTP method.
             path: what is asked for.
-            body: what is sent.
+            body: what is sent, or what makes it once the request's turn has come.
             content_type: what that is.
             most: how large the answer may be, unpacked, in bytes.
+            last: whether others go first where requests are limited.
 
         Raises:
             ApiError: the server refused, or could not be reached.
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
-        await self._limit.wait()
+        await self._limit.wait(last=last)
         headers = await self._connection.headers()
+        body = body() if callable(body) else body
         sent = {} if body is None else {"Content-Type": content_type}
         try:
             return await self._once(method, path, body, {**headers, **sent}, most)

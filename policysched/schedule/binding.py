@@ -173,7 +173,7 @@ class Binder:
         """Tell others on which node a pod will be that has to wait before it is bound."""
         if queued.pod.status.nominated_node_name == node:
             return
-        await self._conditions.write(queued.pod, PodStatusChange(nominated_node=node))
+        await self._conditions.write(queued.pod, PodStatusChange(nominated_node=node), first=True)
         latest = self._queue.latest(queued)
         self._queue.renew(replace(latest, status=replace(latest.status, nominated_node_name=node)))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from policysched.kube.client import AT_ONCE, CONDITIONS_AT_ONCE, KubeClient
 from policysched.kube.connection import CONNECTIONS
 from policysched.kube.events.bodies import About, event_name
 from policysched.kube.listing import read_list
+from policysched.kube.rate_limit import RateLimit
+from policysched.kube.transport import Transport
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
 from policysched.model.policy import Policy
@@ -25,6 +28,7 @@ from tests.kube.writing import (
     POLICY_STATUS,
     client,
     failed,
+    writer,
     writing,
 )
 
@@ -147,13 +151,47 @@ async def test_bindings_do_not_wait_for_conditions(kube: Kube) -> None:
     kube.server.on("PATCH", POD_STATUS, hang)
     kube.server.on("POST", BINDING, OK)
     tested = client(kube)
-    tasks = [asyncio.create_task(tested.set_pod_status(POD, PodStatusChange(CONDITION))) for _ in range(200)]
+    newest = partial(PodStatusChange, CONDITION)
+    tasks = [asyncio.create_task(tested.report_pod_status(POD, newest)) for _ in range(200)]
     await eventually(lambda: len(kube.server.bodies("PATCH")) == CONDITIONS_AT_ONCE)
     await asyncio.wait_for(tested.bind(POD, "n1"), 5)
     assert len(kube.server.bodies("PATCH")) == CONDITIONS_AT_ONCE < CONNECTIONS
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_statuses_that_wait_for_the_limit_are_sent_behind_bindings_and_evictions_as_they_are_then(
+    kube: Kube,
+) -> None:
+    limit = RateLimit(0.001, 2)
+    transport = Transport(kube.connection, limit=limit)
+    tested = KubeClient(transport, writer(kube), kube.pauses.pacing)
+    kube.server.on("PATCH", POD_STATUS, OK, OK)
+    kube.server.on("POST", BINDING, OK)
+    message = "old"
+
+    def newest() -> PodStatusChange:
+        return PodStatusChange({"type": "PodScheduled", "message": message})
+
+    def give(tokens: int) -> None:
+        limit._tokens, limit._filled_at = float(tokens), asyncio.get_running_loop().time()
+        limit._serve()
+
+    give(0)
+    reporting = asyncio.create_task(tested.report_pod_status(POD, newest))
+    await asyncio.sleep(0)
+    evicting = asyncio.create_task(tested.set_pod_status(POD, PodStatusChange({"type": "DisruptionTarget"})))
+    binding = asyncio.create_task(tested.bind(POD, "n1"))
+    await asyncio.sleep(0)
+    message = "new"
+    give(2)
+    await asyncio.gather(evicting, binding)
+    assert not reporting.done()
+    give(1)
+    await reporting
+    conditions = [body["status"]["conditions"][0] for body in kube.server.bodies("PATCH")]
+    assert [one.get("message", one["type"]) for one in conditions] == ["DisruptionTarget", "new"]
 
 
 async def test_lists_and_watches_do_not_wait_for_bindings(kube: Kube) -> None:

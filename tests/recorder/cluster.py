@@ -111,6 +111,10 @@ class FakeCluster:
         node: str = self.pod(pod.metadata.name)["spec"].get("nodeName", "")
         return node
 
+    async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
+        """Take such a change in its turn."""
+        await self.set_pod_status(pod, newest())
+
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
         """Write a condition of a pod, the node that it is nominated to, or both."""
         thing = self.pod(pod.metadata.name)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -170,6 +170,9 @@ class FakeClient:
         self._answer("volume")
         self.written.append((claim.key, node))
         return "2"
+
+    async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
+        await self.set_pod_status(pod, newest())
 
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
         self._answer("condition")

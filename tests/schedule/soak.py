@@ -76,6 +76,10 @@ class Server(FakeClient):
         self._may_fail("bind")
         self.unconfirmed[pod_id(pod)] = node
 
+    async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
+        """Take such a change in its turn."""
+        await self.set_pod_status(pod, newest())
+
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:  # noqa: ARG002 - the protocol's
         """Take a change of a pod's status."""
         await asyncio.sleep(0)
@@ -345,7 +349,7 @@ class Soak:
             "placed": len(cluster.pods),
             "waiting at Permit": len(self.scheduler._binder.handle.waiting),
             "tasks": len(self.scheduler._tasks),
-            "writes": len(self.scheduler._binder._conditions._under_way),
+            "writes": len(self.scheduler._binder._conditions._unsent) + len(self.scheduler._binder._conditions._sent),
         }
         return {name: count for name, count in held.items() if count}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,7 +24,8 @@ class SlowClient:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.written: list[str] = []
-        self.go = asyncio.Event()
+        self.turn, self.go = asyncio.Event(), asyncio.Event()
+        self.turn.set()
         self.refusal: ApiError | None = None
 
     async def set_pod_status(self, of: Pod, change: PodStatusChange) -> None:
@@ -34,6 +36,10 @@ class SlowClient:
         if self.refusal is not None:
             raise self.refusal
         self.written.append(text)
+
+    async def report_pod_status(self, of: Pod, newest: Callable[[], PodStatusChange]) -> None:
+        await self.turn.wait()
+        await self.set_pod_status(of, newest())
 
     async def bind(self, of: Pod, node: str) -> None:
         raise AssertionError(f"{of.key} is not to be bound to {node}")
@@ -135,3 +141,50 @@ async def test_conditions_do_not_pile_up_while_the_server_is_silent(monkeypatch:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_what_waits_for_its_turn_takes_along_what_is_newer_and_keeps_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(conditions, "PATIENCE", 0.0)
+    client = SlowClient()
+    client.turn.clear()
+    client.go.set()
+    writes = ConditionWrites(client)
+    first = start(writes, pod("a"), "1")
+    await turns()
+    for number in range(2, 5):
+        await writes.write(pod("a"), PodStatusChange({"message": str(number)}))
+    await turns()
+    assert not first.done()
+    client.turn.set()
+    await first
+    assert client.written == ["a 4"]
+
+
+async def test_settling_drops_at_once_what_waits_for_its_turn() -> None:
+    client = SlowClient()
+    client.turn.clear()
+    writes = ConditionWrites(client)
+    task = start(writes, pod("a"), "1")
+    await turns()
+    await writes.settle(pod_id(pod("a")))
+    await turns()
+    assert task.cancelled()
+    client.turn.set()
+    client.go.set()
+    await start(writes, pod("a"), "2")
+    assert client.written == ["a 2"]
+
+
+async def test_what_a_binding_waits_for_goes_first_with_what_waited() -> None:
+    client = SlowClient()
+    client.turn.clear()
+    client.go.set()
+    writes = ConditionWrites(client)
+    task = start(writes, pod("a"), "1")
+    await turns()
+    await writes.write(pod("a"), PodStatusChange(nominated_node="n"), first=True)
+    await turns()
+    assert client.written == ["a 1"]
+    assert task.cancelled()
