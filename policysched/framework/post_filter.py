@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from policysched.framework.binding import Handle
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.extender import Extender
-from policysched.framework.plugin import Codes, Mask, Plugin
+from policysched.framework.plugin import Codes, Hint, Mask, Plugin
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
@@ -87,6 +87,9 @@ class VictimGuard(Plugin, Protocol):
         Returns:
             None where it has nothing to say about the pod.
         """
+
+    def events(self) -> Sequence[Hint]:
+        """Name the changes after which pods may go that had to stay."""
 
 
 class FailedDecision(Protocol):

@@ -52,6 +52,8 @@ class Profile:
     post_filters: tuple[PostFilterPlugin, ...] = ()
     victim_guards: tuple[VictimGuard, ...] = ()
     """What keeps pods from being victims of preemption: policies."""
+    shadow_guards: tuple[VictimGuard, ...] = ()
+    """What would keep pods from being victims, and is only counted: policies in Shadow mode."""
     reserves: tuple[ReservePlugin, ...] = ()
     permits: tuple[PermitPlugin, ...] = ()
     pre_binds: tuple[PreBindPlugin, ...] = ()
@@ -84,6 +86,7 @@ class Profile:
         scores: tuple[tuple[ScorePlugin, int], ...],
         extra_key: Callable[[Pod, Cluster], Hashable] | None,
         victim_guards: tuple[VictimGuard, ...] = (),
+        shadow_guards: tuple[VictimGuard, ...] = (),
     ) -> Profile:
         """Return this profile with policies behind its plugins."""
         return replace(
@@ -93,6 +96,7 @@ class Profile:
             scores=self.scores + scores,
             extra_key=extra_key,
             victim_guards=victim_guards,
+            shadow_guards=shadow_guards,
         )
 
     @property
@@ -154,13 +158,13 @@ class Profile:
     def hints(self) -> dict[str, Sequence[Hint]]:
         """The changes that can help pods which plugins rejected, by plugin.
 
-        One at Reserve or Permit that names none is helped by every change, and so is an extender. Guards of victims
-        are helped by none beyond what their filters name.
+        One at Reserve or Permit that names none is helped by every change, and so is an extender. A policy that guards
+        victims and filters, too, has one name for both.
         """
         rejecting = (*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits)
-        guards: dict[str, Sequence[Hint]] = {plugin.name: () for plugin in self.victim_guards}
         named = {plugin.name: plugin.events() if hasattr(plugin, "events") else ANY_CHANGE for plugin in rejecting}
-        return guards | named | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
+        guards = {guard.name: (*named.get(guard.name, ()), *guard.events()) for guard in self.victim_guards}
+        return named | guards | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
 
     @cached_property
     def _prepared_scores(self) -> tuple[tuple[ScorePlugin, int | None], ...]:

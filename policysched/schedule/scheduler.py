@@ -45,6 +45,7 @@ from policysched.schedule.observer import LOG_LINES, Observers, Result, tell
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue, Waiter
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
+from policysched.schedule.shadow_guards import ShadowGuards
 from policysched.state.cluster import Cluster
 from policysched.state.nominations import Nomination
 from policysched.state.placed.pods import pod_id
@@ -79,6 +80,8 @@ class Scheduler:
         self._engines = {name: Engine(self.cluster, profile, rng) for name, profile in profiles.items()}
         sort = next(iter(profiles.values())).queue_sort
         self._observers = observers
+        self.shadows = ShadowGuards()
+        """What policies in Shadow mode would have kept from being victims."""
         self.queue = Queue(clock, sort, self.cluster, profiles=_interests(self._profiles))
         if observers:
             self.queue.report_to(partial(_tell_queued, observers))
@@ -393,6 +396,8 @@ class Scheduler:
         failure = Failure(
             Result.UNSCHEDULABLE, message, rejectors | result.rejectors, pending, nominated=result.nominated_node
         )
+        if result.victims:
+            self.shadows.look(engine.profile.shadow_guards, pod, self.cluster, result.victims)
         if self._observers and result.victims:
             tell(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:

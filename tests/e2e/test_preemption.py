@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from policysched.sandbox import Sandbox
-from tests.e2e.objects import NO_CLAIMS, Json, node, pod
+from tests.e2e.objects import NO_CLAIMS, Json, node, pod, policy
 from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server, scheduled_condition
 from tests.e2e.waiting import until, until_true
@@ -243,3 +243,33 @@ async def test_pod_that_never_preempts_waits(server: Server, scheduler: InProces
     condition = await server.turned_away("high", message)
     assert condition == scheduled_condition(await server.get("Pod", "high"))
     assert (await server.nodes_of())["low"] == "n1"
+
+
+def keep(require: str) -> Json:
+    return {"spec": {"preemption": {"name": "no-builds", "require": require, "message": "builds stay"}}}
+
+
+async def test_victim_that_a_policy_guards_stays_until_the_policy_lets_it_go(
+    server: Server, scheduler: InProcess
+) -> None:
+    await with_classes(server, node("n1"), policy("keep", **keep('victim.labels["app"] != "build"')["spec"]))
+    await server.policy_says("keep", 1, Active="Enforce")
+    await server.load(of("low", "low", labels={"app": "build"}))
+    await server.placed("low")
+    await server.load(of("high", "high"))
+    value = '(default/low: victim.labels["app"] is "build")'
+    said = (
+        f"0/1 nodes are available: 1 Insufficient cpu. {NO_CLAIMS}, "
+        f"preemption: 0/1 nodes are available: 1 policy keep/no-builds: builds stay {value}."
+    )
+    await server.turned_away("high", said)
+    # A broken edit changes nothing: the last good generation guards on.
+    await server.patch("SchedulingPolicy", "keep", keep("victim.lables >"))
+    await server.policy_says("keep", 2, Active="LastGoodGeneration")
+    await server.load(of("mid", "second"))
+    await server.turned_away("second", said)
+    await server.delete("Pod", "second")
+    await server.patch("SchedulingPolicy", "keep", keep('victim.labels["app"] != "other"'))
+    await server.policy_says("keep", 3, Active="Enforce")
+    assert await server.placed("high") == {"high": "n1"}
+    assert set(await server.nodes_of()) == {"high"}

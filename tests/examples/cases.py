@@ -44,6 +44,8 @@ class Expected(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     rejected: dict[str, list[str]] = {}
     scores: dict[str, dict[str, float | None]] = {}
     reason: str | None = None
+    protected: list[str] = []
+    nominated: dict[str, list[str]] = {}
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -31,6 +31,7 @@ RECIPES = {
     "rack-quorum": "Rack quorum",
     "cheapest": "Cheapest by price label",
     "04-gpu-models": "GPU models allowed by an annotation",
+    "keep-builds": "Keep long builds",
 }
 FIELDS = {
     "given": ("what the pod is, in words", ""),
@@ -56,6 +57,12 @@ FIELDS = {
         "the message of the event about a pod that has to wait, without its end about preemption",
         "not looked at",
     ),
+    "expect.protected": (
+        "the pods of lower priority that the policy's condition on victims keeps where no node fits, as "
+        "`namespace/name`",
+        "none",
+    ),
+    "expect.nominated": ("the node on which pods of lower priority make room, and these pods", "nobody makes room"),
 }
 """The fields of an entry of a tests.yaml: what each means, and what counts without it."""
 INTRODUCTION = """\
@@ -128,6 +135,10 @@ def _parted(text: str) -> tuple[str, str]:
 def _outcome(case: Case) -> str:
     turned_away = "; ".join(f"`{rule}` turns away {', '.join(nodes)}" for rule, nodes in case.expect.rejected.items())
     best = ", ".join(case.best) if case.best else "waits"
+    for node, pods in case.expect.nominated.items():
+        best = f"{node}, where {', '.join(pods)} {'goes' if len(pods) == 1 else 'go'}"
+    if case.expect.protected:
+        best += f" ({', '.join(case.expect.protected)} {'stays' if len(case.expect.protected) == 1 else 'stay'})"
     return f"{best} ({turned_away})" if turned_away else best
 
 

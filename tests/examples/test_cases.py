@@ -38,6 +38,10 @@ def test_a_policy_does_what_its_tests_say(folder: str, case: Case) -> None:
     for rule, values in case.expect.scores.items():
         assert scores[rule] == pytest.approx(values, abs=0.005), rule
     assert found.get("best", []) == sorted(case.best)
+    assert sorted(said.get("preemption", ())) == sorted(case.expect.protected)
+    room = found.get("nominated")
+    going = {} if room is None else {room["node"]: sorted(room["victims"])}
+    assert going == {node: sorted(pods) for node, pods in case.expect.nominated.items()}
     assert case.expect.reason in (None, found.get("fitError"))
 
 
@@ -54,6 +58,9 @@ def test_every_rule_of_a_policy_speaks_in_its_tests(folder: str) -> None:
     tried = [case.expect for case in cases(folder)]
     for rule in policy["spec"].get("filters", ()):
         assert any(expect.rejected.get(rule["name"]) for expect in tried), rule["name"]
+    if "preemption" in policy["spec"]:
+        assert any(expect.protected for expect in tried)
+        assert any(expect.nominated for expect in tried)
     for rule in policy["spec"].get("scores", ()):
         assert any(expect.scores.get(rule["name"]) for expect in tried), rule["name"]
 
@@ -97,6 +104,8 @@ WRONG = [
     {"best": ["n2"], "rejected": {"big": ["n1"]}, "scores": {}},
     {"best": ["n2"], "rejected": {"big": ["n1"]}, "scores": {"even": {"n2": 51}}},
     {"best": ["n2"], "rejected": {"big": ["n1"]}, "scores": {"even": {"n2": 50}}, "reason": "0/2 nodes are available"},
+    {"best": ["n2"], "rejected": {"big": ["n1"]}, "scores": {"even": {"n2": 50}}, "protected": ["default/a"]},
+    {"best": ["n2"], "rejected": {"big": ["n1"]}, "scores": {"even": {"n2": 50}}, "nominated": {"n2": ["default/a"]}},
 ]
 
 

@@ -9,7 +9,7 @@ from tests.examples.cookbook import FIELDS, PAGE, RECIPES, page
 def test_every_folder_is_a_recipe_or_a_story_of_its_own() -> None:
     stories = {one.parent.name for one in EXAMPLES.glob("*/README.md")}
     assert set(RECIPES) | stories == {*FOLDERS, "06-multipoint-communicating"}
-    assert len(RECIPES) == 21
+    assert len(RECIPES) == 22
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
 
 from policysched.app.configuration.profiles import default_profile
+from policysched.app.running.shadow_victims import ShadowVictims
 from policysched.framework import Cluster, PostFilterResult, plugin_name
 from policysched.model.objects import Metadata, Namespace, OwnerReference, Pod
 from policysched.rules.compile.compiler import compile_policy
@@ -273,3 +276,51 @@ async def test_event_tells_of_the_guard_and_a_reload_lets_the_pod_preempt() -> N
         stand.scheduler.use_policies(looser, frozenset({plugin_name("keep")}))
         await stand.pass_time(2)
         assert stand.client.deleted == ["default/low"]
+
+
+async def test_labels_that_let_a_victim_go_try_the_pod_again_and_others_do_not() -> None:
+    old = pod("low", on="n1", requests={"cpu": 4}, labels={"app": "ci", "step": "1"})
+    labelled = [
+        replace(old, metadata=replace(old.metadata, labels={"app": app, "step": step}))
+        for app, step in (("ci", "2"), ("web", "2"))
+    ]
+    async with running(node("n1")) as stand:
+        stand.scheduler.use_policies(policy_set(keep=guarded('victim.labels["app"] != "ci"')), frozenset())
+        await stand.settled(old, pod("high", requests={"cpu": 4}, priority=10))
+        stand.scheduler.set_pod(labelled[0])
+        await stand.pass_time(2)
+        assert stand.scheduler.queue.counts().unschedulable == 1
+        stand.scheduler.set_pod(labelled[1])
+        await stand.pass_time(2)
+        assert stand.client.deleted == ["default/low"]
+
+
+async def test_node_that_lets_its_victims_go_tries_the_pod_again() -> None:
+    async with running(node("n1", labels={"keep": "yes"})) as stand:
+        stand.scheduler.use_policies(policy_set(keep=guarded('node.labels["keep"] != "yes"')), frozenset())
+        await stand.settled(pod("low", on="n1", requests={"cpu": 4}), pod("high", requests={"cpu": 4}, priority=10))
+        assert stand.client.deleted == []
+        stand.scheduler.set_node(node("n1", labels={"keep": "no"}))
+        await stand.pass_time(2)
+        assert stand.client.deleted == ["default/low"]
+
+
+async def test_shadow_counts_and_logs_the_victims_that_it_would_keep(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "policysched.schedule.shadow_guards")
+    registry = CollectorRegistry()
+    async with running(node("n1")) as stand:
+        registry.register(ShadowVictims(stand.scheduler.shadows))
+        both = policy_set(
+            keep=guarded('victim.name != "a"', mode="Shadow"), other=guarded('victim.name != "c"', mode="Shadow")
+        )
+        stand.scheduler.use_policies(both, frozenset())
+        lows = [pod(name, on="n1", requests={"cpu": 2}) for name in "ab"]
+        await stand.settled(*lows, pod("high", requests={"cpu": 4}, priority=10))
+        assert sorted(stand.client.deleted) == ["default/a", "default/b"]
+    assert [one.getMessage() for one in caplog.records] == [
+        'shadow: victim=default/a of pod=default/high would stay: policy keep/preemption: victim.name != "a" '
+        '(victim.name is "a")'
+    ]
+    name = "policysched_shadow_kept_victims_total"
+    assert registry.get_sample_value(name, {"policy": "SchedulingPolicy/keep"}) == 1
+    assert registry.get_sample_value(name, {"policy": "SchedulingPolicy/other"}) is None

@@ -27,6 +27,7 @@ from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.plugin_times import PluginTimes
+from policysched.app.running.shadow_victims import ShadowVictims
 from policysched.app.running.watchdog import Watchdog
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock, Event, MetricSource
@@ -103,6 +104,7 @@ class Process:
             self.scheduler.queue.use_backoff(configuration.backoff)
         self.watchdog = Watchdog(self.scheduler.plugin_watches)
         registry.register(PluginTimes(self.scheduler.plugin_watches))
+        registry.register(ShadowVictims(self.scheduler.shadows))
         self.reloader = Reloader(self.scheduler, client, clock, _instance(options, configuration))
         self.reloader.on_failure = partial(self.left_out.failed, KIND)
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)

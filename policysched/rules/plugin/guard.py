@@ -10,22 +10,25 @@ Source: docs/language.md#preemption.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from policysched.framework import Cluster, Codes, Protection, RowNumbers
+from policysched.framework import Action, Change, Cluster, Codes, Hint, Protection, Resource, RowNumbers
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import ANY_KEY, Input, Op, Typed
 from policysched.language.ir.types import SECONDS
 from policysched.model.objects import Pod
+from policysched.model.pod_requirements import pod_priority
 from policysched.rules.compile.policy import CompiledFilter
 from policysched.rules.dependencies.context import EvaluationContext
 from policysched.rules.dependencies.counters import VictimFrame
 from policysched.rules.inputs import Scalar, peer_value
+from policysched.rules.plugin.hints import NODE_ACTIONS, is_own
 from policysched.rules.plugin.policy_plugin import PolicyPlugin, Selection
 from policysched.rules.results.rule_results import FilterRow, done, reason, shortened
+from policysched.state.placed.pods import pod_id
 from policysched.state.tables.interner import Interner
 from policysched.visible import visible
 
@@ -71,6 +74,31 @@ class PolicyGuard:
             lambda code: reason(self._plugin.policy.key, self._rows, code).message,
             lambda place: self._values(int(slots[place]), pod, context),
         )
+
+    def events(self) -> Sequence[Hint]:
+        """Name the changes of what the condition reads of pods and nodes; time and counts name none."""
+        read = self._rows[0].root.inputs
+        actions = Action.NONE
+        for item in read:
+            if item.root == "node":
+                actions |= NODE_ACTIONS.get(item.path[0], Action.NONE)
+        found = [Hint(Resource.PENDING_POD, Action.UPDATE, is_own)]
+        if actions:
+            found.append(Hint(Resource.NODE, actions, self._helps))
+        if any(item.root == "victim" and item.path[0] == "labels" for item in read):
+            found.append(Hint(Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL, self._helps))
+        return found
+
+    def _helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:
+        """Return whether a pod of lower priority that a change is about, or one on the node it is about, may go."""
+        if isinstance(change.new, Pod):
+            one = cluster.pods.by_id.get(pod_id(change.new))
+            placed = [] if one is None else [one]
+        else:
+            placed = cluster.pods.on_row(change.row)
+        lower = [one.slot for one in placed if pod_priority(one.pod) < pod_priority(pod)]
+        found = self.protected(pod, cluster, np.array(lower, np.intp)) if lower else None
+        return bool(lower) and (found is None or not found.codes.all())
 
     def _values(self, slot: int, pod: Pod, context: EvaluationContext) -> str:
         """Say what the parts of the condition that are not true read of a pod."""

@@ -39,7 +39,7 @@ BYTES_PER_ENCODED = 6
 _ENCODER = msgspec.msgpack.Encoder()
 METRICS_AGAIN = 30.0
 """How often is looked whether values of metrics have become too old. Units: seconds."""
-_NODE_ACTIONS = {
+NODE_ACTIONS = {
     "labels": Action.UPDATE_NODE_LABEL,
     "annotations": Action.UPDATE_NODE_ANNOTATION,
     "ready": Action.UPDATE_NODE_CONDITION,
@@ -179,7 +179,7 @@ def hints(filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: boo
     actions = Action.ADD
     for item in read:
         if item.root == "node":
-            actions |= _NODE_ACTIONS.get(item.path[0], Action.NONE)
+            actions |= NODE_ACTIONS.get(item.path[0], Action.NONE)
     if any(not root.local for root in roots) or any(item.root == "cluster" for item in read):
         actions |= Action.DELETE
     found = [Hint(Resource.NODE, actions, decide)]
@@ -189,7 +189,7 @@ def hints(filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: boo
         found.append(Hint(Resource.METRICS, Action.UPDATE_OTHER, decide))
     if timed:
         found.append(Hint(Resource.TIME, Action.UPDATE_OTHER, decide))
-    found.append(Hint(Resource.PENDING_POD, Action.UPDATE, _is_own))
+    found.append(Hint(Resource.PENDING_POD, Action.UPDATE, is_own))
     if any(item.path[0] == "image_bytes" for item in inputs):
         found.append(Hint(Resource.NODE, Action.DELETE | Action.UPDATE_NODE_IMAGES, decide))
     return found
@@ -211,5 +211,6 @@ def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | Non
     return min(times, default=None)
 
 
-def _is_own(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - the hint's shape
+def is_own(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - the hint's shape
+    """Return whether a change is one of the pod itself."""
     return isinstance(change.new, Pod) and change.new.metadata.uid == pod.metadata.uid

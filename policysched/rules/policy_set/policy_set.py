@@ -71,7 +71,7 @@ class PolicySet:
             tuple(joined[plugin] for plugin in filters),
             tuple((joined[plugin], plugin.policy.spec.weight) for plugin in scores),
             _extra_key([*filters, *(one for one in scores if one not in filters)]),
-            _guards(enforced) if profile.policies_filter else (),
+            *(_guards(self.plugins, mode) if profile.policies_filter else () for mode in ("Enforce", "Shadow")),
         )
         return with_policies, group
 
@@ -87,8 +87,10 @@ class PolicySet:
         return tuple(PolicyPlugin(replace(policy, filters=(), preemption=None), self.contexts) for policy in policies)
 
 
-def _guards(plugins: Iterable[PolicyPlugin]) -> tuple[PolicyGuard, ...]:
-    return tuple(guard for plugin in plugins if (guard := guard_of(plugin)) is not None)
+def _guards(plugins: Iterable[PolicyPlugin], mode: str) -> tuple[PolicyGuard, ...]:
+    """Return the conditions on victims of the policies of a mode."""
+    found = (guard_of(plugin) for plugin in plugins if plugin.policy.spec.mode == mode)
+    return tuple(guard for guard in found if guard is not None)
 
 
 def _extra_key(plugins: list[PolicyPlugin]) -> Callable[[Pod, Cluster], Hashable] | None:

@@ -1,0 +1,29 @@
+"""`ShadowVictims`: what policies in Shadow mode would have kept, for the process's own /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.metrics_core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from policysched.schedule.shadow_guards import ShadowGuards
+
+
+class ShadowVictims(Collector):
+    """A counter of victims by policy.
+
+    Args:
+        shadows: What counts them.
+    """
+
+    def __init__(self, shadows: ShadowGuards) -> None:
+        self._shadows = shadows
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """Give the counter as it is now."""
+        text = "Victims of preemption that a policy in Shadow mode would have kept."
+        found = CounterMetricFamily("policysched_shadow_kept_victims", text, labels=["policy"])
+        for policy, count in sorted(self._shadows.kept.items()):
+            found.add_metric([policy], count)
+        yield found
