@@ -36,7 +36,7 @@ from policysched.model.objects import Metadata, Namespace, PersistentVolume, Per
 from policysched.model.policy import Policy, PolicyKey
 from policysched.plugins.arguments import API_VERSION
 from policysched.schedule.cycle.decision import Decision
-from policysched.schedule.observer import Attempt, Observer, Result
+from policysched.schedule.observer import Attempt, AttemptResult, Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.scheduler import LAST_WORDS, Scheduler
 from policysched.state.cluster import Cluster
@@ -181,9 +181,9 @@ class PodOutcome:
 
 
 _RESULTS: Final = {
-    Result.SCHEDULED: "Scheduled",
-    Result.UNSCHEDULABLE: "Unschedulable",
-    Result.ERROR: "Error",
+    AttemptResult.SCHEDULED: "Scheduled",
+    AttemptResult.UNSCHEDULABLE: "Unschedulable",
+    AttemptResult.ERROR: "Error",
 }
 
 

@@ -250,7 +250,7 @@ def _text(key: Key) -> str:
     return "/".join(filter(None, key))
 
 
-class Reason(StrEnum):
+class LeftOutReason(StrEnum):
     """Why an object is left out, as the counter names it."""
 
     MALFORMED = "malformed"
@@ -258,8 +258,8 @@ class Reason(StrEnum):
     """It can be read, and taking it in failed."""
 
 
-class LeftOut:
-    """Says and counts objects that are left out.
+class LeftOutObjects:
+    """Logs and counts the objects that cannot be read and are left out.
 
     Args:
         monotonic: gives seconds that never go back.
@@ -278,12 +278,12 @@ class LeftOut:
 
     def malformed(self, error: ObjectError, _: bytes = b"") -> None:
         """Record an object that cannot be read."""
-        self._counter.labels(error.kind, Reason.MALFORMED.value).inc()
+        self._counter.labels(error.kind, LeftOutReason.MALFORMED.value).inc()
         self._say(f"left out, because it cannot be used: {error}")
 
     def failed(self, kind: str, obj: HasMetadata, error: Exception) -> None:
         """Record an object that could not be taken in, or out."""
-        self._counter.labels(kind, Reason.FAILED.value).inc()
+        self._counter.labels(kind, LeftOutReason.FAILED.value).inc()
         namespace, name = obj.metadata.namespace, obj.metadata.name
         key = f"{namespace}/{name}" if namespace else name
         self._say(str(ObjectError(kind, key, f"left out, because taking it in failed: {error!r}")), error)

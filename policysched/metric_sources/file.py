@@ -21,7 +21,7 @@ import yaml
 
 from policysched.errors import UsageError
 from policysched.framework.client import Clock, MetricSink, Wanted, most_unknown
-from policysched.metric_sources.problems import Outcome, SourceCounters, Troubles
+from policysched.metric_sources.problems import ActiveProblems, QueryOutcome, SourceCounters
 from policysched.model.policy import MetricAnswer, Sample
 
 POLL: Final = 1.0
@@ -60,7 +60,7 @@ class FileSource:
         self._followed = asyncio.Event()
         self._settled = asyncio.Event()
         self._settled.set()
-        self._troubles = Troubles()
+        self._troubles = ActiveProblems()
 
     def follow(self, wanted: Wanted) -> None:
         """Follow these metrics."""
@@ -115,7 +115,7 @@ class FileSource:
         else:
             for answer in answers(self._table, self._wanted, self._clock.now().timestamp(), str(self._path), nodes):
                 sink(answer)
-        outcome = Outcome.MALFORMED if self._problem else Outcome.ANSWERED
+        outcome = QueryOutcome.MALFORMED if self._problem else QueryOutcome.ANSWERED
         self._counters.refreshed(outcome, self._clock.monotonic() - began)
 
 

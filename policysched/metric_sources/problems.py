@@ -22,7 +22,7 @@ READ: Final = 4096
 """How much of it is looked at. Units: characters."""
 
 
-class Outcome(StrEnum):
+class QueryOutcome(StrEnum):
     """How a refresh of one query ended, as the counter names it."""
 
     ANSWERED = "answered"
@@ -37,7 +37,7 @@ class Outcome(StrEnum):
     """An exception that nobody foresaw."""
 
 
-class Dropped(StrEnum):
+class DropReason(StrEnum):
     """Why a series of an answer gives no value, as the counter names it."""
 
     DUPLICATE = "duplicate"
@@ -50,7 +50,7 @@ class Dropped(StrEnum):
 class QueryError(PolicyschedError):
     """A query has no answer; the text says why and what to look at."""
 
-    def __init__(self, outcome: Outcome, message: str) -> None:
+    def __init__(self, outcome: QueryOutcome, message: str) -> None:
         super().__init__(message)
         self.outcome = outcome
 
@@ -76,24 +76,24 @@ class SourceCounters:
             "How long refreshes of metrics took, answered or not.",
             registry=registry,
         )
-        for outcome in Outcome:
+        for outcome in QueryOutcome:
             self._refreshes.labels(outcome.value)
-        for reason in Dropped:
+        for reason in DropReason:
             self._dropped.labels(reason.value)
 
-    def refreshed(self, outcome: Outcome, seconds: float) -> None:
+    def refreshed(self, outcome: QueryOutcome, seconds: float) -> None:
         """Count a refresh."""
         self._refreshes.labels(outcome.value).inc()
         self._seconds.observe(seconds)
 
-    def dropped(self, reason: Dropped, count: int) -> None:
+    def dropped(self, reason: DropReason, count: int) -> None:
         """Count series that gave no value."""
         if count:
             self._dropped.labels(reason.value).inc(count)
 
 
-class Troubles:
-    """What is wrong at the moment, by what it is wrong with; an equal problem of many is logged once."""
+class ActiveProblems:
+    """The problems there are at the moment, by what they are about; an equal problem of many is logged once."""
 
     def __init__(self) -> None:
         self._now: dict[str, str] = {}

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import Final
 
 from policysched.framework.client import Clock, MetricSink, Wanted
-from policysched.metric_sources.problems import Outcome, QueryError, SourceCounters, Troubles
+from policysched.metric_sources.problems import ActiveProblems, QueryError, QueryOutcome, SourceCounters
 from policysched.metric_sources.prometheus_http import PrometheusClient
 from policysched.metric_sources.vector import Join, first_warning, read_series
 from policysched.model.policy import MetricAnswer, MetricKey
@@ -52,7 +52,7 @@ class PrometheusSource:
         self._room = asyncio.Semaphore(AT_ONCE)
         self._room_of_slow = asyncio.Semaphore(SLOW_AT_ONCE)
         self._slow: set[str] = set()
-        self._troubles = Troubles()
+        self._troubles = ActiveProblems()
 
     def follow(self, wanted: Wanted) -> None:
         """Follow these metrics; queries that are new, or joined by another label, are asked at once."""
@@ -128,15 +128,15 @@ class PrometheusSource:
         (self._slow.add if took > SLOW else self._slow.discard)(query)
         return answers
 
-    async def _outcome(self, query: str, keys: Iterable[MetricKey]) -> tuple[Outcome, list[MetricAnswer]]:
+    async def _outcome(self, query: str, keys: Iterable[MetricKey]) -> tuple[QueryOutcome, list[MetricAnswer]]:
         try:
-            return Outcome.ANSWERED, await self._ask(query, keys)
+            return QueryOutcome.ANSWERED, await self._ask(query, keys)
         except QueryError as error:
             return error.outcome, [MetricAnswer(key, None, str(error)) for key in keys]
         except Exception as error:
             # Metrics are a help to decisions: not even a mistake of ours may keep the scheduler from deciding.
             log.exception("the refresh of query=%s failed", query)
-            return Outcome.FAILED, [MetricAnswer(key, None, f"the refresh failed: {error!r}") for key in keys]
+            return QueryOutcome.FAILED, [MetricAnswer(key, None, f"the refresh failed: {error!r}") for key in keys]
 
     async def _ask(self, query: str, keys: Iterable[MetricKey]) -> list[MetricAnswer]:
         envelope = await self._server.ask(query)

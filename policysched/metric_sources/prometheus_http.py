@@ -18,7 +18,7 @@ from yarl import URL
 
 from policysched.connection_errors import LOST, TIMEOUT, TLS, describe
 from policysched.errors import UsageError
-from policysched.metric_sources.problems import Outcome, QueryError, one_line
+from policysched.metric_sources.problems import QueryError, QueryOutcome, one_line
 from policysched.metric_sources.vector import Envelope, open_envelope
 
 API: Final = "api/v1/query"
@@ -27,7 +27,7 @@ QUERY_TIMEOUT: Final = 10.0
 LARGEST: Final = 32 << 20
 """The largest answer that is read; 50,000 nodes with a dozen labels each take half of it. Units: bytes."""
 _PIECE: Final = 1 << 16
-_OUTCOMES: Final = {TIMEOUT: Outcome.TIMEOUT, TLS: Outcome.TLS}
+_OUTCOMES: Final = {TIMEOUT: QueryOutcome.TIMEOUT, TLS: QueryOutcome.TLS}
 _NOT_ALLOWED: Final = frozenset((HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN))
 _NOT_THERE: Final = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED))
 
@@ -80,7 +80,7 @@ class PrometheusClient:
                 body = await self._body(response)
         except LOST as error:
             reason, text = describe(error, self.url)
-            raise QueryError(_OUTCOMES.get(reason, Outcome.UNREACHABLE), text) from error
+            raise QueryError(_OUTCOMES.get(reason, QueryOutcome.UNREACHABLE), text) from error
         return self._judge(response, body)
 
     async def close(self) -> None:
@@ -114,7 +114,9 @@ class PrometheusClient:
             if len(body) > LARGEST:
                 response.close()
                 size = f"more than {LARGEST >> 20} MiB"
-                raise QueryError(Outcome.TOO_LARGE, f"the answer is {size}: aggregate by the node's label in the query")
+                raise QueryError(
+                    QueryOutcome.TOO_LARGE, f"the answer is {size}: aggregate by the node's label in the query"
+                )
         return bytes(body)
 
     def _judge(self, response: aiohttp.ClientResponse, body: bytes) -> Envelope:
@@ -122,23 +124,26 @@ class PrometheusClient:
         answer = f"{status} {one_line(response.reason or 'without a reason')}"
         if status in _NOT_ALLOWED:
             raise QueryError(
-                Outcome.CREDENTIALS, f"{self.url} refuses the credentials ({answer}): check --prometheus-token-file"
+                QueryOutcome.CREDENTIALS,
+                f"{self.url} refuses the credentials ({answer}): check --prometheus-token-file",
             )
         if 300 <= status < 400:
             there = one_line(response.headers.get("Location", "nowhere"))
-            raise QueryError(Outcome.REFUSED, f"{self.url} redirects to {there}: give --prometheus-url that address")
+            raise QueryError(
+                QueryOutcome.REFUSED, f"{self.url} redirects to {there}: give --prometheus-url that address"
+            )
         envelope = open_envelope(body)
         if envelope is not None and envelope.status == "error":
             why = f"{one_line(envelope.error_type)}: {one_line(envelope.error)}"
-            raise QueryError(Outcome.REFUSED, f"the server refuses the query ({why})")
+            raise QueryError(QueryOutcome.REFUSED, f"the server refuses the query ({why})")
         if status in _NOT_THERE:
             raise QueryError(
-                Outcome.REFUSED, f"{self.url} has no /{API} ({answer}): check the path of --prometheus-url"
+                QueryOutcome.REFUSED, f"{self.url} has no /{API} ({answer}): check the path of --prometheus-url"
             )
         if status != HTTPStatus.OK or envelope is None:
             kind = one_line(response.content_type)
             raise QueryError(
-                Outcome.MALFORMED if status == HTTPStatus.OK else Outcome.REFUSED,
+                QueryOutcome.MALFORMED if status == HTTPStatus.OK else QueryOutcome.REFUSED,
                 f"{self.url} answers {answer} with {kind} that is no answer of Prometheus: check --prometheus-url",
             )
         return envelope
@@ -194,13 +199,13 @@ def _token(path: Path) -> str:
     try:
         token = path.read_text("ascii").strip()
     except OSError as error:
-        raise QueryError(Outcome.CREDENTIALS, f"{path} cannot be read: {_why(error)}") from error
+        raise QueryError(QueryOutcome.CREDENTIALS, f"{path} cannot be read: {_why(error)}") from error
     except UnicodeDecodeError as error:
-        raise QueryError(Outcome.CREDENTIALS, f"{path} holds no token: it is not plain text") from error
+        raise QueryError(QueryOutcome.CREDENTIALS, f"{path} holds no token: it is not plain text") from error
     if not token:
-        raise QueryError(Outcome.CREDENTIALS, f"{path} holds no token: it is empty")
+        raise QueryError(QueryOutcome.CREDENTIALS, f"{path} holds no token: it is empty")
     if not token.isprintable() or " " in token:
-        raise QueryError(Outcome.CREDENTIALS, f"{path} holds no token: it has more than one word")
+        raise QueryError(QueryOutcome.CREDENTIALS, f"{path} holds no token: it has more than one word")
     return token
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from policysched.framework.client import most_unknown
-from policysched.metric_sources.problems import Dropped, Outcome, QueryError, SourceCounters, one_line
+from policysched.metric_sources.problems import DropReason, QueryError, QueryOutcome, SourceCounters, one_line
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 
 SLICE: Final = 1 << 17
@@ -90,17 +90,17 @@ async def read_series(envelope: Envelope) -> AsyncIterator[list[Series]]:
     data = envelope.data
     if envelope.status != "success" or data is None:
         status = one_line(envelope.status)
-        raise QueryError(Outcome.MALFORMED, f'the answer has status "{status}" and no result')
+        raise QueryError(QueryOutcome.MALFORMED, f'the answer has status "{status}" and no result')
     if data.result_type != "vector":
         kind = _OTHER_TYPES.get(data.result_type, f'a "{one_line(data.result_type)}"')
-        raise QueryError(Outcome.MALFORMED, f"the query has to give one number for each node, but gives {kind}")
+        raise QueryError(QueryOutcome.MALFORMED, f"the query has to give one number for each node, but gives {kind}")
     try:
         for part in _slices(bytes(data.result)):
             yield _SERIES.decode(part)
             await asyncio.sleep(0)
     except BROKEN as error:
         text = f"the answer is no vector as Prometheus writes it: {one_line(error)}"
-        raise QueryError(Outcome.MALFORMED, text) from error
+        raise QueryError(QueryOutcome.MALFORMED, text) from error
 
 
 def _slices(result: bytes) -> Iterator[bytes]:
@@ -118,7 +118,7 @@ def _slices(result: bytes) -> Iterator[bytes]:
         begin = border.end() - 1
     if len(result) - begin > most:
         text = f"a series of the answer has more than {LARGEST_SERIES >> 10} KiB: aggregate by the node's label"
-        raise QueryError(Outcome.TOO_LARGE, text)
+        raise QueryError(QueryOutcome.TOO_LARGE, text)
     yield b"%b%b" % (b"[" if begin else b"", result[begin:])
 
 
@@ -140,7 +140,7 @@ class Join:
         self._valueless: set[str] = set()
         """Names that were seen and have no sample."""
         self._doubled: set[str] = set()
-        self._dropped = dict.fromkeys(Dropped, 0)
+        self._dropped = dict.fromkeys(DropReason, 0)
         self._labels: set[str] = set()
         """The labels of some series that lack the one that is asked for."""
         self._newest = -math.inf
@@ -150,11 +150,11 @@ class Join:
         for series in part:
             node = series.metric.get(self._key.node_label)
             if not node:
-                if self._dropped[Dropped.NO_LABEL] < MOST_LABELLED:
+                if self._dropped[DropReason.NO_LABEL] < MOST_LABELLED:
                     self._labels.update(islice(series.metric, MOST_LABELS))
-                self._dropped[Dropped.NO_LABEL] += 1
+                self._dropped[DropReason.NO_LABEL] += 1
             elif node in self._samples or node in self._valueless:
-                self._dropped[Dropped.DUPLICATE] += 1 + (node not in self._doubled)
+                self._dropped[DropReason.DUPLICATE] += 1 + (node not in self._doubled)
                 self._doubled.add(node)
                 self._samples.pop(node, None)
                 self._valueless.add(node)
@@ -164,14 +164,14 @@ class Join:
                 self._room -= 1
                 self._take_one(node, series)
             else:
-                self._dropped[Dropped.NO_NODE] += 1
+                self._dropped[DropReason.NO_NODE] += 1
 
     def _take_one(self, node: str, series: Series) -> None:
         at, number = math.nan, math.nan
         if series.value is not None:
             at, number = series.value[0], _number(series.value[1])
         if not (math.isfinite(number) and math.isfinite(at)):
-            self._dropped[Dropped.NOT_FINITE] += 1
+            self._dropped[DropReason.NOT_FINITE] += 1
             self._valueless.add(node)
             return
         self._newest = max(self._newest, at)
@@ -192,7 +192,7 @@ class Join:
         return f"two series for node {one_line(min(self._doubled))}{others}: sum, average or select in the query"
 
     def _without_label(self) -> str:
-        if not self._dropped[Dropped.NO_LABEL]:
+        if not self._dropped[DropReason.NO_LABEL]:
             return ""
         found = sorted(self._labels - {"__name__"})
         having = f"they have {one_line(', '.join(found[:MOST_LABELS]))}" if found else "they have no labels at all"

@@ -161,7 +161,7 @@ def row_count(nodes: NodeTable, rows: Rows) -> int:
 
 
 class AnswersByCode(Generic[H]):
-    """A judge's answers, 0 or more, by the codes of an interner.
+    """A function's answers (0 or more) about interned values, by their codes; each value is asked about once.
 
     Missing: the answer for the code -1 is given from the start.
     """
@@ -203,8 +203,8 @@ class AnswersByCode(Generic[H]):
         self._answers = answers
 
 
-class Present:
-    """Which of a few numbers, such as domains, the rows of a mask have: kept while these and the mask are the same."""
+class PresentNumbers:
+    """Which numbers, such as domains, occur on the rows of a mask; kept while both are the same."""
 
     __slots__ = ("_found", "_seen")
 

@@ -45,7 +45,7 @@ from policysched.framework.out_of_tree.answers import error_of
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodCondition
 from policysched.schedule.conditions import ConditionWrites
-from policysched.schedule.observer import Attempt, Observers, Result, tell
+from policysched.schedule.observer import Attempt, AttemptResult, Observers, tell
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 from policysched.state.cluster import Cluster
@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 NOTE_LIMIT = 1024
 """What the API server takes as an event's note. Units: bytes."""
 CUT = " ..."
-REASONS = {Result.UNSCHEDULABLE: "Unschedulable", Result.ERROR: "SchedulerError"}
+REASONS = {AttemptResult.UNSCHEDULABLE: "Unschedulable", AttemptResult.ERROR: "SchedulerError"}
 """The reason of the condition PodScheduled by the result of an attempt."""
 
 
@@ -64,7 +64,7 @@ REASONS = {Result.UNSCHEDULABLE: "Unschedulable", Result.ERROR: "SchedulerError"
 class Failure:
     """Why an attempt ends without a bound pod."""
 
-    result: Result
+    result: AttemptResult
     message: str
     rejectors: frozenset[str] = NO_PLUGINS
     """The plugins whose hints bring the pod back; without any it comes back after a backoff."""
@@ -78,7 +78,7 @@ class Failure:
     @classmethod
     def of(cls, status: Status, node: str = "") -> Failure:
         """Make that of a status after which the pod comes back by itself."""
-        return cls(Result.UNSCHEDULABLE if status.rejects else Result.ERROR, status.message, node=node)
+        return cls(AttemptResult.UNSCHEDULABLE if status.rejects else AttemptResult.ERROR, status.message, node=node)
 
     @classmethod
     def at_permit(cls, status: Status) -> Failure:
@@ -89,8 +89,8 @@ class Failure:
         message = "0/1 nodes are available:" + (f" {', '.join(parts)}." if parts else "")
         plugins = frozenset((status.plugin,))
         if status.code is Code.PENDING:
-            return cls(Result.UNSCHEDULABLE, message, pending=plugins)
-        return cls(Result.UNSCHEDULABLE, message, plugins)
+            return cls(AttemptResult.UNSCHEDULABLE, message, pending=plugins)
+        return cls(AttemptResult.UNSCHEDULABLE, message, plugins)
 
 
 class Binder:
@@ -165,7 +165,7 @@ class Binder:
             return
         self._queue.done(queued)
         self._record(pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
-        self._ended(queued, Result.SCHEDULED, node)
+        self._ended(queued, AttemptResult.SCHEDULED, node)
         for plugin in profile.post_binds:
             await _awaited("PostBind", plugin, partial(plugin.post_bind, assumed, self.handle))
 
@@ -248,7 +248,7 @@ class Binder:
 
         A pod that a plugin rejected hears nothing of what its own going frees.
         """
-        pod, rejected = queued.pod, failure.result is Result.UNSCHEDULABLE
+        pod, rejected = queued.pod, failure.result is AttemptResult.UNSCHEDULABLE
         change = self._cluster.forget(queued.identity)
         if not rejected and change.action is not Action.NONE:
             self._on_change(change, "")
@@ -293,7 +293,9 @@ class Binder:
         if condition is not None or nominated is not None:
             await self._conditions.write(pod, PodStatusChange(condition, nominated))
 
-    def _ended(self, queued: QueuedPod, result: Result, node: str, message: str = "", *, is_news: bool = True) -> None:
+    def _ended(
+        self, queued: QueuedPod, result: AttemptResult, node: str, message: str = "", *, is_news: bool = True
+    ) -> None:
         if self._observers:
             seconds = self._clock.monotonic() - queued.tried_at
             attempt = Attempt(queued, result, seconds, node, message, is_news)

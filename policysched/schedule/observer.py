@@ -20,7 +20,7 @@ from policysched.schedule.queue.queued_pod import QueuedPod
 log = logging.getLogger(__name__)
 
 
-class Result(Enum):
+class AttemptResult(Enum):
     """How an attempt to schedule a pod ended."""
 
     SCHEDULED = "scheduled"
@@ -33,7 +33,7 @@ class Attempt:
     """An attempt that has ended, with its binding if it came to that."""
 
     queued: QueuedPod
-    result: Result
+    result: AttemptResult
     seconds: float
     """How long it took."""
     node: str = ""
@@ -100,10 +100,10 @@ class LogLines(Observer):
     def on_attempt(self, attempt: Attempt) -> None:
         """Say how an attempt ended."""
         key = attempt.queued.pod.key
-        if attempt.result is Result.SCHEDULED:
+        if attempt.result is AttemptResult.SCHEDULED:
             log.info("bound pod=%s node=%s attempts=%d", key, attempt.node, attempt.queued.attempts)
             return
-        failed = attempt.result is Result.ERROR
+        failed = attempt.result is AttemptResult.ERROR
         level = logging.DEBUG if not attempt.is_news else logging.WARNING if failed else logging.INFO
         text = "could not bind" if attempt.node else "error for" if failed else "unschedulable"
         log.log(level, "%s pod=%s: %s", text, key, attempt.message)

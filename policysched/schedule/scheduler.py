@@ -41,7 +41,7 @@ from policysched.schedule.cycle import extending
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import message_of, run_post_filters
-from policysched.schedule.observer import LOG_LINES, Observers, Result, tell
+from policysched.schedule.observer import LOG_LINES, AttemptResult, Observers, tell
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue, Waiter
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
@@ -323,7 +323,7 @@ class Scheduler:
             log.exception("the cycle of pod=%s failed", pod.key)
             self.cluster.forget(queued.identity)  # its binding did not begin
             if queued.stage is Stage.IN_FLIGHT:
-                self._fail(queued, Failure(Result.ERROR, f"the scheduling cycle failed: {error!r}"))
+                self._fail(queued, Failure(AttemptResult.ERROR, f"the scheduling cycle failed: {error!r}"))
 
     async def _decide(self, queued: QueuedPod) -> Decision | None:
         """Run a scheduling cycle; None where the pod went away while extenders were asked."""
@@ -380,7 +380,7 @@ class Scheduler:
     async def _decided_against(self, queued: QueuedPod, decision: Decision) -> None:
         """End an attempt without a feasible node, after PostFilter has looked for a way."""
         if decision.failed:
-            self._fail(queued, Failure(Result.ERROR, decision.error()))
+            self._fail(queued, Failure(AttemptResult.ERROR, decision.error()))
             return
         profile = self._profiles[queued.profile]
         pod = self.queue.latest(queued)
@@ -394,7 +394,7 @@ class Scheduler:
             return
         message = message_of(fit_error, result)
         failure = Failure(
-            Result.UNSCHEDULABLE, message, rejectors | result.rejectors, pending, nominated=result.nominated_node
+            AttemptResult.UNSCHEDULABLE, message, rejectors | result.rejectors, pending, nominated=result.nominated_node
         )
         if result.victims:
             self.shadows.look(engine.profile.shadow_guards, pod, self.cluster, result.victims)

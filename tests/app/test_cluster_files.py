@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from policysched.app.dry_run.dry_run import SavedPods
 from policysched.app.files.objects import load
-from policysched.app.files.saved_clusters import Saved, load_cluster
+from policysched.app.files.saved_clusters import SavedObject, load_cluster
 from policysched.app.files.yaml_nodes import read_yaml
 from policysched.app.files.yaml_values import NotPlainError, read_events
 from policysched.errors import UsageError
@@ -224,7 +224,7 @@ def test_yaml_gives_the_objects_and_places_of_any_file(tmp_path: Path) -> None:
     name = write(tmp_path, YAML, "c.yaml")
     fast, slow = load_cluster([name]), load([name])
     assert [one.object["kind"] for one in fast] == ["Node", "Pod", "ConfigMap", "SchedulingPolicy", "Node"]
-    assert isinstance(fast[0].object, Saved)
+    assert isinstance(fast[0].object, SavedObject)
     assert "managedFields" not in fast[0].object["metadata"]
     for one, other in zip(fast, slow, strict=True):
         assert one.where == other.where
@@ -363,7 +363,7 @@ def test_pods_of_a_template_are_read_as_each_alone(form: str, tmp_path: Path) ->
     classes = PriorityClasses({"high": PriorityClass(value=7)})
     known = SavedPods(classes)
     found = [document.object for document in load_cluster([str(file)])]
-    assert {type(one) for one in found} == {Saved}
+    assert {type(one) for one in found} == {SavedObject}
     for raw in found:
         pod, resources = known.read(raw)
         alone = decode_pod(fill_pod(raw, classes))

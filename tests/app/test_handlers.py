@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.run import ObjectHandler
-from policysched.kube.object_cache import LeftOut
+from policysched.kube.object_cache import LeftOutObjects
 from policysched.model.objects import (
     Affinity,
     LabelSelector,
@@ -44,7 +44,7 @@ class Stand:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        left_out = LeftOut(lambda: 0.0, self.registry)
+        left_out = LeftOutObjects(lambda: 0.0, self.registry)
         clock = SystemClock()
         self.scheduler = Scheduler({"me": default_profile("me")}, FakeClient(), clock, random.Random(0))
         self.handler = ObjectHandler(self.scheduler, left_out)

@@ -25,7 +25,7 @@ from policysched.app.running import run
 from policysched.app.running.run import ObjectHandler, Process, RunOptions
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
-from policysched.kube.object_cache import LeftOut
+from policysched.kube.object_cache import LeftOutObjects
 from policysched.metric_sources.file import NoSource
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import KINDS, POLICIES
@@ -210,7 +210,7 @@ class Trial:
         live = self.process.scheduler
         made = Scheduler({"policysched": default_profile()}, FakeClient(), SystemClock(), random.Random(0))
         made.cluster.time.move(live.cluster.time.seconds)
-        handler = ObjectHandler(made, LeftOut(lambda: 0.0, CollectorRegistry()))
+        handler = ObjectHandler(made, LeftOutObjects(lambda: 0.0, CollectorRegistry()))
         for reflector in self.process.reflectors:
             if reflector.watched is not POLICIES:
                 objects = list(reflector._cache._known.values())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policysched.app.dry_run.workload_pods import HASH, Controlled, controlled
+from policysched.app.dry_run.workload_pods import HASH, ControlledPod, controlled
 
 Object = dict[str, Any]
 KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob")
@@ -18,12 +18,12 @@ def workload(kind: str, **spec: Any) -> Object:
     return {"kind": kind, "metadata": {"name": "web"}, "spec": {**selector, "template": TEMPLATE, **spec}}
 
 
-def made(of: Object, *objects: Object) -> Controlled:
+def made(of: Object, *objects: Object) -> ControlledPod:
     pod = {"kind": "Pod", "metadata": {"labels": {"app": "web"}, "name": "web", "namespace": "default"}}
     return controlled(of, {**pod, "spec": TEMPLATE["spec"]}, objects)
 
 
-def owner(found: Controlled) -> Object:
+def owner(found: ControlledPod) -> Object:
     [one] = found.pod["metadata"]["ownerReferences"]
     return dict(one)
 

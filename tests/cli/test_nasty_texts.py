@@ -17,12 +17,12 @@ from rich.console import Console
 from policysched.app.demo.demo import decision_parts as demo_parts
 from policysched.cli.output import LineFormatter, say, say_error, say_json
 from policysched.framework import Cluster, Event
-from policysched.kube.events.bodies import NOTE_LIMIT, About, create_body
+from policysched.kube.events.bodies import NOTE_LIMIT, EventContent, create_body
 from policysched.model.policy import decode_policy
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.rules.status.policy_status import make_status
 from policysched.schedule.binding import Binder, Failure
-from policysched.schedule.observer import Result
+from policysched.schedule.observer import AttemptResult
 from policysched.visible import LIMIT, is_hidden
 from tests.build import pod as made_pod
 from tests.cli.conftest import Command, Write
@@ -193,14 +193,14 @@ async def test_an_event_and_a_condition_hold_nothing_hidden(text: str) -> None:
     client = FakeClient()
     clock = StandingClock()
     binder = Binder(Cluster(), queue(clock), client, clock, print)
-    await binder.report_failure(made_pod("a"), Failure(Result.UNSCHEDULABLE, text))
+    await binder.report_failure(made_pod("a"), Failure(AttemptResult.UNSCHEDULABLE, text))
     await asyncio.sleep(0)
     [event], [(_, condition)] = client.events, client.conditions
     check_shown(condition["message"] + event.note, limit=LIMIT)
     assert len(condition["message"]) < LIMIT + 60
     body = json.loads(
         create_body(
-            About.of(Event(made_pod("a"), "Warning", "R", "A", text, datetime(2026, 1, 1, tzinfo=UTC))), "e", "h"
+            EventContent.of(Event(made_pod("a"), "Warning", "R", "A", text, datetime(2026, 1, 1, tzinfo=UTC))), "e", "h"
         )
     )
     check_shown(body["note"])

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from policysched.framework import Event
-from policysched.kube.events.bodies import MEMORY, NOTE_LIMIT, About, SeriesMemory, event_name, shorten
+from policysched.kube.events.bodies import MEMORY, NOTE_LIMIT, EventContent, SeriesMemory, event_name, shorten
 from policysched.kube.events.writer import TRIES, WORKERS
 from policysched.kube.transport import Pacing
 from policysched.model.objects import Metadata, Pod
@@ -26,13 +26,13 @@ from tests.kube.writing import (
 
 
 def test_event_name_is_the_pods_and_the_time_in_hexadecimal_nanoseconds() -> None:
-    name, _, time = event_name(About.of(failed())).rpartition(".")
+    name, _, time = event_name(EventContent.of(failed())).rpartition(".")
     assert name == "web"
     assert int(time, 16) == int(AT.timestamp()) * 10**9 + 678901000
     long = Event(Pod(metadata=Metadata(name="p" * 253)), "Normal", "r", "a", "n", AT)
-    assert len(event_name(About.of(long))) == 253
+    assert len(event_name(EventContent.of(long))) == 253
     dashed = Event(Pod(metadata=Metadata(name="p" * 200 + "-." * 26 + "q")), "Normal", "r", "a", "n", AT)
-    assert "p" * 200 + "." + time == event_name(About.of(dashed))
+    assert "p" * 200 + "." + time == event_name(EventContent.of(dashed))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_note_is_cut_to_what_the_server_takes(note: str, length: int, end: str) 
 
 
 async def test_repeated_event_becomes_a_series(kube: Kube) -> None:
-    kube.server.on("PATCH", f"{EVENTS}/{event_name(About.of(failed()))}", OK)
+    kube.server.on("PATCH", f"{EVENTS}/{event_name(EventContent.of(failed()))}", OK)
     async with writing(kube) as tested:
         tested.record(failed())
         await eventually(lambda: tested.counts.requests == 1)
@@ -296,7 +296,7 @@ async def test_bytes_that_wait_are_bounded_whatever_notes_say(kube: Kube) -> Non
 
 
 async def test_a_series_that_is_left_out_is_told_as_a_whole_later(kube: Kube) -> None:
-    kube.server.on("PATCH", f"{EVENTS}/{event_name(About.of(failed()))}", OK)
+    kube.server.on("PATCH", f"{EVENTS}/{event_name(EventContent.of(failed()))}", OK)
     async with writing(kube, most=2) as tested:
         tested.record(failed())
         await eventually(lambda: tested.counts.requests == 1)

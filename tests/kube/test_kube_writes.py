@@ -9,7 +9,7 @@ import pytest
 from policysched.framework import ApiError, Client, Event, PodStatusChange
 from policysched.kube.client import AT_ONCE, CONDITIONS_AT_ONCE, KubeClient
 from policysched.kube.connection import CONNECTIONS
-from policysched.kube.events.bodies import About, event_name
+from policysched.kube.events.bodies import EventContent, event_name
 from policysched.kube.listing import read_list
 from policysched.kube.rate_limit import RateLimit
 from policysched.kube.transport import Transport
@@ -221,7 +221,7 @@ async def test_event_has_the_shape_of_kube_schedulers(kube: Kube) -> None:
         {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": event_name(About.of(failed())), "namespace": "d"},
+            "metadata": {"name": event_name(EventContent.of(failed())), "namespace": "d"},
             "eventTime": "2026-01-02T03:04:05.678901Z",
             "reportingController": "policysched",
             "reportingInstance": "policysched-host-1",

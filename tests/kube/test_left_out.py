@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from policysched.kube.object_cache import BURST, LeftOut
+from policysched.kube.object_cache import BURST, LeftOutObjects
 from policysched.model.decode import ObjectError
 from tests.build import node
 
@@ -14,7 +14,7 @@ def count(registry: CollectorRegistry, kind: str, reason: str) -> float | None:
 
 def test_objects_are_counted_by_kind_and_reason_and_named(caplog: pytest.LogCaptureFixture) -> None:
     registry = CollectorRegistry()
-    left_out = LeftOut(lambda: 0.0, registry)
+    left_out = LeftOutObjects(lambda: 0.0, registry)
     left_out.malformed(ObjectError("Pod", "a/b", "no"))
     left_out.failed("Node", node("n1"), ValueError("boom"))
     assert count(registry, "Pod", "malformed") == count(registry, "Node", "failed") == 1
@@ -27,7 +27,7 @@ def test_objects_are_counted_by_kind_and_reason_and_named(caplog: pytest.LogCapt
 def test_many_objects_do_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
     registry = CollectorRegistry()
-    left_out = LeftOut(lambda: now, registry)
+    left_out = LeftOutObjects(lambda: now, registry)
     for number in range(3 * BURST):
         left_out.malformed(ObjectError("Pod", f"a/{number}", "no"))
     assert len(caplog.records) == BURST

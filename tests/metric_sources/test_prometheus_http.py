@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from policysched.errors import UsageError
-from policysched.metric_sources.problems import Outcome, QueryError
+from policysched.metric_sources.problems import QueryError, QueryOutcome
 from policysched.metric_sources.prometheus_http import PrometheusClient, ServerSettings
 from tests.controlplane.certificates import Authority
 from tests.metric_sources.fake_prometheus import fake_prometheus
@@ -77,4 +77,4 @@ async def test_an_authority_of_ones_own_is_trusted_and_no_other_server(tmp_path:
         with pytest.raises(QueryError, match="has a certificate that is not trusted: ") as raised:
             await strict.ask("load")
         await strict.close()
-    assert raised.value.outcome is Outcome.TLS
+    assert raised.value.outcome is QueryOutcome.TLS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.plugins.helper import Present, levelled
+from policysched.plugins.helper import PresentNumbers, levelled
 from policysched.plugins.pod_topology_spread.rows import Labelled
 from tests.build import cluster, node, pod
 
@@ -27,11 +27,11 @@ def test_levelled_values_have_the_lowest_and_highest_of_their_mask(rows: list[tu
 @given(MASKED)
 def test_numbers_that_occur_are_found(rows: list[tuple[int, bool]]) -> None:
     numbers, mask = np.array([abs(value) for value, _ in rows]), np.array([chosen for _, chosen in rows])
-    assert Present().among(numbers, 0, mask).tolist() == sorted(set(numbers[mask].tolist()))
+    assert PresentNumbers().among(numbers, 0, mask).tolist() == sorted(set(numbers[mask].tolist()))
 
 
 def test_numbers_that_occur_are_looked_for_again_when_they_or_the_mask_change() -> None:
-    present, numbers = Present(), np.array([1, 2, 3, 0])
+    present, numbers = PresentNumbers(), np.array([1, 2, 3, 0])
     both, last = np.array([True, True, False]), np.array([False, False, True])
     assert present.among(numbers, 0, both).tolist() == [1, 2]
     assert present.among(numbers, 0, last).tolist() == [3]

@@ -13,7 +13,7 @@ from policysched.app.configuration.profiles import configured_profiles
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import KINDS, fill
 from policysched.schedule.binding import Failure
-from policysched.schedule.observer import Observer, Result
+from policysched.schedule.observer import AttemptResult, Observer
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.scheduler import Scheduler
 from tests.e2e.objects import Json
@@ -87,7 +87,7 @@ class Player:
     def _turned_away(self, queued: QueuedPod) -> Failure:
         decision = self.scheduler._engines["gardener"].decide(queued.pod)
         assert decision.row < 0, f"{queued.pod.key} fits on {decision.node}"
-        return Failure(Result.UNSCHEDULABLE, decision.fit_error(), decision.rejectors())
+        return Failure(AttemptResult.UNSCHEDULABLE, decision.fit_error(), decision.rejectors())
 
     def rejectors(self) -> dict[str, frozenset[str]]:
         """Give the plugins that turned the waiting pods away."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from policysched.framework import ApiError, AssumedPod, Change
 from policysched.model.objects import Metadata, Pod, PodCondition, PodSpec, PodStatus
 from policysched.schedule.binding import NOTE_LIMIT, Binder, Failure
-from policysched.schedule.observer import Attempt, Observer, Result
+from policysched.schedule.observer import Attempt, AttemptResult, Observer
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import QueuedPod
 from tests.build import cluster, node
@@ -102,7 +102,12 @@ async def test_a_failed_binding_frees_the_node_and_is_tried_again_without_an_eve
     assert (change.old, change.row) == (freed, stand.cluster.nodes.row_of["n1"])
     assert stand.queue.counts().backoff == 1
     [attempt] = stand.heard.attempts
-    assert (attempt.result, attempt.node, attempt.message, attempt.is_news) == (Result.ERROR, "n1", message, True)
+    assert (attempt.result, attempt.node, attempt.message, attempt.is_news) == (
+        AttemptResult.ERROR,
+        "n1",
+        message,
+        True,
+    )
     stand.clock.at += 3
     again = stand.queue.pop()
     assert again is not None
@@ -209,7 +214,7 @@ NOT_NOW = "0/2 nodes are available: 2 Insufficient cpu."
 
 async def test_a_failure_is_an_event_and_a_condition() -> None:
     stand = Stand()
-    await stand.binder.report_failure(POD, Failure(Result.UNSCHEDULABLE, NOT_NOW))
+    await stand.binder.report_failure(POD, Failure(AttemptResult.UNSCHEDULABLE, NOT_NOW))
     [event] = stand.client.events
     assert (event.type, event.reason, event.action, event.note) == (
         "Warning",
@@ -250,7 +255,7 @@ def having(**fields: str) -> Pod:
 )
 async def test_a_condition_is_written_where_it_changes(of: Pod, written: int, moves: bool | None) -> None:
     stand = Stand()
-    await stand.binder.report_failure(of, Failure(Result.UNSCHEDULABLE, NOT_NOW))
+    await stand.binder.report_failure(of, Failure(AttemptResult.UNSCHEDULABLE, NOT_NOW))
     assert len(stand.client.events) == 1
     assert ["lastTransitionTime" in condition for _, condition in stand.client.conditions] == [moves] * written
 
@@ -259,9 +264,9 @@ async def test_a_condition_is_written_where_it_changes(of: Pod, written: int, mo
 async def test_a_condition_that_cannot_be_written_does_no_harm(status: int) -> None:
     stand = Stand()
     stand.client.errors["condition"] = [refused(status)]
-    await stand.binder.report_failure(POD, Failure(Result.UNSCHEDULABLE, NOT_NOW))
+    await stand.binder.report_failure(POD, Failure(AttemptResult.UNSCHEDULABLE, NOT_NOW))
     assert stand.client.conditions == []
-    await stand.binder.report_failure(POD, Failure(Result.UNSCHEDULABLE, NOT_NOW))
+    await stand.binder.report_failure(POD, Failure(AttemptResult.UNSCHEDULABLE, NOT_NOW))
     assert len(stand.client.conditions) == 1
 
 
@@ -277,7 +282,7 @@ async def test_a_condition_that_cannot_be_written_does_no_harm(status: int) -> N
 )
 async def test_a_note_is_cut_to_1024_bytes_and_the_condition_is_not(message: str, note: str) -> None:
     stand = Stand()
-    await stand.binder.report_failure(POD, Failure(Result.UNSCHEDULABLE, message))
+    await stand.binder.report_failure(POD, Failure(AttemptResult.UNSCHEDULABLE, message))
     assert stand.client.events[0].note == note
     assert len(note.encode()) <= NOTE_LIMIT
     assert stand.client.conditions[0][1]["message"] == message

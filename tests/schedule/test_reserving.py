@@ -30,7 +30,7 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.volumes.volume_binding import VolumeBinding
-from policysched.schedule.observer import Attempt, Observer, Result
+from policysched.schedule.observer import Attempt, AttemptResult, Observer
 from tests.build import cluster, node, pod
 from tests.plugins.stored import claim, claiming, storage_class, volume
 from tests.schedule.parts import FakeFilter, profile, refused
@@ -276,7 +276,12 @@ async def test_pod_that_waits_is_bound_once_every_plugin_allows_it() -> None:
     assert "A unreserve" not in log
     assert heard.waits == [("p", None, 5.0)]
     [attempt] = heard.attempts
-    assert (attempt.result, attempt.node, attempt.seconds, heard.decided) == (Result.SCHEDULED, "n1", 5.0, ["n1"])
+    assert (attempt.result, attempt.node, attempt.seconds, heard.decided) == (
+        AttemptResult.SCHEDULED,
+        "n1",
+        5.0,
+        ["n1"],
+    )
 
 
 async def test_pod_that_one_plugin_allows_goes_on_waiting() -> None:
@@ -297,7 +302,7 @@ async def test_pod_that_is_rejected_while_it_waits_is_unschedulable_by_that_plug
     queued = stand.scheduler.queue.get("default.p")
     assert queued is not None
     assert queued.rejectors == {"B"}
-    assert [(attempt.result, attempt.node) for attempt in heard.attempts] == [(Result.UNSCHEDULABLE, "")]
+    assert [(attempt.result, attempt.node) for attempt in heard.attempts] == [(AttemptResult.UNSCHEDULABLE, "")]
     [(_, status, _)] = heard.waits
     assert status == Status(Code.UNSCHEDULABLE, ("no gang",), "B")
 

@@ -18,7 +18,7 @@ from policysched.framework import Action, Change, Resource
 from policysched.language import load_grammar
 from policysched.pausing import finished
 from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.subqueues import Counts
+from policysched.schedule.queue.subqueues import QueueCounts
 from policysched.schedule.queue.unschedulable import MOST_MOVES, PORTION
 from policysched.schedule.reload import TURN, Reloader
 from policysched.schedule.scheduler import Scheduler
@@ -166,7 +166,7 @@ def test_pods_that_a_change_helps_are_moved_in_portions() -> None:
     assert queue.counts().unschedulable == count - 2 * PORTION - 2
     queue.done(first)
     assert sorted([first.identity, *popped(queue)]) == sorted(f"default.p{number}" for number in range(count - 1))
-    assert queue.counts() == Counts(0, 0, 0, 0)
+    assert queue.counts() == QueueCounts(0, 0, 0, 0)
     assert queue.next_wake() is None
 
 

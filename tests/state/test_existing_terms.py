@@ -9,7 +9,7 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Affinity, LabelSelector, PodAffinity, Requirement
-from policysched.model.selection.pod_affinity import ExistingTerm, Sort, existing_terms
+from policysched.model.selection.pod_affinity import ExistingTerm, TermKind, existing_terms
 from policysched.model.selection.selectors import compile_selector
 from policysched.state.placed.selector_index import (
     ANYTHING,
@@ -99,7 +99,7 @@ def test_a_term_is_kept_once_with_the_signatures_that_state_it() -> None:
         *(pod(f"p{number}", on="n1", labels={"of": str(number % 2)}, affinity=WEB) for number in range(4)),
     )
     (statement,) = listed(made, app="web")
-    assert (statement.sort, statement.term.topology_key) == (Sort.REPELS, "zone")
+    assert (statement.sort, statement.term.topology_key) == (TermKind.REPELS, "zone")
     assert len(stating(made, app="web")) == 2
     assert made.existing_terms.version == 1
     assert listed(made, app="db") == []
@@ -131,9 +131,9 @@ def test_preferences_carry_their_weight_and_repetitions_count() -> None:
     stated = made.existing_terms.of_signature(made.pods.by_id["default.a"].signature)
     about = made.existing_terms.about(pod(), {})
     assert {(one.sort, one.weight): stated[number] for number, one in about} == {
-        (Sort.REQUIRED, 0): 1,
-        (Sort.PREFERRED, 5): 2,
-        (Sort.PREFERRED, -5): 1,
+        (TermKind.REQUIRED, 0): 1,
+        (TermKind.PREFERRED, 5): 2,
+        (TermKind.PREFERRED, -5): 1,
     }
 
 
@@ -144,7 +144,7 @@ def test_a_sort_with_a_term_that_cannot_be_parsed_states_nothing() -> None:
         pod_anti_affinity=PodAffinity(required=[term(selecting()), bad]),
     )
     made = cluster(pod("a", on="n1", affinity=mixed))
-    assert [one.sort for one in listed(made)] == [Sort.REQUIRED]
+    assert [one.sort for one in listed(made)] == [TermKind.REQUIRED]
 
 
 def test_labels_of_namespaces_are_known_to_be_read() -> None:

@@ -7,7 +7,7 @@ import math
 import random
 
 from policysched.framework import Action, Aspect, Cluster, MetricAnswer, MetricKey, Resource, Sample
-from policysched.state.tables.metrics import Gauge
+from policysched.state.tables.metrics import MetricColumn
 from tests.build import cluster, node
 
 LOAD, HEAT = MetricKey("load", "node"), MetricKey("heat", "instance")
@@ -18,7 +18,7 @@ def answer(key: MetricKey = LOAD, problem: str = "", **samples: Sample) -> Metri
     return MetricAnswer(key, samples, problem)
 
 
-def values(around: Cluster, gauge: Gauge) -> dict[str, float | None]:
+def values(around: Cluster, gauge: MetricColumn) -> dict[str, float | None]:
     rows = around.nodes.row_of.items()
     return {name: None if math.isnan(gauge.data[row]) else float(gauge.data[row]) for name, row in rows}
 

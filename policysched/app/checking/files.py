@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Checked:
-    """What checking files gave."""
+class CheckedPolicies:
+    """The policies found in files, and the findings about them."""
 
     policies: int = 0
     findings: list[Finding] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Checked:
         return len(self.findings) - self.errors
 
 
-def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient: bool = False) -> Checked:
+def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient: bool = False) -> CheckedPolicies:
     """Check the policies in files, folders and `-`, the standard input.
 
     Args:
@@ -53,7 +53,7 @@ def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient
         cluster: The nodes that the policies are for; absent, nothing is said of what no node has.
         lenient: Leave files alone that do not name a policy, whatever they are.
     """
-    made = Checked()
+    made = CheckedPolicies()
     for name in names:
         try:
             files = expand(name)
@@ -67,7 +67,7 @@ def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient
     return made
 
 
-def _check(file: str, cluster: Cluster | None, made: Checked, *, lenient: bool) -> None:
+def _check(file: str, cluster: Cluster | None, made: CheckedPolicies, *, lenient: bool) -> None:
     policies: list[Document] = []
     try:
         data = read_bytes(file)

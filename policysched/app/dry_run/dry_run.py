@@ -25,7 +25,7 @@ from policysched.app.configuration.profiles import DEFAULT_NAME, configured_prof
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.app.dry_run.extended import GivenTexts, decide
 from policysched.app.dry_run.workload_pods import as_new
-from policysched.app.files.saved_clusters import Saved
+from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.running.metrics import MetricOptions, make_prometheus_client, metrics_read, wanted_by
 from policysched.errors import UsageError
@@ -235,7 +235,7 @@ class SavedPods:
 
     def read(self, raw: Object) -> tuple[Pod, PodResources]:
         """Read a pod and what it asks for."""
-        saved = raw.struct() if isinstance(raw, Saved) else None
+        saved = raw.struct() if isinstance(raw, SavedObject) else None
         if not isinstance(saved, Pod):
             return self._measured(raw)
         template = _ENCODER.encode((saved.metadata.labels, replace(saved.spec, node_name=""), saved.status))

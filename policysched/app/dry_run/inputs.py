@@ -11,7 +11,7 @@ from policysched.app.checking.check import findings, twins
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Measure, Report, compiles, dry_run, in_force, not_compiled
 from policysched.app.dry_run.live_cluster import read_cluster
-from policysched.app.dry_run.workload_pods import Wanted, controlled, pod_of
+from policysched.app.dry_run.workload_pods import PodToPlace, controlled, pod_of
 from policysched.app.files.objects import Document, Object, load
 from policysched.app.files.saved_clusters import load_cluster
 from policysched.errors import UsageError
@@ -31,7 +31,7 @@ class Inputs:
     """The cluster."""
     documents: tuple[Document, ...]
     """The objects among them that came from files."""
-    wanted: Wanted
+    wanted: PodToPlace
     policies: tuple[Document, ...]
     """Policies to try."""
     config: Document | None
@@ -124,7 +124,7 @@ async def gather(
     return Inputs((*made.beside, *objects), tuple(documents), wanted, tuple(tried), next(iter(configurations), None))
 
 
-def _located(error: ObjectError, wanted: Wanted, documents: Iterable[Document]) -> UsageError:
+def _located(error: ObjectError, wanted: PodToPlace, documents: Iterable[Document]) -> UsageError:
     """Put the place of the object in its file before an error."""
     if error.kind == "Pod" and _is(wanted.object, error):
         prefix = f"{wanted.template}." if wanted.template else ""

@@ -45,7 +45,7 @@ _NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
 @dataclass(frozen=True, slots=True)
-class Controlled:
+class ControlledPod:
     """A pod as its controllers make it."""
 
     pod: Object
@@ -53,7 +53,7 @@ class Controlled:
     """What they make with it: its ReplicaSet, its claims."""
 
 
-def controlled(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Controlled:
+def controlled(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> ControlledPod:
     """Return a pod what the controllers of its workload would give it.
 
     Args:
@@ -63,7 +63,7 @@ def controlled(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any
             StatefulSet has already.
     """
     make = _MAKERS.get(workload["kind"])
-    return Controlled(pod) if make is None else make(workload, pod, objects)
+    return ControlledPod(pod) if make is None else make(workload, pod, objects)
 
 
 def template_hash(template: object) -> str:
@@ -72,11 +72,11 @@ def template_hash(template: object) -> str:
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:10])
 
 
-def _deployment(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Controlled:
+def _deployment(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> ControlledPod:
     replica_set = _current(workload, pod, objects) or _new_replica_set(workload, pod)
     labels = _mapping(replica_set["metadata"].get("labels"))
     made = _owned(pod, replica_set, {HASH: labels[HASH]} if HASH in labels else {})
-    return Controlled(made, (replica_set,))
+    return ControlledPod(made, (replica_set,))
 
 
 def _current(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Object | None:
@@ -122,11 +122,11 @@ def _new_replica_set(workload: Object, pod: Object) -> Object:
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {"selector": chosen}}
 
 
-def _replicated(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
-    return Controlled(_owned(pod, workload), (_placed(workload, pod),))
+def _replicated(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> ControlledPod:
+    return ControlledPod(_owned(pod, workload), (_placed(workload, pod),))
 
 
-def _stateful_set(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Controlled:
+def _stateful_set(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> ControlledPod:
     """Make the first pod that the set does not have yet, with its claims."""
     spec, name, namespace = _spec(workload), _name(workload, pod), pod["metadata"]["namespace"]
     there = {_mapping(one.get("metadata")).get("name") for one in objects if _is_pod_in(one, namespace)}
@@ -146,7 +146,7 @@ def _stateful_set(workload: Object, pod: Object, objects: Iterable[Mapping[str, 
     claims = [_claim(one, own, namespace) for one in templates]
     volumes = {str(_mapping(one.get("metadata")).get("name")): own for one in templates}
     made["spec"] = _mounted(made.get("spec"), volumes)
-    return Controlled(made, (_placed(workload, pod), *claims))
+    return ControlledPod(made, (_placed(workload, pod), *claims))
 
 
 def _claim(template: Object, pod: str, namespace: str) -> Object:
@@ -164,24 +164,24 @@ def _mounted(spec: Any, volumes: Mapping[str, str]) -> Any:
     return {**_mapping(spec), "volumes": [*others, *own]}
 
 
-def _daemon_set(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
+def _daemon_set(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> ControlledPod:
     made = _owned(pod, workload, {REVISION: template_hash(_spec(workload).get("template"))})
     spec = _mapping(made.get("spec"))
     tolerated = (*_TOLERATED, _NETWORK) if spec.get("hostNetwork") else _TOLERATED
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in tolerated]
     made["spec"] = {**spec, "tolerations": [*(spec.get("tolerations") or ()), *added]}
-    return Controlled(made)
+    return ControlledPod(made)
 
 
-def _job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
-    return Controlled(_owned(pod, workload, _job_labels(_name(workload, pod))))
+def _job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> ControlledPod:
+    return ControlledPod(_owned(pod, workload, _job_labels(_name(workload, pod))))
 
 
-def _cron_job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Controlled:
+def _cron_job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> ControlledPod:
     """Make a pod of the job that the next date makes; its name ends with a number that is left open."""
     name = _name(workload, pod)
     job = {"kind": "Job", "metadata": {"name": name}}
-    return Controlled(_owned(pod, job, _job_labels(name)))
+    return ControlledPod(_owned(pod, job, _job_labels(name)))
 
 
 def _job_labels(name: str) -> dict[str, str]:
@@ -218,7 +218,7 @@ def _mapping(value: Any) -> Object:
     return value if isinstance(value, dict) else {}
 
 
-_MAKERS: Final[Mapping[str, Callable[[Object, Object, Iterable[Mapping[str, Any]]], Controlled]]] = {
+_MAKERS: Final[Mapping[str, Callable[[Object, Object, Iterable[Mapping[str, Any]]], ControlledPod]]] = {
     "Deployment": _deployment,
     "ReplicaSet": _replicated,
     "ReplicationController": _replicated,
@@ -242,8 +242,8 @@ _TEMPLATES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A pod to decide about."""
+class PodToPlace:
+    """The pod that a dry-run places, and where it was read."""
 
     object: Object
     document: Document
@@ -259,7 +259,7 @@ class Wanted:
         return f"the pod is made of the template of {kind} {self.object['metadata']['name']}"
 
 
-def pod_of(documents: Sequence[Document], file: str) -> Wanted:
+def pod_of(documents: Sequence[Document], file: str) -> PodToPlace:
     """Find the one pod, or the one workload, that a file is about; other objects in it are left alone.
 
     Raises:
@@ -275,14 +275,14 @@ def pod_of(documents: Sequence[Document], file: str) -> Wanted:
     return _made(found[0])
 
 
-def _made(document: Document) -> Wanted:
+def _made(document: Document) -> PodToPlace:
     kind = document.object["kind"]
     metadata = _mapping(document.object.get("metadata"))
     name = metadata.get("name") or str(metadata.get("generateName") or "").rstrip("-")
     if not name:
         raise UsageError(f"{document.where}: the {kind.lower()} has no name")
     if kind == "Pod":
-        return Wanted({**document.object, "metadata": _identity(metadata, metadata, name)}, document)
+        return PodToPlace({**document.object, "metadata": _identity(metadata, metadata, name)}, document)
     path = _TEMPLATES[kind]
     template = document.object
     for step in path.split("."):
@@ -291,7 +291,7 @@ def _made(document: Document) -> Wanted:
         raise UsageError(f"{document.where}: the {kind.lower()} has no {path}")
     identity = _identity(_mapping(template.get("metadata")), metadata, name)
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": identity, "spec": template.get("spec")}
-    return Wanted(pod, document, path)
+    return PodToPlace(pod, document, path)
 
 
 def _identity(own: Object, owner: Object, name: str) -> Object:

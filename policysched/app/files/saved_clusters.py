@@ -104,7 +104,7 @@ def _shrunk(item: dict[str, Any]) -> Object:
     except (msgspec.ValidationError, OverflowError):
         return item
     # An infinite number is null in JSON.
-    return item if b"null" in written else Saved(head, msgspec.Raw(written), _SHAPES[head["kind"]])
+    return item if b"null" in written else SavedObject(head, msgspec.Raw(written), _SHAPES[head["kind"]])
 
 
 def _listed(data: bytes, file: str) -> list[Document] | None:
@@ -134,7 +134,7 @@ def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, data: bytes, file
     json.loads(data[:begin] + data[end:], object_pairs_hook=without_repeats)
 
 
-class Saved(Mapping[str, Any]):
+class SavedObject(Mapping[str, Any]):
     """A node or a pod as it was saved: its fields are read anew whenever they are asked for, and not kept.
 
     The cluster's columns hold what is needed of it, and the fields of fifty thousand pods take more than their text.
@@ -185,7 +185,7 @@ def _object(item: msgspec.Raw, implied: _Head) -> Object:
     said = {"apiVersion": version, "kind": kind} if version else {"kind": kind}
     if kind in _SHAPES:
         _refuse_repeats(item)
-        return Saved(said, item, _SHAPES[kind])
+        return SavedObject(said, item, _SHAPES[kind])
     read_whole: dict[str, Any] = json.loads(bytes(item), object_pairs_hook=without_repeats)
     return said | read_whole
 

@@ -36,7 +36,7 @@ from policysched.framework.registry import PluginRegistry
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.events.writer import EventWriter
-from policysched.kube.object_cache import HasMetadata, LeftOut
+from policysched.kube.object_cache import HasMetadata, LeftOutObjects
 from policysched.kube.object_texts import KeptTexts
 from policysched.kube.rate_limit import UNLIMITED, RateLimit
 from policysched.kube.reflector import Reflector
@@ -91,7 +91,7 @@ class Process:
         load_grammar()
         clock = SystemClock()
         self.registry = registry
-        self.left_out = LeftOut(clock.monotonic, registry)
+        self.left_out = LeftOutObjects(clock.monotonic, registry)
         self._pacing = pacing = Pacing(random.random)
         self._configuration = configuration
         self._transport = transport = Transport(connection, limit=_limit(configuration))
@@ -286,7 +286,7 @@ class ObjectHandler:
     """
 
     scheduler: Scheduler
-    left_out: LeftOut
+    left_out: LeftOutObjects
 
     def replace(self, changed: Sequence[HasMetadata], gone: Sequence[HasMetadata]) -> None:
         """Take what a list says: first what is gone, so that names may be used again."""
@@ -363,7 +363,7 @@ class MalformedPods:
     client: KubeClient
     clock: Clock
     scheduler_names: frozenset[str]
-    left_out: LeftOut
+    left_out: LeftOutObjects
 
     def __call__(self, error: ObjectError, raw: bytes) -> None:
         """Report a malformed pod once; the reflector does not repeat itself."""

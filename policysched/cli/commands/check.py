@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from policysched.app.checking.files import Checked
+    from policysched.app.checking.files import CheckedPolicies
     from policysched.app.checking.findings import Finding
     from policysched.framework import Cluster
 
@@ -82,7 +82,7 @@ def _nodes(names: list[str], kubeconfig: Path | None, context: str | None) -> Cl
         return wait_for(read_nodes(names, kubeconfig, context))
 
 
-def _print(found: Checked, output: CheckFormat) -> None:
+def _print(found: CheckedPolicies, output: CheckFormat) -> None:
     if output is CheckFormat.JSON:
         say_json([one.to_dict() for one in found.findings])
     elif output is CheckFormat.GITHUB:
@@ -129,7 +129,7 @@ def _command(name: str, properties: Mapping[str, object], data: str) -> str:
     return f"::{name}{' ' if written else ''}{written}::{escaped(data, _DATA)}"
 
 
-def _summary(found: Checked) -> str:
+def _summary(found: CheckedPolicies) -> str:
     said = f"{count(found.policies, 'policy', 'policies')}: {count(found.errors, 'error')}, "
     said += count(found.warnings, "warning")
     if not found.findings:

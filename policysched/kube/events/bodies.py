@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class About(NamedTuple):
+class EventContent(NamedTuple):
     """What an event says, without the pod that it is about: that may be large, and gone long before it is written."""
 
     namespace: str
@@ -45,7 +45,7 @@ class About(NamedTuple):
     """Another pod: namespace, name, UID and version."""
 
     @classmethod
-    def of(cls, event: Event) -> About:
+    def of(cls, event: Event) -> EventContent:
         """Take what is written of an event."""
         pod = event.pod.metadata
         controller, note = event.pod.spec.scheduler_name, shorten(event.note)
@@ -101,7 +101,7 @@ class _SeriesPatch(_Struct):
 _ENCODER = msgspec.json.Encoder()
 
 
-def event_name(about: About) -> str:
+def event_name(about: EventContent) -> str:
     """Name an event after its pod and its time."""
     nanoseconds = (about.at - _EPOCH) // _MICROSECOND * 1000
     suffix = f".{nanoseconds:x}"
@@ -112,7 +112,7 @@ def _pod(namespace: str, name: str, uid: str, version: str) -> _Reference:
     return _Reference("Pod", namespace, name, uid, "v1", version)
 
 
-def create_body(about: About, name: str, host: str, series: tuple[int, datetime] | None = None) -> bytes:
+def create_body(about: EventContent, name: str, host: str, series: tuple[int, datetime] | None = None) -> bytes:
     """Encode a new event; `series` is its count and when it was last seen, where it was seen more than once."""
     body = _Event(
         api_version="events.k8s.io/v1",
@@ -160,10 +160,10 @@ _Key = tuple[str, str, str, str]
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class QueuedEvent:
     """An event, how often it occurred, and how much of that was written."""
 
-    about: About
+    about: EventContent
     name: str
     last: datetime
     count: int = 1
@@ -200,11 +200,11 @@ class SeriesMemory:
     """The series under way, the one heard of longest ago first."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[_Key, Entry] = OrderedDict()
+        self._entries: OrderedDict[_Key, QueuedEvent] = OrderedDict()
 
-    def note(self, event: Event) -> tuple[Entry, Entry | None]:
+    def note(self, event: Event) -> tuple[QueuedEvent, QueuedEvent | None]:
         """Return the entry that an event belongs to, and one that is no longer followed on its account."""
-        about = About.of(event)
+        about = EventContent.of(event)
         if about.type != "Warning":
             return _entry(about), None
         key = _key(about)
@@ -220,22 +220,22 @@ class SeriesMemory:
         entry = self._entries[key] = _entry(about)
         return entry, over
 
-    def follows(self, entry: Entry) -> bool:
+    def follows(self, entry: QueuedEvent) -> bool:
         """Return whether an entry's series is under way, so that what is not written now can be so later."""
         return self._entries.get(_key(entry.about)) is entry
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: QueuedEvent) -> None:
         """Follow an entry no longer."""
         if self.follows(entry):
             del self._entries[_key(entry.about)]
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[QueuedEvent]:
         return iter(list(self._entries.values()))
 
 
-def _entry(about: About) -> Entry:
-    return Entry(about, event_name(about), about.at)
+def _entry(about: EventContent) -> QueuedEvent:
+    return QueuedEvent(about, event_name(about), about.at)
 
 
-def _key(about: About) -> _Key:
+def _key(about: EventContent) -> _Key:
     return (about.uid or f"{about.namespace}/{about.name}", about.reason, about.action, about.note)

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Event
-from policysched.kube.events.bodies import Entry, SeriesMemory, create_body, series_body
+from policysched.kube.events.bodies import QueuedEvent, SeriesMemory, create_body, series_body
 from policysched.kube.transport import STRATEGIC_PATCH, Pacing, Retry, Transport, passes
 
 log = logging.getLogger(__name__)
@@ -48,10 +48,10 @@ class Loss(IntEnum):
 
 class _Waiting(NamedTuple):
     number: int
-    entry: Entry
+    entry: QueuedEvent
 
 
-class EventQueue(asyncio.Queue[Entry]):
+class EventQueue(asyncio.Queue[QueuedEvent]):
     """First in, first out, but for what is given up.
 
     Args:
@@ -67,7 +67,7 @@ class EventQueue(asyncio.Queue[Entry]):
         self._sorts: dict[Loss, deque[_Waiting]] = {loss: deque() for loss in Loss}
         super().__init__()
 
-    def give_up(self) -> Entry | None:
+    def give_up(self) -> QueuedEvent | None:
         """Take out the entry with which least is lost; None where there are not too many."""
         if self.qsize() <= self._most and self.bytes <= self._most_bytes:
             return None
@@ -86,22 +86,22 @@ class EventQueue(asyncio.Queue[Entry]):
     def _init(self, maxsize: int) -> None:
         """Do what asyncio's queue asks for: nothing more is to be made."""
 
-    def _put(self, item: Entry) -> None:
+    def _put(self, item: QueuedEvent) -> None:
         self._number += 1
         self.bytes += item.bytes
         self._sorts[_loss(item)].append(_Waiting(self._number, item))
 
-    def _get(self) -> Entry:
+    def _get(self) -> QueuedEvent:
         waiting = [sort for sort in self._sorts.values() if sort]
         return self._take(min(waiting, key=lambda sort: sort[0].number))
 
-    def _take(self, waiting: deque[_Waiting]) -> Entry:
+    def _take(self, waiting: deque[_Waiting]) -> QueuedEvent:
         entry = waiting.popleft().entry
         self.bytes -= entry.bytes
         return entry
 
 
-def _loss(entry: Entry) -> Loss:
+def _loss(entry: QueuedEvent) -> Loss:
     if entry.written_count:
         return Loss.REPEAT
     return Loss.WARNING if entry.about.type == "Warning" else Loss.NORMAL
@@ -112,7 +112,7 @@ class _Hold:
 
     def __init__(self, pacing: Pacing) -> None:
         self.retry = Retry(pacing)
-        self.entries: deque[Entry] = deque()
+        self.entries: deque[QueuedEvent] = deque()
         self.pause: asyncio.Task[None] | None = None
         """While it lasts, nothing is tried; then one entry, and if the server takes it, the others."""
 
@@ -196,14 +196,14 @@ class EventWriter:
         """What became of the events so far."""
         return EventCounts(self._recorded, self._requests, self._refused, self._waiting, self._given_up)
 
-    def _enqueue(self, entry: Entry) -> None:
+    def _enqueue(self, entry: QueuedEvent) -> None:
         entry.queued = True
         self._waiting += 1
         self._queue.put_nowait(entry)
         while (least := self._queue.give_up()) is not None:
             self._leave_out(least)
 
-    def _leave_out(self, entry: Entry) -> None:
+    def _leave_out(self, entry: QueuedEvent) -> None:
         """Do without an entry that waits; a series that goes on may still be told as a whole."""
         entry.queued = False
         self._waiting -= 1
@@ -229,7 +229,7 @@ class EventWriter:
                     self._end(entry)
             self._queue.task_done()
 
-    def _end(self, entry: Entry) -> None:
+    def _end(self, entry: QueuedEvent) -> None:
         """Have done with an entry, and let those go on that it was tried for."""
         entry.queued = False
         self._waiting -= 1
@@ -245,7 +245,7 @@ class EventWriter:
             self._waiting -= 1
             self._enqueue(other)
 
-    async def _write(self, entry: Entry) -> bool:
+    async def _write(self, entry: QueuedEvent) -> bool:
         """Write an entry, however long the server is away; tell whether no more is to be done about it.
 
         One that the server refuses, or fails at time and again, is given up.
@@ -276,7 +276,7 @@ class EventWriter:
                 self._requests += 1
                 return True
 
-    def _hold(self, entry: Entry, hold: _Hold) -> None:
+    def _hold(self, entry: QueuedEvent, hold: _Hold) -> None:
         """Let an entry wait for its namespace; of too many, those of which most wait do without their oldest."""
         hold.entries.append(entry)
         self._held_count += 1
@@ -296,7 +296,7 @@ class EventWriter:
         self._held_count -= 1
         self._enqueue(hold.entries.popleft())
 
-    async def _send(self, entry: Entry, count: int, last: datetime) -> None:
+    async def _send(self, entry: QueuedEvent, count: int, last: datetime) -> None:
         path = f"/apis/events.k8s.io/v1/namespaces/{entry.about.namespace}/events"
         if entry.written_count:
             try:
@@ -316,13 +316,13 @@ class EventWriter:
             if error.status != HTTPStatus.CONFLICT:
                 raise
 
-    def _refuse(self, entry: Entry, error: ApiError) -> None:
+    def _refuse(self, entry: QueuedEvent, error: ApiError) -> None:
         self._refused += self._drop(entry)
         if (error.status, error.reason) not in self._said and len(self._said) < MOST_SAID:
             self._said.add((error.status, error.reason))
             log.warning("events are refused, said once for this reason: %d %s", error.status, error)
 
-    def _drop(self, entry: Entry) -> int:
+    def _drop(self, entry: QueuedEvent) -> int:
         """Follow an entry no longer; count the events that are lost with it."""
         lost = entry.count - entry.written_count
         self._memory.forget(entry)

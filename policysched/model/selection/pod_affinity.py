@@ -81,7 +81,7 @@ class PodTerms:
         return f"[{', '.join(self.faults)}]" if len(self.faults) > 1 else "".join(self.faults)
 
 
-class Sort(IntEnum):
+class TermKind(IntEnum):
     """What a term of a placed pod does to a pod that is to be placed."""
 
     REPELS = 1
@@ -95,7 +95,7 @@ class Sort(IntEnum):
 class ExistingTerm(NamedTuple):
     """One term as a placed pod states it; `weight` is 0 but for preferences."""
 
-    sort: Sort
+    sort: TermKind
     weight: int
     term: AffinityTerm
 
@@ -175,10 +175,10 @@ def _existing_terms_of(pod: Pod) -> Mapping[ExistingTerm, int]:
     terms = pod_terms(pod)
     return Counter(
         [
-            *[ExistingTerm(Sort.REPELS, 0, term) for term in terms.anti_affinity],
-            *[ExistingTerm(Sort.REQUIRED, 0, term) for term in terms.affinity],
-            *[ExistingTerm(Sort.PREFERRED, weight, term) for weight, term in terms.preferred],
-            *[ExistingTerm(Sort.PREFERRED, -weight, term) for weight, term in terms.preferred_anti],
+            *[ExistingTerm(TermKind.REPELS, 0, term) for term in terms.anti_affinity],
+            *[ExistingTerm(TermKind.REQUIRED, 0, term) for term in terms.affinity],
+            *[ExistingTerm(TermKind.PREFERRED, weight, term) for weight, term in terms.preferred],
+            *[ExistingTerm(TermKind.PREFERRED, -weight, term) for weight, term in terms.preferred_anti],
         ]
     )
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from policysched.framework import Change, Cluster, HintIndex
 from policysched.model.objects import Namespace, Pod
-from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector, Sort, pod_terms
+from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector, TermKind, pod_terms
 from policysched.plugins.helper import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
 from policysched.state.placed.selector_index import index_keys_of_peers, narrowest
 
@@ -90,7 +90,7 @@ def _keeps_away(pod: Pod) -> bool:
 def _repelling(pod: Pod, cluster: Cluster) -> list[AffinityTerm]:
     """List the anti-affinity terms of placed pods that mean the pod."""
     labels = cluster.namespaces.get(pod.metadata.namespace, {})
-    return [one.term for _, one in cluster.existing_terms.about(pod, labels) if one.sort is Sort.REPELS]
+    return [one.term for _, one in cluster.existing_terms.about(pod, labels) if one.sort is TermKind.REPELS]
 
 
 def _comes(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:

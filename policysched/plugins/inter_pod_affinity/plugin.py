@@ -39,7 +39,7 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.model.objects import Pod
-from policysched.model.selection.pod_affinity import AffinityTerm, Sort, pod_terms
+from policysched.model.selection.pod_affinity import AffinityTerm, TermKind, pod_terms
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.helper import ScoresInRange, levelled
 from policysched.plugins.inter_pod_affinity.hints import INDEX, namespace_helps, node_helps, pod_helps
@@ -47,12 +47,12 @@ from policysched.plugins.inter_pod_affinity.states import (
     AWAY,
     NEAR,
     REPELLED,
-    Concerning,
+    MatchingExistingTerms,
     PreferredState,
     RequiredState,
-    Surroundings,
+    SharedCounts,
 )
-from policysched.plugins.inter_pod_affinity.terms import Meant, Weighted
+from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, Weighted
 
 STATUSES = {
     NEAR: unresolvable("node(s) didn't match pod affinity rules"),
@@ -80,8 +80,8 @@ class InterPodAffinity(ScoresInRange):
 
     def __init__(self, hard_weight: int = DEFAULT_HARD_WEIGHT, *, ignore_preferred: bool = False) -> None:
         self._ignore_preferred = ignore_preferred
-        self._weights = {Sort.PREFERRED: 0} | ({Sort.REQUIRED: hard_weight} if hard_weight > 0 else {})
-        self._around: weakref.WeakKeyDictionary[Cluster, Surroundings] = weakref.WeakKeyDictionary()
+        self._weights = {TermKind.PREFERRED: 0} | ({TermKind.REQUIRED: hard_weight} if hard_weight > 0 else {})
+        self._around: weakref.WeakKeyDictionary[Cluster, SharedCounts] = weakref.WeakKeyDictionary()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Find what the pod requires of others, and what others require of it."""
@@ -94,7 +94,7 @@ class InterPodAffinity(ScoresInRange):
         return RequiredState(
             near=near,
             away=self._meant(((1, term) for term in terms.anti_affinity), cluster),
-            concerning=Concerning(pod, cluster, around, {Sort.REPELS: 1}),
+            concerning=MatchingExistingTerms(pod, cluster, around, {TermKind.REPELS: 1}),
             shared=around,
             may_be_first=bool(near) and all(one.said.matches(pod) for one in near),
         )
@@ -135,7 +135,7 @@ class InterPodAffinity(ScoresInRange):
             return Status(Code.ERROR, (f"failed to parse pod: {terms.fault}",))
         if not prefers and not around.existing_terms.ever:
             return SKIP
-        concerning = Concerning(pod, cluster, around, self._weights)
+        concerning = MatchingExistingTerms(pod, cluster, around, self._weights)
         weighted = (*terms.preferred, *((-one.weight, one.term) for one in terms.preferred_anti))
         return PreferredState(self._meant(weighted, cluster), concerning, around)
 
@@ -177,13 +177,13 @@ class InterPodAffinity(ScoresInRange):
             Hint(Resource.NAMESPACE, Action.ALL, namespace_helps),
         )
 
-    def _surroundings(self, cluster: Cluster) -> Surroundings:
+    def _surroundings(self, cluster: Cluster) -> SharedCounts:
         around = self._around.get(cluster)
         if around is None:
-            around = self._around[cluster] = Surroundings(cluster)
+            around = self._around[cluster] = SharedCounts(cluster)
         return around
 
-    def _meant(self, terms: Iterable[tuple[int, AffinityTerm]], cluster: Cluster) -> list[Weighted[Meant]]:
+    def _meant(self, terms: Iterable[tuple[int, AffinityTerm]], cluster: Cluster) -> list[Weighted[ResolvedPeers]]:
         """Resolve the namespaces of terms of the pod to place, each with its weight."""
         found, around = list(terms), self._surroundings(cluster)
         around.reads_namespaces |= any(term.peers.reads_namespaces for _, term in found)

@@ -14,13 +14,13 @@ import numpy as np
 
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, Scores
 from policysched.model.objects import Metadata, Pod
-from policysched.model.selection.pod_affinity import ExistingTerm, Sort, existing_terms
+from policysched.model.selection.pod_affinity import ExistingTerm, TermKind, existing_terms
 from policysched.plugins.helper import row_count
-from policysched.plugins.inter_pod_affinity.sums import Part, WeightedSums, renewed
+from policysched.plugins.inter_pod_affinity.sums import WeightedCounter, WeightedSums, renewed
 from policysched.plugins.inter_pod_affinity.terms import (
     FEW,
-    Meant,
     Namespaces,
+    ResolvedPeers,
     T,
     WeighedByExistingTerms,
     WeighedByTerms,
@@ -35,7 +35,7 @@ from policysched.state.placed.pods import PlacedPod
 from policysched.state.placed.selector_index import narrowest
 from policysched.state.tables.interner import MISSING
 
-KeyedPart = tuple[str, Part]
+KeyedCounter = tuple[str, WeightedCounter]
 """A topology key and what is summed up over its domains."""
 BYTES_PER_EXISTING_TERM = 512
 """The memory that knowing an existing term of placed pods takes. Units: bytes."""
@@ -44,8 +44,8 @@ NEAR, AWAY, REPELLED = 1, 2, 3
 """Reason codes: affinity, anti-affinity of the pod's own, and anti-affinity of placed pods."""
 
 
-class Surroundings:
-    """What all states over one cluster share."""
+class SharedCounts:
+    """The pod counters and sums that all states over one cluster share."""
 
     __slots__ = (
         *("_counters", "_domains", "_namespaces", "_seen", "_sums"),
@@ -73,7 +73,7 @@ class Surroundings:
         """Count the rows selected."""
         return row_count(self.nodes, rows)
 
-    def matching(self, meant: Iterable[Meant]) -> PodCounter:
+    def matching(self, meant: Iterable[ResolvedPeers]) -> PodCounter:
         """Count by row the pods that all of these mean."""
         wanted = frozenset(meant)
 
@@ -92,16 +92,16 @@ class Surroundings:
 
         return self._counters.of(("existing term", number), times, among=(number,))
 
-    def parts_of_terms(self, stated: Iterable[Weighted[Meant]]) -> list[KeyedPart]:
+    def parts_of_terms(self, stated: Iterable[Weighted[ResolvedPeers]]) -> list[KeyedCounter]:
         """Count the pods that terms mean, with what these add."""
 
-        def many(terms: Sizes[Meant]) -> PodCounter:
+        def many(terms: Sizes[ResolvedPeers]) -> PodCounter:
             weigh = WeighedByTerms(terms)
             return self._counters.of(("affinity terms", terms), weigh, among=weigh.index_keys)
 
         return self._parts(stated, lambda meant: self.matching([meant]), many)
 
-    def parts_of_existing_terms(self, stated: Iterable[Weighted[int]]) -> list[KeyedPart]:
+    def parts_of_existing_terms(self, stated: Iterable[Weighted[int]]) -> list[KeyedCounter]:
         """Count how often placed pods make existing terms, given by number, with what these add."""
 
         def many(made: Sizes[int]) -> PodCounter:
@@ -113,32 +113,32 @@ class Surroundings:
 
     def _parts(
         self, said: Iterable[Weighted[T]], one: Callable[[T], PodCounter], many: Callable[[Sizes[T]], PodCounter]
-    ) -> list[KeyedPart]:
+    ) -> list[KeyedCounter]:
         """Count what is said by topology keys that nodes have: a few things each by itself, many together."""
-        parts: list[KeyedPart] = []
+        parts: list[KeyedCounter] = []
         for (key, sign), alike in apart(said).items():
             if not self.nodes.has_label(key):
                 continue
             if len(alike) <= FEW:
-                parts += [(key, Part(one(each.said), each.weight)) for each in alike]
+                parts += [(key, WeightedCounter(one(each.said), each.weight)) for each in alike]
             else:
-                parts.append((key, Part(many(sizes(alike)), sign)))
+                parts.append((key, WeightedCounter(many(sizes(alike)), sign)))
         return parts
 
-    def sums(self, parts: Iterable[KeyedPart]) -> list[WeightedSums]:
+    def sums(self, parts: Iterable[KeyedCounter]) -> list[WeightedSums]:
         """Sum up parts by topology key."""
-        by_key: dict[str, list[Part]] = {}
+        by_key: dict[str, list[WeightedCounter]] = {}
         for key, part in parts:
             by_key.setdefault(key, []).append(part)
         return [WeightedSums(self._domains.of(key), parts, self._sums) for key, parts in by_key.items()]
 
 
-class Concerning:
-    """The existing terms of placed pods that mean one pod class, of the sorts with a weight."""
+class MatchingExistingTerms:
+    """The affinity terms of placed pods that match one pod class, of the kinds that have a weight."""
 
     __slots__ = ("_labels", "_pod", "_seen", "_shared", "_stated", "_weights")
 
-    def __init__(self, pod: Pod, cluster: Cluster, shared: Surroundings, weights: Mapping[Sort, int]) -> None:
+    def __init__(self, pod: Pod, cluster: Cluster, shared: SharedCounts, weights: Mapping[TermKind, int]) -> None:
         # of the pod no more is kept than what existing terms are about
         self._pod = Pod(metadata=Metadata(namespace=pod.metadata.namespace, labels=pod.metadata.labels))
         self._labels = cluster.namespaces.get(pod.metadata.namespace, {})
@@ -184,13 +184,13 @@ class Concerning:
     def _is_repelled_by(self, placed: PlacedPod) -> bool:
         nodes = self._shared.nodes
         return any(
-            one.sort is Sort.REPELS
+            one.sort is TermKind.REPELS
             and one.term.peers.matches(self._pod, self._labels)
             and nodes.labels(one.term.topology_key)[placed.row] != MISSING
             for one in existing_terms(placed.pod)
         )
 
-    def parts(self) -> list[KeyedPart]:
+    def parts(self) -> list[KeyedCounter]:
         """Return what the existing terms add, by topology key; a preference adds its own weight besides."""
         return self._shared.parts_of_existing_terms(self._stated)
 
@@ -213,10 +213,10 @@ class RequiredState:
 
     def __init__(
         self,
-        near: Sequence[Weighted[Meant]],
-        away: Sequence[Weighted[Meant]],
-        concerning: Concerning,
-        shared: Surroundings,
+        near: Sequence[Weighted[ResolvedPeers]],
+        away: Sequence[Weighted[ResolvedPeers]],
+        concerning: MatchingExistingTerms,
+        shared: SharedCounts,
         *,
         may_be_first: bool,
     ) -> None:
@@ -262,7 +262,7 @@ class RequiredState:
         keys = sorted({one.key for one in near})
         self._nowhere = not all(map(shared.nodes.has_label, keys))
         together = shared.matching(one.said for one in near) if keys and not self._nowhere else None
-        self._near = [] if together is None else shared.sums((key, Part(together, 1)) for key in keys)
+        self._near = [] if together is None else shared.sums((key, WeightedCounter(together, 1)) for key in keys)
 
     @property
     def nbytes(self) -> int:
@@ -339,11 +339,13 @@ class PreferredState:
         "shared_sums",
     )
 
-    def __init__(self, terms: Sequence[Weighted[Meant]], concerning: Concerning, shared: Surroundings) -> None:
+    def __init__(
+        self, terms: Sequence[Weighted[ResolvedPeers]], concerning: MatchingExistingTerms, shared: SharedCounts
+    ) -> None:
         self._shared = shared
         self._terms = terms
         self._own_nbytes = terms_nbytes(terms)
-        self._own: list[KeyedPart] = []
+        self._own: list[KeyedCounter] = []
         self._concerning = concerning
         self._sums: list[WeightedSums] = []
         self._position = self._generation = -1

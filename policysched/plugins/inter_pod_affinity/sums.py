@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Mask, RowNumbers, Rows
-from policysched.plugins.helper import Present
+from policysched.plugins.helper import PresentNumbers
 from policysched.state.placed.counters import PodCounter
 from policysched.state.sums import SharedSums, Sums
 from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import NO_DOMAIN, Domains
 
 
-class Part(NamedTuple):
+class WeightedCounter(NamedTuple):
     """A counter and what each of its counts adds."""
 
     counter: PodCounter
@@ -42,11 +42,11 @@ class WeightedSums:
 
     __slots__ = ("_domains", "_labels", "_parts", "_present", "_summed", "_sums", "_total", "_versions")
 
-    def __init__(self, domains: Domains, parts: Iterable[Part], shared: SharedSums) -> None:
+    def __init__(self, domains: Domains, parts: Iterable[WeightedCounter], shared: SharedSums) -> None:
         self._parts = tuple(parts)
         self._domains = domains
         self._summed = tuple(shared.of(part.counter, self._domains) for part in self._parts)
-        self._present = Present()
+        self._present = PresentNumbers()
         self._labels = -1
         self._versions: list[int] = []
         self._sums: Sums = np.zeros(0, np.int64)

@@ -26,8 +26,8 @@ BYTES_PER_TERM, BYTES_PER_LABEL, BYTES_PER_NAME = 1 << 10, 256, 96
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
-    """Which placed pods a term of the pod to place is about; None in place of namespaces stands for all."""
+class ResolvedPeers:
+    """The placed pods that an affinity term matches, its namespaces resolved; None in place of them stands for all."""
 
     pods: LabelMatcher
     namespaces: frozenset[str] | None
@@ -43,7 +43,7 @@ class Meant:
         return index_keys_of_selector(self.pods, self.namespaces)
 
 
-def terms_nbytes(terms: Iterable[Weighted[Meant]]) -> int:
+def terms_nbytes(terms: Iterable[Weighted[ResolvedPeers]]) -> int:
     """Estimate the memory of terms.
 
     Units: bytes.
@@ -55,7 +55,7 @@ def _selector_nbytes(selector: LabelMatcher) -> int:
     return sum(BYTES_PER_LABEL + BYTES_PER_NAME * len(one.values) for one in selector.requirements or ())
 
 
-def _names_nbytes(meant: Meant) -> int:
+def _names_nbytes(meant: ResolvedPeers) -> int:
     return BYTES_PER_NAME * len(meant.namespaces or ())
 
 
@@ -90,7 +90,7 @@ class Namespaces:
             among = (name for label in demanded for name in self._by_label.get(label, ()))
         return [name for name in among if selector.matches(self._labels[name])]
 
-    def meant_by(self, peers: PeerSelector) -> Meant:
+    def meant_by(self, peers: PeerSelector) -> ResolvedPeers:
         """Resolve the namespaces of a term of the pod to place.
 
         kube-scheduler adds the namespaces that the selector matches and then still asks the selector, but about no
@@ -98,8 +98,8 @@ class Namespaces:
         """
         selector = peers.namespace_selector
         if selector.matches({}):
-            return Meant(peers.pods, None)
-        return Meant(peers.pods, peers.namespaces.union(self.selected(selector)))
+            return ResolvedPeers(peers.pods, None)
+        return ResolvedPeers(peers.pods, peers.namespaces.union(self.selected(selector)))
 
 
 class WeighedByTerms:
@@ -111,7 +111,7 @@ class WeighedByTerms:
 
     __slots__ = ("_by_index_key", "index_keys")
 
-    def __init__(self, terms: Iterable[tuple[Meant, int]]) -> None:
+    def __init__(self, terms: Iterable[tuple[ResolvedPeers, int]]) -> None:
         by_selector: dict[LabelMatcher, dict[str | None, int]] = {}
         index_keys: dict[IndexKey, None] = {}
         for meant, weight in terms:

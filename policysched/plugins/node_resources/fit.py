@@ -64,7 +64,7 @@ from policysched.plugins.node_resources.allocation import (
     weighted,
 )
 from policysched.plugins.node_resources.answer_cache import CachedAnswers, SharedAnswers
-from policysched.plugins.node_resources.shortages import Requested, Shortage, requested
+from policysched.plugins.node_resources.shortages import Shortage, ShortageTest, shortage_test
 from policysched.state.tables.columns import part_of
 
 FREES: Final = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
@@ -73,10 +73,10 @@ ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class Fitting:
-    """Where a pod fits."""
+class FitState:
+    """The prepared state of NodeResourcesFit: on which rows a pod fits."""
 
-    requested: Requested
+    requested: ShortageTest
     kept: CachedAnswers
 
     @property
@@ -177,7 +177,7 @@ class NodeResourcesFit(FinalScores, HintTable):
         ignored_groups: frozenset[str] = frozenset(),
     ) -> None:
         self._resources = tuple(resources)
-        self._verdicts: SharedAnswers[Fitting] = SharedAnswers()
+        self._verdicts: SharedAnswers[FitState] = SharedAnswers()
         self._scores = SharedScores(strategy, ON_ROW.get(strategy))
         self._ignored = ignored
         self._ignored_groups = ignored_groups
@@ -187,28 +187,28 @@ class NodeResourcesFit(FinalScores, HintTable):
         requests = by_name(incoming_requests(pod))
         wanted = {name: amount for name, amount in requests.items() if amount > 0 and not self._ignores(name)}
         delegated = frozenset(cluster.mapped_resources.keys() & wanted.keys())
-        asked = requested(cluster.nodes, wanted, delegated)
-        return self._verdicts.of(cluster, asked.key, lambda: Fitting(asked, asked.keep(cluster)))
+        asked = shortage_test(cluster.nodes, wanted, delegated)
+        return self._verdicts.of(cluster, asked.key, lambda: FitState(asked, asked.keep(cluster)))
 
-    def filter(self, state: Fitting, rows: Rows) -> Codes:
+    def filter(self, state: FitState, rows: Rows) -> Codes:
         """Reject rows where a resource or the number of pods is short."""
         return state.kept.of(rows)
 
-    def filter_changed(self, state: Fitting, changed: ChangedRow) -> Status | None:
+    def filter_changed(self, state: FitState, changed: ChangedRow) -> Status | None:
         """Return what would be short."""
         short = state.requested.on_row(changed.row, changed.requested, changed.pods_count)
         return self._status(state, short) if short.pods or short.resources else None
 
-    def filter_changed_rows(self, state: Fitting, changed: ChangedRows) -> Codes | None:
+    def filter_changed_rows(self, state: FitState, changed: ChangedRows) -> Codes | None:
         """Reject rows where something would be short."""
         return state.requested.codes_changed(changed)
 
-    def reason(self, state: Fitting, code: int) -> Status:
+    def reason(self, state: FitState, code: int) -> Status:
         """List everything that is short."""
         return self._status(state, state.requested.shortage(code))
 
     @staticmethod
-    def _status(state: Fitting, short: Shortage) -> Status:
+    def _status(state: FitState, short: Shortage) -> Status:
         reasons = ["Too many pods"] if short.pods else []
         reasons += [f"Insufficient {state.requested.resources[position]}" for position in short.resources]
         kind = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if short.unresolvable else Code.UNSCHEDULABLE

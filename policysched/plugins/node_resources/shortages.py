@@ -43,8 +43,8 @@ class Shortage:
     unresolvable: bool
 
 
-class Requested:
-    """All that a pod requests.
+class ShortageTest:
+    """Tests which of the resources that a pod requests are short on a row, and writes that as a reason code.
 
     Delegated resources have a device class: nodes that do not have the resource themselves are not asked for it.
     Shapes: k resources; amounts and delegated are (k, 1).
@@ -165,8 +165,8 @@ class Requested:
         return code
 
 
-class ManyRequested(Requested):
-    """The same for more resources than a code has bits for: codes are numbers of what is short on a row.
+class ManyResourcesTest(ShortageTest):
+    """The same for more resources than a code has bits for: codes are numbers of combinations.
 
     A number that no row has any more is given to another answer later: whoever keeps codes asks again for rows that
     changed before they read one.
@@ -284,6 +284,6 @@ class ManyRequested(Requested):
             self._free.append(number)
 
 
-def requested(nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> Requested:
+def shortage_test(nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> ShortageTest:
     """Make what suits the number of resources."""
-    return (Requested if len(wanted) <= MOST_BITS else ManyRequested)(nodes, wanted, delegated)
+    return (ShortageTest if len(wanted) <= MOST_BITS else ManyResourcesTest)(nodes, wanted, delegated)

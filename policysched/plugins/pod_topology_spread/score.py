@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
-from policysched.plugins.helper import Present, levelled
+from policysched.plugins.helper import PresentNumbers, levelled
 from policysched.plugins.pod_topology_spread.constraints import BYTES_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
 from policysched.state.placed.counters import PodCounter
@@ -121,8 +121,8 @@ class SoftOverDomains:
         self._offset = constraint.max_skew - 1
         self._sums = sums
         self._rows = rows
-        self._domains = Present()
-        self._present = Present()
+        self._domains = PresentNumbers()
+        self._present = PresentNumbers()
 
     @property
     def nbytes(self) -> int:

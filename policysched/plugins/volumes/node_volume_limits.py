@@ -48,8 +48,8 @@ Brought = frozenset[CSIVolumeName] | CountingError
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What a pod brings to rows with a CSINode object and to rows without."""
+class AddedVolumes:
+    """The CSI volumes that a pod would add to rows with a CSINode object, and to rows without."""
 
     cluster: Cluster
     with_node: Brought
@@ -69,7 +69,7 @@ def _brought(pod: Pod, cluster: Cluster, has_csi_node: bool) -> Brought:
         return error
 
 
-def _exceeds(state: Load, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
+def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
     """Return on which rows some driver would have too many volumes; those that are there already are not new."""
     attachments = state.cluster.attachments
     exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
@@ -153,11 +153,11 @@ class NodeVolumeLimits(OwnRowOnly, HintTable):
         errors = tuple(sorted(cluster.attachments.errors.items()))
         everywhere = cluster.attachments.has_csi_node[: cluster.nodes.size].all()
         without_node = frozenset() if everywhere else _brought(pod, cluster, False)
-        return Load(cluster, _brought(pod, cluster, True), without_node, errors)
+        return AddedVolumes(cluster, _brought(pod, cluster, True), without_node, errors)
 
     filter_alone = prepare_filter
 
-    def filter(self, state: Load, rows: Rows) -> Codes:
+    def filter(self, state: AddedVolumes, rows: Rows) -> Codes:
         """Reject rows where some driver's volumes would be more than its limit."""
         attachments = state.cluster.attachments
         has_node = attachments.has_csi_node[rows]
@@ -171,7 +171,7 @@ class NodeVolumeLimits(OwnRowOnly, HintTable):
             codes[~has_node] = WITHOUT_NODE
         return codes
 
-    def filter_changed(self, state: Load, changed: ChangedRow) -> Status | None:
+    def filter_changed(self, state: AddedVolumes, changed: ChangedRow) -> Status | None:
         """Count the row's volumes anew, with those of the pods that would be there.
 
         Cost: O(pods with volumes on the row).
@@ -191,7 +191,7 @@ class NodeVolumeLimits(OwnRowOnly, HintTable):
         exceeds = any(counts[driver] + count > attachments.limits(driver)[row] for driver, count in new.items())
         return self.reason(state, EXCEEDED) if exceeds else None
 
-    def reason(self, state: Load, code: int) -> Status:
+    def reason(self, state: AddedVolumes, code: int) -> Status:
         """Name the limit, or what is wrong with the pod's claims or with those of pods on the node."""
         if code == EXCEEDED:
             return unschedulable(REASON)
@@ -202,7 +202,7 @@ class NodeVolumeLimits(OwnRowOnly, HintTable):
         return unresolvable(str(error)) if missing else Status(Code.ERROR, (str(error),))
 
     @staticmethod
-    def _mark_errors(state: Load, rows: Rows, codes: Codes, limited: Mask) -> None:
+    def _mark_errors(state: AddedVolumes, rows: Rows, codes: Codes, limited: Mask) -> None:
         """Mark limited rows whose own pods' volumes cannot be told: nothing can be counted there."""
         if not state.errors:
             return

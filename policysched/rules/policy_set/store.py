@@ -34,7 +34,7 @@ MAX_UNITS = 12_000
 """How much the enforced policies of a profile may cost together; 5,000 nodes take about 4 µs a unit."""
 
 
-class Budget:
+class PolicyBudget:
     """What policies in force cost together, by the scheduler names that they are for."""
 
     def __init__(self, policies: Iterable[CompiledPolicy] = ()) -> None:
@@ -143,7 +143,7 @@ class PolicyStore:
     def _settle(self, before: dict[PolicyKey, CompiledPolicy]) -> frozenset[PolicyKey]:
         """Put in force what there is room for; tell which policies are in force otherwise than before."""
         keys = sorted(self._entries, key=lambda key: age(self._entries[key].policy))
-        budget = Budget()
+        budget = PolicyBudget()
         for key in keys:
             entry = self._entries[key]
             if entry.active is not None and not budget.takes(entry.active):

@@ -379,7 +379,7 @@ def _nodes(cluster: Cluster) -> Iterable[Node]:
 
 
 class CoverageReports:
-    """CoverageReports by policy, as they were told."""
+    """The coverage of each policy as its status says it, and whether that has to say something else now."""
 
     def __init__(self, cluster: Cluster, instance: str) -> None:
         self._cluster = cluster

@@ -36,7 +36,7 @@ from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.out_of_tree_results import KnownAnswers, OutOfTreePart
-from policysched.schedule.cycle.plugin_results import PRESENCE, Changes, FilterResults, NarrowedNodes, ScoreResults
+from policysched.schedule.cycle.plugin_results import PRESENCE, FilterResults, NarrowedNodes, RowChanges, ScoreResults
 from policysched.schedule.cycle.what_if import Trial
 from policysched.state.cluster import Cluster
 from policysched.state.nominations import PodsByRow
@@ -229,7 +229,7 @@ class Evaluation:
             self._recompute()
             return
         self._seen = journal.position
-        changes = Changes(*changed)
+        changes = RowChanges(*changed)
         found = [one.update(rows) for one in self.filters if (rows := changes.of(one.reads)) is not None]
         if (present := changes.of(PRESENCE)) is not None:
             found.append(present)
@@ -250,14 +250,14 @@ class Evaluation:
         changed = None if self._scored is None else self.cluster.journal.since(self._scored)
         nodes = self.cluster.nodes
         if changed is not None:
-            self._update_scores(Changes(*changed), None)
+            self._update_scores(RowChanges(*changed), None)
             return
         self._scored = self._seen
         for one in self.scores:
             one.recompute(nodes.columns.capacity, nodes.size)
         self._rank(slice(0, nodes.size))
 
-    def _update_scores(self, changes: Changes, judged: RowNumbers | None) -> None:
+    def _update_scores(self, changes: RowChanges, judged: RowNumbers | None) -> None:
         """Ask about rows that changed since scores were last up to date; verdicts did on some rows, None for any."""
         self._scored = self._seen
         found = [one.update(rows) for one in self.scores if (rows := changes.of(one.reads)) is not None]

@@ -50,7 +50,7 @@ Affected = Callable[[Any, RowNumbers], Rows]
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
-class Changes:
+class RowChanges:
     """The rows that changed, some of them perhaps twice, and in which aspects: two arrays (E,)."""
 
     __slots__ = ("_aspects", "_common", "_rows", "_selected", "_touched")

@@ -43,12 +43,12 @@ Matching = Mapping[str, Sequence[Hint]]
 """Plugin names and their hints that match a change's resource and action."""
 
 
-class Verdict(Enum):
-    """What a change means for a waiting pod."""
+class QueueingStrategy(Enum):
+    """What a change means for a waiting pod: it may stay, or is queued again."""
 
-    STAY = "it cannot help"
-    BACKOFF = "it may help: try again once the backoff is over"
-    NOW = "a plugin that the pod was pending on says so: try again at once"
+    SKIP = "the change cannot help"
+    AFTER_BACKOFF = "it may help: try again once the backoff is over"
+    IMMEDIATELY = "a plugin that the pod was pending on says so: try again at once"
 
 
 class Interests:
@@ -98,20 +98,26 @@ def index_of(hints: Sequence[Hint]) -> HintIndex | None:
     return None if None in indexes else indexes[0]
 
 
-def judge(queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster, *, asks: bool = True) -> Verdict:
+def judge(
+    queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster, *, asks: bool = True
+) -> QueueingStrategy:
     """Say what a change means for a pod, given the matching hints of its profile.
 
     Without asking them, each that matches says that the change helps.
     """
     if not queued.rejectors and not queued.pending:
-        return Verdict.BACKOFF
+        return QueueingStrategy.AFTER_BACKOFF
     if not asks:
-        return Verdict.STAY if matching.keys().isdisjoint(queued.rejectors | queued.pending) else Verdict.BACKOFF
+        return (
+            QueueingStrategy.SKIP
+            if matching.keys().isdisjoint(queued.rejectors | queued.pending)
+            else QueueingStrategy.AFTER_BACKOFF
+        )
     if any(_helps(queued, plugin, change, matching, cluster) for plugin in queued.pending):
-        return Verdict.NOW
+        return QueueingStrategy.IMMEDIATELY
     if any(_helps(queued, plugin, change, matching, cluster) for plugin in queued.rejectors):
-        return Verdict.BACKOFF
-    return Verdict.STAY
+        return QueueingStrategy.AFTER_BACKOFF
+    return QueueingStrategy.SKIP
 
 
 def _helps(queued: QueuedPod, plugin: str, change: Change, matching: Matching, cluster: Cluster) -> bool:

@@ -22,10 +22,18 @@ from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugi
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.pausing import Pausing
-from policysched.schedule.queue.hints import NO_INTERESTS, HintBudget, Interests, Verdict, index_of, judge, label
+from policysched.schedule.queue.hints import (
+    NO_INTERESTS,
+    HintBudget,
+    Interests,
+    QueueingStrategy,
+    index_of,
+    judge,
+    label,
+)
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod, Stage
-from policysched.schedule.queue.subqueues import WINDOW, Backoff, Counts, OnQueued, PodQueues
+from policysched.schedule.queue.subqueues import WINDOW, Backoff, OnQueued, PodQueues, QueueCounts
 from policysched.schedule.queue.timers import Timers
 from policysched.schedule.queue.unschedulable import PORTION, Moves
 from policysched.state.changes import pod_difference
@@ -236,7 +244,7 @@ class Queue:
         moved = 0
         for number, queued in enumerate(concerned.values(), 1):
             if queued.stage is Stage.UNSCHEDULABLE and not plugins.isdisjoint(queued.rejectors | queued.pending):
-                moved += self._queues.requeue(queued, Verdict.BACKOFF, "SchedulingPolicyUpdate")
+                moved += self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, "SchedulingPolicyUpdate")
             if number % PORTION == 0:
                 yield
         return moved
@@ -261,7 +269,7 @@ class Queue:
         """Find a pod, queued or in flight."""
         return self._pods.get(identity)
 
-    def counts(self) -> Counts:
+    def counts(self) -> QueueCounts:
         """Count the pods in each place."""
         return self._queues.counts()
 
@@ -299,14 +307,14 @@ class Queue:
 
     def _retry(self, pods: Sequence[QueuedPod]) -> int:
         """Requeue pods that changes may help about which nobody was asked."""
-        return sum(self._queues.requeue(queued, Verdict.BACKOFF, "ManyChanges") for queued in pods)
+        return sum(self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, "ManyChanges") for queued in pods)
 
     def _try_again(self, pods: Sequence[QueuedPod]) -> int:
         """Requeue pods that have waited too long, for a while behind all others."""
         until = self._clock.monotonic() + SWEEP
         for queued in pods:
             queued.flushed, queued.yields_until = True, until
-            self._queues.requeue(queued, Verdict.BACKOFF, "UnschedulableTimeout")
+            self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, "UnschedulableTimeout")
         return len(pods)
 
     def _judge_all(self, change: Change, concerned: Iterable[QueuedPod]) -> int:
@@ -323,31 +331,31 @@ class Queue:
                 self._timers.again(queued)
                 continue
             verdict = judge(queued, change, matching, self._cluster, asks=asks)
-            if verdict is Verdict.STAY:
+            if verdict is QueueingStrategy.SKIP:
                 self._timers.set(queued, self._listeners(queued))
             else:
                 moved += self._queues.requeue(queued, verdict, event)
         self._hint_budget.stop()
         return moved
 
-    def _replay(self, flight: Flight) -> Verdict:
+    def _replay(self, flight: Flight) -> QueueingStrategy:
         queued = flight.queued
         if flight.since < 0 or not (queued.rejectors or queued.pending):
-            return Verdict.BACKOFF
-        best = Verdict.STAY
+            return QueueingStrategy.AFTER_BACKOFF
+        best = QueueingStrategy.SKIP
         for occurrence in self._in_flight.missed(flight):
             match self._weigh(queued, occurrence):
-                case Verdict.NOW:
-                    return Verdict.NOW
-                case Verdict.BACKOFF:
-                    best = Verdict.BACKOFF
+                case QueueingStrategy.IMMEDIATELY:
+                    return QueueingStrategy.IMMEDIATELY
+                case QueueingStrategy.AFTER_BACKOFF:
+                    best = QueueingStrategy.AFTER_BACKOFF
                     if not queued.pending:
                         return best
-                case Verdict.STAY:
+                case QueueingStrategy.SKIP:
                     pass
         return best
 
-    def _weigh(self, queued: QueuedPod, occurrence: Occurrence) -> Verdict:
+    def _weigh(self, queued: QueuedPod, occurrence: Occurrence) -> QueueingStrategy:
         if occurrence.change is not None:
             matching = self._interests(queued).matching(occurrence.change)
             self._hint_budget.start(occurrence.change)
@@ -356,7 +364,7 @@ class Queue:
             self._hint_budget.stop()
             return verdict
         pushed = occurrence.only or occurrence.plugins & (queued.rejectors | queued.pending)
-        return Verdict.BACKOFF if pushed else Verdict.STAY
+        return QueueingStrategy.AFTER_BACKOFF if pushed else QueueingStrategy.SKIP
 
     def _listeners(self, queued: QueuedPod) -> list[RejectionListener]:
         known = self._interests(queued).listeners

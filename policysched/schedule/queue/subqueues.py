@@ -21,7 +21,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from policysched.framework import Clock, Code, PreEnqueuePlugin, QueueSortPlugin
-from policysched.schedule.queue.hints import NO_INTERESTS, Interests, Verdict
+from policysched.schedule.queue.hints import NO_INTERESTS, Interests, QueueingStrategy
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.queue.unschedulable import UnschedulablePods
 
@@ -133,8 +133,8 @@ class PodHeap:
         return (entry.queued for entry in list(self._entries.values()) if entry.queued is not None)
 
 
-class Counts(NamedTuple):
-    """How many pods are where."""
+class QueueCounts(NamedTuple):
+    """The number of pods in each queue."""
 
     active: int
     backoff: int
@@ -180,12 +180,12 @@ class PodQueues:
         self.on_ready()
         return True
 
-    def requeue(self, queued: QueuedPod, verdict: Verdict, event: str) -> bool:
+    def requeue(self, queued: QueuedPod, verdict: QueueingStrategy, event: str) -> bool:
         """Put a pod where the verdict sends it; return whether it is active or in backoff then."""
-        if verdict is Verdict.STAY:
+        if verdict is QueueingStrategy.SKIP:
             self.wait(queued, event)
             return False
-        if verdict is Verdict.BACKOFF and self.backoff.holds(queued, self._clock.monotonic()):
+        if verdict is QueueingStrategy.AFTER_BACKOFF and self.backoff.holds(queued, self._clock.monotonic()):
             return self._enter_backoff(queued, event)
         return self.enter_active(queued, event)
 
@@ -252,11 +252,11 @@ class PodQueues:
         head = self._failed.head()
         return math.inf if head is None else float(head[0][0]) + WINDOW
 
-    def counts(self) -> Counts:
+    def counts(self) -> QueueCounts:
         """Count the pods in each place."""
         gated = self.waiting.gated
         backoff = len(self._backing_off) + len(self._failed)
-        return Counts(len(self._active), backoff, len(self.waiting) - gated, gated)
+        return QueueCounts(len(self._active), backoff, len(self.waiting) - gated, gated)
 
     def _entered(self, queued: QueuedPod, queue: str, event: str) -> None:
         if self.on_queued is not None:

@@ -25,7 +25,7 @@ from policysched.state.tables.nodes import NodeTable
 NO_SAMPLES: Mapping[str, Sample] = MappingProxyType({})
 
 
-class Gauge:
+class MetricColumn:
     """One metric by row, as long as its values are fresh. Units: as the server counts."""
 
     __slots__ = ("__weakref__", "_at", "_data", "_journal", "_max_age", "_values")
@@ -86,11 +86,11 @@ class Metrics:
         self._journal = journal
         self._time = time
         self._samples: dict[MetricKey, Mapping[str, Sample]] = {}
-        self._gauges: weakref.WeakValueDictionary[tuple[MetricKey, float], Gauge] = weakref.WeakValueDictionary()
+        self._gauges: weakref.WeakValueDictionary[tuple[MetricKey, float], MetricColumn] = weakref.WeakValueDictionary()
         self.problems: dict[MetricKey, str] = {}
         """What is wrong with metrics, as their last answers say."""
 
-    def gauge(self, key: MetricKey, max_age: float) -> Gauge:
+    def gauge(self, key: MetricKey, max_age: float) -> MetricColumn:
         """Return the column of a metric; it is kept up to date as long as it is held.
 
         Args:
@@ -132,15 +132,15 @@ class Metrics:
         else:
             self.problems.pop(key, None)
 
-    def _make(self, key: MetricKey, max_age: float) -> Gauge:
+    def _make(self, key: MetricKey, max_age: float) -> MetricColumn:
         new = self._columns.new
         columns = new(np.float64, math.nan), new(np.float64, -math.inf), new(np.float64, math.nan)
-        gauge = self._gauges[key, max_age] = Gauge(columns, max_age, self._journal)
+        gauge = self._gauges[key, max_age] = MetricColumn(columns, max_age, self._journal)
         self._fill(gauge, self._samples.get(key, NO_SAMPLES))
         self._time.include(gauge)
         return gauge
 
-    def _fill(self, gauge: Gauge, samples: Mapping[str, Sample]) -> None:
+    def _fill(self, gauge: MetricColumn, samples: Mapping[str, Sample]) -> None:
         for row, node in enumerate(self._nodes.nodes):
             gauge.fill(row, samples.get(node.metadata.name) if node is not None else None)
         self._time.expect(gauge.advance(self._time.seconds))

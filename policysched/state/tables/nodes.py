@@ -218,8 +218,8 @@ class NodeTable:
 
 
 @dataclass(slots=True)
-class Presence:
-    """An image that lies on some rows; `size` in bytes is what the first of them said, until none has it."""
+class ImageState:
+    """An image that is present on some nodes; `size` in bytes is what the first of them said, until none has it."""
 
     size: int
     rows: set[int] = field(default_factory=set)
@@ -231,7 +231,7 @@ class ImageTable:
     __slots__ = ("_by_name", "_rows", "generation")
 
     def __init__(self) -> None:
-        self._by_name: dict[str, Presence] = {}
+        self._by_name: dict[str, ImageState] = {}
         self._rows: LRUCache[str, RowNumbers] = LRUCache(KEPT)
         self.generation = 0
 
@@ -262,7 +262,7 @@ class ImageTable:
         for name in old:
             self._remove(row, name)
         for name, size in new.items():
-            self._by_name.setdefault(name, Presence(size)).rows.add(row)
+            self._by_name.setdefault(name, ImageState(size)).rows.add(row)
             self._rows.pop(name, None)
 
     def _remove(self, row: int, name: str) -> None:
