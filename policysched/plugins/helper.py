@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from policysched.state.tables.nodes import NodeTable
 
 T = TypeVar("T", bound=np.generic)
 H = TypeVar("H", bound=Hashable)
+V = TypeVar("V")
 UNKNOWN: Final = -1
 
 
@@ -163,16 +165,15 @@ def row_count(nodes: NodeTable, rows: Rows) -> int:
 class AnswersByCode(Generic[H]):
     """A function's answers (0 or more) about interned values, by their codes; each value is asked about once.
 
-    Missing: the answer for the code -1 is given from the start.
+    Missing: the answer for the code -1 is 0.
     """
 
-    __slots__ = ("_answers", "_generation", "_interner", "_judge", "_missing")
+    __slots__ = ("_answers", "_generation", "_interner", "_judge")
 
-    def __init__(self, interner: Interner[H], judge: Callable[[H], int], missing: int = 0) -> None:
+    def __init__(self, interner: Interner[H], judge: Callable[[H], int]) -> None:
         self._interner = interner
         self._judge = judge
-        self._missing = missing
-        self._answers = np.full(1, missing, np.int16)
+        self._answers = np.zeros(1, np.int16)
         self._generation = interner.generation
 
     @property
@@ -184,7 +185,7 @@ class AnswersByCode(Generic[H]):
         """Look codes up, asking the judge about every value not met before. Shapes: (R,) -> (R,)."""
         if self._generation != self._interner.generation:
             self._generation = self._interner.generation
-            self._answers = np.full(1, self._missing, np.int16)
+            self._answers = np.zeros(1, np.int16)
         if len(self._answers) <= len(self._interner):
             self._grow()
         answers = self._answers.take(codes)
@@ -199,8 +200,25 @@ class AnswersByCode(Generic[H]):
         """Make room for all codes there are and as many again; the last element stays that of the code -1."""
         answers = np.full(2 * len(self._interner) + 1, UNKNOWN, np.int16)
         answers[: len(self._answers) - 1] = self._answers[:-1]
-        answers[-1] = self._missing
+        answers[-1] = 0
         self._answers = answers
+
+
+class SharedByCluster(Generic[V]):
+    """What pod classes share: kept by cluster and by key as long as somebody holds it."""
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[Cluster, WeakValueDictionary[Hashable, V]] = WeakKeyDictionary()
+
+    def of(self, cluster: Cluster, key: Hashable, make: Callable[[], V]) -> V:
+        """Return what a key stands for, made if nobody holds it."""
+        kept = self._kept.get(cluster)
+        if kept is None:
+            kept = self._kept[cluster] = WeakValueDictionary()
+        found = kept.get(key)
+        if found is None:
+            found = kept[key] = make()
+        return found
 
 
 class PresentNumbers:

@@ -95,7 +95,7 @@ def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> N
     Shapes: (R,) int32 codes, float64 amounts or bool.
     """
     if isinstance(item, MetricInput):
-        values = cluster.metrics.gauge(item.metric, item.max_age).data[rows]
+        values = cluster.metrics.column(item.metric, item.max_age).data[rows]
         return values if item.scale == 1 else values * item.scale
     name = item.path[0]
     column = _COLUMNS.get(name)

@@ -23,12 +23,7 @@ from policysched.state.tables.columns import RowNumbers
 
 
 class ChangedRow:
-    """A row and the pods that it would lose and gain. Read it before the cluster changes.
-
-    Args:
-        cluster: The cluster.
-        row: The row of a node.
-    """
+    """A row and the pods that it would lose and gain. Read it before the cluster changes."""
 
     __slots__ = ("_added", "_amounts", "_removed", "_sums", "cluster", "history", "pods_count", "ports", "row")
 

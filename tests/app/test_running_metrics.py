@@ -115,10 +115,10 @@ async def test_a_policy_in_shadow_is_followed_and_a_disabled_one_is_not() -> Non
 async def test_values_reach_the_columns() -> None:
     fed = Fed("n1", "n2")
     fed.use(policy())
-    gauge = fed.stand.scheduler.cluster.metrics.gauge(LOAD, 120.0)
+    column = fed.stand.scheduler.cluster.metrics.column(LOAD, 120.0)
     fed.say({"n1": 0.25})
-    assert gauge.data[:2].tolist()[0] == 0.25
-    assert str(gauge.data[1]) == "nan"
+    assert column.data[:2].tolist()[0] == 0.25
+    assert str(column.data[1]) == "nan"
 
 
 async def test_there_is_news_where_a_problem_or_the_first_value_comes_or_goes() -> None:

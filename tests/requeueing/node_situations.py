@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.e2e.objects import node, pod
+from tests.e2e.objects import node
 from tests.requeueing.situations import (
     Change,
     Create,
@@ -36,10 +36,6 @@ _RESTARTING: Final = {
     ],
     "restartPolicy": "Never",
 }  # fmt: skip
-
-
-def _gated(name: str, *gates: str) -> dict[str, object]:
-    return pod(name, schedulingGates=[{"name": gate} for gate in gates])
 
 
 TAINTS: Final[tuple[Situation, ...]] = (

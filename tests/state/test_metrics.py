@@ -18,9 +18,9 @@ def answer(key: MetricKey = LOAD, problem: str = "", **samples: Sample) -> Metri
     return MetricAnswer(key, samples, problem)
 
 
-def values(around: Cluster, gauge: MetricColumn) -> dict[str, float | None]:
+def values(around: Cluster, column: MetricColumn) -> dict[str, float | None]:
     rows = around.nodes.row_of.items()
-    return {name: None if math.isnan(gauge.data[row]) else float(gauge.data[row]) for name, row in rows}
+    return {name: None if math.isnan(column.data[row]) else float(column.data[row]) for name, row in rows}
 
 
 def at(seconds: float, *names: str) -> Cluster:
@@ -31,27 +31,27 @@ def at(seconds: float, *names: str) -> Cluster:
 
 def test_values_are_joined_by_the_nodes_name() -> None:
     around = at(1000.0, "a", "b")
-    gauge = around.metrics.gauge(LOAD, 60.0)
-    assert values(around, gauge) == {"a": None, "b": None}
+    column = around.metrics.column(LOAD, 60.0)
+    assert values(around, column) == {"a": None, "b": None}
     around.metrics.take(answer(a=ONE, c=TWO))
-    assert values(around, gauge) == {"a": 1.0, "b": None}
+    assert values(around, column) == {"a": 1.0, "b": None}
     around.set_node(node("c"))
     around.remove_node("a")
-    assert values(around, gauge) == {"b": None, "c": 2.0}
+    assert values(around, column) == {"b": None, "c": 2.0}
     around.set_node(node("d"))
-    assert values(around, gauge)["d"] is None
+    assert values(around, column)["d"] is None
 
 
 def test_a_column_made_late_has_the_last_answer() -> None:
     around = at(1000.0, "a")
     around.metrics.take(answer(a=ONE))
-    assert values(around, around.metrics.gauge(LOAD, 60.0)) == {"a": 1.0}
-    assert values(around, around.metrics.gauge(HEAT, 60.0)) == {"a": None}
+    assert values(around, around.metrics.column(LOAD, 60.0)) == {"a": 1.0}
+    assert values(around, around.metrics.column(HEAT, 60.0)) == {"a": None}
 
 
 def test_a_value_is_missing_once_it_is_older_than_allowed() -> None:
     around = at(1000.0, "a", "b")
-    short, long = around.metrics.gauge(LOAD, 30.0), around.metrics.gauge(LOAD, 90.0)
+    short, long = around.metrics.column(LOAD, 30.0), around.metrics.column(LOAD, 90.0)
     around.metrics.take(answer(a=ONE, b=Sample(2.0, 1010.0)))
     for seconds, a_short, b_short, a_long in (
         (1030.0, 1.0, 2.0, 1.0),
@@ -67,37 +67,37 @@ def test_a_value_is_missing_once_it_is_older_than_allowed() -> None:
 
 def test_a_new_node_does_not_get_a_value_that_is_too_old() -> None:
     around = at(2000.0)
-    gauge = around.metrics.gauge(LOAD, 30.0)
+    column = around.metrics.column(LOAD, 30.0)
     around.metrics.take(answer(a=ONE))
     around.set_node(node("a"))
-    assert values(around, gauge) == {"a": None}
+    assert values(around, column) == {"a": None}
 
 
 def test_without_an_answer_the_last_values_stay_and_age() -> None:
     around = at(1000.0, "a")
-    gauge = around.metrics.gauge(LOAD, 30.0)
+    column = around.metrics.column(LOAD, 30.0)
     around.metrics.take(answer(a=ONE))
     assert around.metrics.take(MetricAnswer(LOAD, None, "no answer")).nothing
     assert around.metrics.problems == {LOAD: "no answer"}
-    assert values(around, gauge) == {"a": 1.0}
+    assert values(around, column) == {"a": 1.0}
     around.time.move(1031.0)
-    assert values(around, gauge) == {"a": None}
+    assert values(around, column) == {"a": None}
     around.metrics.take(answer(a=Sample(3.0, 1031.0)))
     assert around.metrics.problems == {}
-    assert values(around, gauge) == {"a": 3.0}
+    assert values(around, column) == {"a": 3.0}
 
 
 def test_a_node_that_an_answer_leaves_out_has_no_value_any_more() -> None:
     around = at(1000.0, "a", "b")
-    gauge = around.metrics.gauge(LOAD, 30.0)
+    column = around.metrics.column(LOAD, 30.0)
     around.metrics.take(answer(a=ONE, b=TWO))
     around.metrics.take(answer(b=TWO))
-    assert values(around, gauge) == {"a": None, "b": 2.0}
+    assert values(around, column) == {"a": None, "b": 2.0}
 
 
 def test_only_values_that_differ_are_noted_and_told() -> None:
     around = at(1000.0, "a", "b", "c")
-    gauge = around.metrics.gauge(LOAD, 30.0)
+    column = around.metrics.column(LOAD, 30.0)
     change = around.metrics.take(answer(a=ONE, b=TWO))
     assert (change.resource, change.action, change.metric) == (Resource.METRICS, Action.UPDATE_OTHER, LOAD)
     seen = around.journal.position
@@ -109,27 +109,27 @@ def test_only_values_that_differ_are_noted_and_told() -> None:
     assert changed[0].tolist() == [around.nodes.row_of["b"]]
     assert changed[1].tolist() == [int(Aspect.METRICS)]
     assert around.metrics.take(answer(HEAT, a=ONE)).nothing
-    assert values(around, gauge) == {"a": 1.0, "b": 7.0, "c": None}
+    assert values(around, column) == {"a": 1.0, "b": 7.0, "c": None}
 
 
 def test_a_value_that_stays_the_same_stays_fresh() -> None:
     around = at(1000.0, "a")
-    gauge = around.metrics.gauge(LOAD, 30.0)
+    column = around.metrics.column(LOAD, 30.0)
     for now in range(1000, 1200, 20):
         around.time.move(float(now))
         around.metrics.take(answer(a=Sample(1.0, float(now))))
         around.time.move(now + 19.0)
-        assert values(around, gauge) == {"a": 1.0}
+        assert values(around, column) == {"a": 1.0}
     around.time.move(1211.0)
-    assert values(around, gauge) == {"a": None}
+    assert values(around, column) == {"a": None}
 
 
 def test_columns_nobody_holds_go_and_answers_nobody_wants_are_forgotten() -> None:
     around = at(1000.0, "a")
-    gauge = around.metrics.gauge(LOAD, 30.0)
-    assert around.metrics.gauge(LOAD, 30.0) is gauge
+    column = around.metrics.column(LOAD, 30.0)
+    assert around.metrics.column(LOAD, 30.0) is column
     around.metrics.take(answer(a=ONE, problem="two series for node a"))
-    del gauge
+    del column
     gc.collect()
     seen = around.journal.position
     around.metrics.take(answer(a=TWO, problem="two series for node a"))
@@ -138,7 +138,7 @@ def test_columns_nobody_holds_go_and_answers_nobody_wants_are_forgotten() -> Non
     around.metrics.keep({HEAT})
     assert around.metrics.problems == {}
     around.time.move(1000.0)
-    assert values(around, around.metrics.gauge(LOAD, 30.0)) == {"a": None}
+    assert values(around, around.metrics.column(LOAD, 30.0)) == {"a": None}
 
 
 def made_anew(around: Cluster, now: float) -> Cluster:
@@ -154,7 +154,7 @@ def made_anew(around: Cluster, now: float) -> Cluster:
 def test_columns_kept_up_to_date_equal_columns_made_anew() -> None:
     chance = random.Random(3)
     around, now = at(1000.0), 1000.0
-    kept = [around.metrics.gauge(LOAD, 20.0), around.metrics.gauge(LOAD, 50.0), around.metrics.gauge(HEAT, 20.0)]
+    kept = [around.metrics.column(LOAD, 20.0), around.metrics.column(LOAD, 50.0), around.metrics.column(HEAT, 20.0)]
     for _ in range(500):
         name = f"n{chance.randrange(90)}"
         match chance.randrange(4):
@@ -171,5 +171,5 @@ def test_columns_kept_up_to_date_equal_columns_made_anew() -> None:
                 now += chance.choice((0.5, 3.0, 10.0, -5.0))
                 around.time.move(now)
         fresh = made_anew(around, now)
-        anew = [fresh.metrics.gauge(LOAD, 20.0), fresh.metrics.gauge(LOAD, 50.0), fresh.metrics.gauge(HEAT, 20.0)]
-        assert [values(around, gauge) for gauge in kept] == [values(fresh, gauge) for gauge in anew]
+        anew = [fresh.metrics.column(LOAD, 20.0), fresh.metrics.column(LOAD, 50.0), fresh.metrics.column(HEAT, 20.0)]
+        assert [values(around, column) for column in kept] == [values(fresh, column) for column in anew]

@@ -78,11 +78,6 @@ def twins(documents: Iterable[Document], apart: Callable[[Document], Hashable] =
 def findings(policy: Object, document: Document | None = None, cluster: Cluster | None = None) -> Iterator[Finding]:
     """Find what is wrong with one policy.
 
-    Args:
-        policy: The object.
-        document: Where it came from.
-        cluster: The nodes that it is for.
-
     Raises:
         UsageError: the object is no SchedulingPolicy.
     """

@@ -345,14 +345,7 @@ def _last_good(policy: Mapping[str, Any]) -> LastGood | None:
 def not_applied(
     policies: Iterable[CompiledPolicy], pod: Pod, cluster: Cluster, profile: Profile
 ) -> dict[PolicyKey, str]:
-    """Say of each policy that has no say about a pod, or whose filters have none, why.
-
-    Args:
-        policies: The policies in force, disabled ones too.
-        pod: The pod as its profile sees it.
-        cluster: The cluster.
-        profile: The pod's profile.
-    """
+    """Say of each policy that has no say about a pod, or whose filters have none, why."""
     if not (profile.policies_filter or profile.policies_score):
         return {one.key: "the profile disables SchedulingPolicy" for one in policies}
     said = {one.key: why_silent(one, pod, cluster) for one in policies}

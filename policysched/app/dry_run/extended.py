@@ -30,12 +30,7 @@ Object = Mapping[str, Any]
 
 
 class GivenTexts:
-    """Objects from files as JSON.
-
-    Args:
-        pod: The pod that is decided for.
-        objects: All others.
-    """
+    """Objects from files as JSON."""
 
     def __init__(self, pod: Object, objects: Sequence[Object]) -> None:
         self._pod, self._objects = pod, objects

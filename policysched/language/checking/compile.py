@@ -66,13 +66,7 @@ class Compiled:
 
 
 def compile_expression(text: str, environment: Environment, want: Want = Want.ANY) -> Compiled:
-    """Compile the text of one field.
-
-    Args:
-        text: An expression.
-        environment: What it may name, and where it stands.
-        want: What it has to be.
-    """
+    """Compile the text of one field."""
     tree = parse(text)
     if isinstance(tree, Diagnostic):
         return Compiled(None, (tree,))

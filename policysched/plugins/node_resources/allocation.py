@@ -33,8 +33,8 @@ from policysched.model.objects import Pod
 from policysched.model.requests import incoming_amounts
 from policysched.model.selection.name_validation import is_scalar_resource_name
 from policysched.plugins.arguments import Given, Int64
-from policysched.plugins.helper import ONE, constant
-from policysched.plugins.node_resources.answer_cache import CachedAnswers, SharedAnswers
+from policysched.plugins.helper import ONE, SharedByCluster, constant
+from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.amounts import WIDEST, Amounts, AmountTables, are_ordinary, at
 from policysched.state.tables.columns import quotients
 
@@ -159,7 +159,7 @@ class SharedScores:
 
     def __init__(self, of_rows: Strategy, of_row: OnRow | None) -> None:
         self._of_rows, self._of_row = of_rows, of_row
-        self._shared: SharedAnswers[CachedAnswers] = SharedAnswers()
+        self._shared: SharedByCluster[CachedAnswers] = SharedByCluster()
 
     def of(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
         """Return the scores for what a pod wants."""

@@ -9,16 +9,14 @@ Shapes: C the capacity of the columns, N rows in use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Rows
 
-T = TypeVar("T")
 MOST_ONE_BY_ONE = 2
 """How many rows are worked out one by one."""
 OfRows = Callable[[Rows], NDArray[Any]]
@@ -92,20 +90,3 @@ class CachedAnswers:
         if answers.dtype.itemsize > self._answers.dtype.itemsize:
             self._answers = self._answers.astype(answers.dtype)
         self._answers[rows] = answers
-
-
-class SharedAnswers(Generic[T]):
-    """The answers that somebody holds, by cluster and by what is asked for."""
-
-    def __init__(self) -> None:
-        self._kept: WeakKeyDictionary[Cluster, WeakValueDictionary[Hashable, T]] = WeakKeyDictionary()
-
-    def of(self, cluster: Cluster, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the answers for a key, made if nobody holds them."""
-        kept = self._kept.get(cluster)
-        if kept is None:
-            kept = self._kept[cluster] = WeakValueDictionary()
-        found = kept.get(key)
-        if found is None:
-            found = kept[key] = make()
-        return found

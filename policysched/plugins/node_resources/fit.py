@@ -40,6 +40,7 @@ from policysched.plugins.arguments import Fault, Given, Int32, PluginArguments
 from policysched.plugins.helper import (
     FinalScores,
     HintTable,
+    SharedByCluster,
     leaves_a_place,
     nodes_of,
     pods_of,
@@ -63,7 +64,7 @@ from policysched.plugins.node_resources.allocation import (
     prepare_allocation,
     weighted,
 )
-from policysched.plugins.node_resources.answer_cache import CachedAnswers, SharedAnswers
+from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.plugins.node_resources.shortages import Shortage, ShortageTest, shortage_test
 from policysched.state.tables.columns import part_of
 
@@ -177,7 +178,7 @@ class NodeResourcesFit(FinalScores, HintTable):
         ignored_groups: frozenset[str] = frozenset(),
     ) -> None:
         self._resources = tuple(resources)
-        self._verdicts: SharedAnswers[FitState] = SharedAnswers()
+        self._verdicts: SharedByCluster[FitState] = SharedByCluster()
         self._scores = SharedScores(strategy, ON_ROW.get(strategy))
         self._ignored = ignored
         self._ignored_groups = ignored_groups

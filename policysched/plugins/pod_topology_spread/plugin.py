@@ -33,7 +33,7 @@ from policysched.framework import (
 from policysched.model.objects import Pod, TopologySpreadConstraint
 from policysched.model.selection.name_validation import is_qualified_name
 from policysched.plugins.arguments import Fault, PluginArguments
-from policysched.plugins.helper import row_count
+from policysched.plugins.helper import SharedByCluster, row_count
 from policysched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     HOSTNAME,
@@ -45,7 +45,7 @@ from policysched.plugins.pod_topology_spread.constraints import (
 )
 from policysched.plugins.pod_topology_spread.filter import REASONS, DomainVerdicts, HardState
 from policysched.plugins.pod_topology_spread.hints import spread_hints
-from policysched.plugins.pod_topology_spread.rows import Inclusions, SharedRows
+from policysched.plugins.pod_topology_spread.rows import CountedRows, Inclusion, Inclusions
 from policysched.plugins.pod_topology_spread.score import SoftConstraint, SoftOverDomains, SoftOverNodes, SoftState
 
 
@@ -63,7 +63,7 @@ class PodTopologySpread:
 
     def __init__(self, defaults: Defaults = SYSTEM_DEFAULTS) -> None:
         self._defaults = defaults
-        self._rows = SharedRows()
+        self._rows: SharedByCluster[CountedRows] = SharedByCluster()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """Compile the hard constraints; a pod without any is skipped."""
@@ -77,7 +77,7 @@ class PodTopologySpread:
         included = Inclusions(pod, labels)
 
         def judge(one: Constraint) -> DomainVerdicts:
-            rows = self._rows.of(included.of(one), cluster)
+            rows = self._rows_of(included.of(one), cluster)
             sums = cluster.sums.of(one.counter(pod.metadata.namespace, cluster), rows)
             return DomainVerdicts(one, rows, sums, pod)
 
@@ -121,7 +121,7 @@ class PodTopologySpread:
             counter = one.counter(namespace, cluster)
             if one.topology_key == HOSTNAME:
                 return SoftOverNodes(one, counter, cluster)
-            rows = self._rows.of(included.of(one), cluster)
+            rows = self._rows_of(included.of(one), cluster)
             return SoftOverDomains(one, rows, cluster.sums.of(counter, rows))
 
         return SoftState(constraints, soft, labels, cluster)
@@ -145,6 +145,9 @@ class PodTopologySpread:
     def generation(self, cluster: Cluster) -> Hashable:
         """Return what moves when a selector that constraints were derived from is another."""
         return cluster.workloads.generation if self._defaults.constraints else 0
+
+    def _rows_of(self, wanted: Inclusion, cluster: Cluster) -> CountedRows:
+        return self._rows.of(cluster, wanted, lambda: CountedRows(wanted, cluster))
 
     def _requires_labels(self, pod: Pod) -> bool:
         """Return whether scoring passes over nodes that lack one of the constraints' labels."""

@@ -9,7 +9,6 @@ Source: plugins/podtopologyspread/common.go (matchNodeInclusionPolicies), filter
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
@@ -182,19 +181,3 @@ def _tests(wanted: Inclusion, cluster: Cluster) -> list[Callable[[Rows], Mask]]:
         verdicts = AnswersByCode[tuple[Taint, ...]](nodes.taint_sets, TolerationMatcher(tolerations).covers_all)
         tests.append(lambda rows: verdicts.of(nodes.taints.data[rows]) != 0)
     return tests
-
-
-class SharedRows:
-    """The counted rows that somebody holds, by cluster and by what makes a node count."""
-
-    def __init__(self) -> None:
-        self._of: weakref.WeakKeyDictionary[Cluster, weakref.WeakValueDictionary[Inclusion, CountedRows]]
-        self._of = weakref.WeakKeyDictionary()
-
-    def of(self, wanted: Inclusion, cluster: Cluster) -> CountedRows:
-        """Return the rows that count."""
-        shared = self._of.setdefault(cluster, weakref.WeakValueDictionary())
-        rows = shared.get(wanted)
-        if rows is None:
-            rows = shared[wanted] = CountedRows(wanted, cluster)
-        return rows

@@ -80,13 +80,7 @@ def selector_of(claim: PersistentVolumeClaim) -> LabelMatcher | str:
 
 
 class Candidates:
-    """The free volumes of a claim's class that are large enough, the smallest first; looked for as somebody asks.
-
-    Args:
-        claim: The claim.
-        selector: Its selector.
-        cluster: Where the volumes are.
-    """
+    """The free volumes of a claim's class that are large enough, the smallest first; looked for as somebody asks."""
 
     __slots__ = ("_claim", "_found", "_more", "_selected", "_selector", "_suits")
 

@@ -81,7 +81,7 @@ def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> 
     held += [_aggregate(context, node, pod) for nodes, _ in kept for node in nodes if node.op in AGGREGATES]
     for item in {item for _, items in kept for item in items}:
         if isinstance(item, MetricInput):
-            held.append(context.cluster.metrics.gauge(item.metric, item.max_age))
+            held.append(context.cluster.metrics.column(item.metric, item.max_age))
         else:
             held.append(context.cluster.ages.held())
     return tuple(one for one in held if one is not None)

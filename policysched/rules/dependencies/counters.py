@@ -39,11 +39,6 @@ PODS = int(Aspect.PODS)
 def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCounter | None:
     """Return the counter that keeps an aggregate over pods; asked again while somebody holds it, the same one.
 
-    Args:
-        context: What it is evaluated in.
-        node: An aggregate over pods of a program's graph.
-        pod: The pod that is decided about.
-
     Missing: None where pods of one signature count differently: it has to be counted when it is read.
     """
     key = (node, generation(context, node))

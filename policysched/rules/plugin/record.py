@@ -50,13 +50,7 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
 
 
 def why_silent(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
-    """Say why a policy, or all of its filters, say nothing about a pod; empty where they do.
-
-    Args:
-        policy: What is in force of the policy.
-        pod: The pod, with the scheduler name of its profile.
-        cluster: The cluster that the rules see.
-    """
+    """Say why a policy, or all of its filters, say nothing about a pod; empty where they do."""
     if policy.spec.mode == "Disabled":
         return "mode is Disabled"
     plugin = PolicyPlugin(policy)

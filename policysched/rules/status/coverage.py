@@ -310,7 +310,7 @@ def _has_resource(item: Input, cluster: Cluster) -> Mask:
 def _has_value(item: Input, cluster: Cluster) -> Mask:
     if not isinstance(item, MetricInput):
         return _everywhere(item, cluster)
-    values = cluster.metrics.gauge(item.metric, item.max_age).data
+    values = cluster.metrics.column(item.metric, item.max_age).data
     has: Mask = ~np.isnan(values)
     return has
 

@@ -94,13 +94,13 @@ class Faults:
         """Handle the request only after a while."""
         self._rules.append(Fault(method, path, times, "delay", delay=seconds))
 
-    def deny(self, path: str, *, method: str = "*", times: int | None = None) -> None:
-        """Answer 403, as without the RBAC rule."""
-        self.fail(method, path, 403, times=times, message=f'forbidden: User "sandbox" cannot access {path}')
+    def deny(self, path: str) -> None:
+        """Answer 403 from now on, as without the RBAC rule."""
+        self.fail("*", path, 403, times=None, message=f'forbidden: User "sandbox" cannot access {path}')
 
-    def cut_watch(self, path: str, *, after: int = 0, times: int | None = 1) -> None:
+    def cut_watch(self, path: str, *, after: int = 0) -> None:
         """Drop the connection of a watch in the middle of the line after `after` chunks."""
-        self._rules.append(Fault("GET", path, times, "cut", after=after))
+        self._rules.append(Fault("GET", path, 1, "cut", after=after))
 
     def close_watches(self) -> None:
         """End all watches now, in order, as a restarting API server does."""

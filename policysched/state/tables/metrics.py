@@ -86,19 +86,19 @@ class Metrics:
         self._journal = journal
         self._time = time
         self._samples: dict[MetricKey, Mapping[str, Sample]] = {}
-        self._gauges: weakref.WeakValueDictionary[tuple[MetricKey, float], MetricColumn] = weakref.WeakValueDictionary()
+        self._held: weakref.WeakValueDictionary[tuple[MetricKey, float], MetricColumn] = weakref.WeakValueDictionary()
         self.problems: dict[MetricKey, str] = {}
         """What is wrong with metrics, as their last answers say."""
 
-    def gauge(self, key: MetricKey, max_age: float) -> MetricColumn:
+    def column(self, key: MetricKey, max_age: float) -> MetricColumn:
         """Return the column of a metric; it is kept up to date as long as it is held.
 
         Args:
             key: The metric.
             max_age: How old a value may be. Units: seconds.
         """
-        gauge = self._gauges.get((key, max_age))
-        return gauge if gauge is not None else self._make(key, max_age)
+        column = self._held.get((key, max_age))
+        return column if column is not None else self._make(key, max_age)
 
     def take(self, answer: MetricAnswer) -> Change:
         """Take what a source says of a metric; the change says whether any column differs now."""
@@ -107,9 +107,9 @@ class Metrics:
             return Change(Resource.METRICS, Action.NONE, metric=answer.key)
         self._samples[answer.key] = answer.samples
         before = self._journal.position
-        for (key, _), gauge in list(self._gauges.items()):
+        for (key, _), column in list(self._held.items()):
             if key == answer.key:
-                self._fill(gauge, answer.samples)
+                self._fill(column, answer.samples)
         action = Action.NONE if self._journal.position == before else Action.UPDATE_OTHER
         return Change(Resource.METRICS, action, metric=answer.key)
 
@@ -122,9 +122,9 @@ class Metrics:
 
     def store(self, row: int, name: str | None) -> None:
         """Take the name of a row's node, or that it has none."""
-        for (key, _), gauge in list(self._gauges.items()):
+        for (key, _), column in list(self._held.items()):
             sample = self._samples.get(key, NO_SAMPLES).get(name) if name is not None else None
-            self._time.expect(gauge.put(row, sample, self._time.seconds))
+            self._time.expect(column.put(row, sample, self._time.seconds))
 
     def _say(self, key: MetricKey, problem: str) -> None:
         if problem:
@@ -135,12 +135,12 @@ class Metrics:
     def _make(self, key: MetricKey, max_age: float) -> MetricColumn:
         new = self._columns.new
         columns = new(np.float64, math.nan), new(np.float64, -math.inf), new(np.float64, math.nan)
-        gauge = self._gauges[key, max_age] = MetricColumn(columns, max_age, self._journal)
-        self._fill(gauge, self._samples.get(key, NO_SAMPLES))
-        self._time.include(gauge)
-        return gauge
+        column = self._held[key, max_age] = MetricColumn(columns, max_age, self._journal)
+        self._fill(column, self._samples.get(key, NO_SAMPLES))
+        self._time.include(column)
+        return column
 
-    def _fill(self, gauge: MetricColumn, samples: Mapping[str, Sample]) -> None:
+    def _fill(self, column: MetricColumn, samples: Mapping[str, Sample]) -> None:
         for row, node in enumerate(self._nodes.nodes):
-            gauge.fill(row, samples.get(node.metadata.name) if node is not None else None)
-        self._time.expect(gauge.advance(self._time.seconds))
+            column.fill(row, samples.get(node.metadata.name) if node is not None else None)
+        self._time.expect(column.advance(self._time.seconds))
