@@ -77,3 +77,39 @@ MetricsFile: TypeAlias = Annotated[
     Path | None,
     typer.Option("--metrics-file", metavar="FILE", help="Metrics from a file instead: NAME: {NODE: NUMBER}."),
 ]
+SecurePort: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--secure-port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        help="Serves health checks, metrics and dry-runs over HTTPS; 0 is off. Absent, 10259 where that is free.",
+    ),
+]
+BindAddress: TypeAlias = Annotated[
+    str, typer.Option("--bind-address", metavar="IP", help="The address of that port; 0.0.0.0 or :: is all of them.")
+]
+CertDir: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--cert-dir", metavar="DIR", help="Keeps the self-signed certificate, which else lives in memory."),
+]
+TlsCertFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--tls-cert-file", metavar="FILE", help="The certificate with its chain, PEM; it may rotate."),
+]
+TlsKeyFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--tls-private-key-file", metavar="FILE", help="The certificate's private key, PEM.")
+]
+ClientCaFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--client-ca-file", metavar="FILE", help="The authorities of clients' certificates, PEM."),
+]
+AlwaysAllowPaths: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--authorization-always-allow-paths",
+        metavar="PATH[,PATH...]",
+        help="What anybody may read; absent, /healthz,/readyz,/livez. May be repeated.",
+    ),
+]

@@ -172,6 +172,10 @@ class Scheduler:
         """Return what out-of-tree plugins take, by profile; it may be asked from any thread."""
         return {name: profile.handle.watch for name, profile in self._profiles.items() if profile.handle is not None}
 
+    def profiles_in_force(self) -> dict[str, Profile]:
+        """Return the profiles by name, with the policies that act in them."""
+        return {name: engine.profile for name, engine in self._engines.items()}
+
     @property
     def kept_bytes(self) -> int:
         """The memory of what is kept of pod classes. Units: bytes."""

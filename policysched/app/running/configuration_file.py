@@ -125,8 +125,7 @@ class ConfigurationFile:
 
     def tell(self) -> None:
         """Log what is in force, and what of it has no effect here."""
-        shown = replace(self.completed, extenders=tuple(map(_without_secrets, self.completed.extenders)))
-        for line in to_lines(shown):
+        for line in to_lines(without_secrets(self.completed)):
             log.info("configuration: %s", line)
         for warning in warnings(self.completed):
             log.warning("configuration: %s", warning)
@@ -232,8 +231,12 @@ def _sorting(configuration: Configuration) -> Any:
     return sorters, [first.arguments.get(name) for name in named]
 
 
+def without_secrets(configuration: Configuration) -> Configuration:
+    """Return what of a configuration may be shown: no password in an extender's URL, and no private key."""
+    return replace(configuration, extenders=tuple(map(_without_secrets, configuration.extenders)))
+
+
 def _without_secrets(extender: ExtenderConfig) -> ExtenderConfig:
-    """Return what may be logged: no password in the URL, and no private key."""
     tls = extender.tls_config
     return replace(
         extender,

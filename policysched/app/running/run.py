@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,14 +21,19 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
+from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded
+from policysched.app.running.documents import configuration_document, configuration_of, policies_document
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.plugin_times import PluginTimes
 from policysched.app.running.shadow_victims import ShadowVictims
 from policysched.app.running.watchdog import Watchdog
+from policysched.app.serving.health import READYZ, Health
+from policysched.app.serving.options import ServingOptions
+from policysched.app.serving.thread import Served, secure_port
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock, Event, MetricSource
 from policysched.framework.profile import Profile
@@ -56,6 +61,7 @@ INSTANCE = "kube-system/policysched"
 """The name under which an installation reports in a policy's status."""
 LISTED_WITHIN = 60.0
 """How long a changed configuration waits for kinds that were not watched before. Units: seconds."""
+NOT_SERVED = ServingOptions(port=0)
 EVENTS_DEADLINE = 5.0
 """How long events may be written after the end. Units: seconds."""
 
@@ -74,6 +80,7 @@ class RunOptions:
     """What it may enable beside the default plugins."""
     instance: str = INSTANCE
     metrics: MetricOptions = NO_METRICS
+    serving: ServingOptions = NOT_SERVED
 
 
 class Process:
@@ -115,6 +122,9 @@ class Process:
         self._texts: dict[ApiKind[Any], KeptTexts[Any]] = {NODES: self._extenders.nodes, PODS: self._extenders.pods}
         self.reflectors: list[Reflector[Any]] = []
         self._watch_more()
+        self.health = Health()
+        self.health.add("informer-sync", self._unlisted, READYZ)
+        self.health.add("policies-sync", self._policies.problem, READYZ)
 
     def _watch_more(self) -> list[Reflector[Any]]:
         """Make reflectors for the kinds that plugins read and that are not watched yet; return these."""
@@ -137,6 +147,23 @@ class Process:
     def _is_read(self, kind: ApiKind[Any]) -> bool:
         """Return whether a plugin of the profiles reads a kind."""
         return kind.is_read(frozenset().union(*(profile.plugin_names for profile in self._profiles.values())))
+
+    def _unlisted(self) -> str:
+        """Say how many kinds are not listed yet; it may be asked from any thread."""
+        reflectors = tuple(self.reflectors)
+        missing = sum(not one.synced.is_set() for one in reflectors)
+        return f"{missing} of {len(reflectors)} kinds of objects are not listed yet" if missing else ""
+
+    @property
+    def documents(self) -> dict[str, Callable[[], Any]]:
+        """What it tells of itself, by path."""
+        return {
+            "/configz": lambda: configuration_document(self._completed()),
+            "/debug/policies": lambda: policies_document(self.reloader.store, self.scheduler.profiles_in_force()),
+        }
+
+    def _completed(self) -> Configuration:
+        return configuration_of(tuple(self._profiles)) if self._configuration is None else self._configuration.completed
 
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""
@@ -234,17 +261,25 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
     log.info("policysched for schedulerName %s on %s", ", ".join(names), connection.url)
     try:
         process = Process(options, connection, source, registry, configuration)
-        work = asyncio.create_task(process.run())
-        stopped = asyncio.create_task(stop.wait())
-        await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-        if work.done() and not work.cancelled() and work.exception() is not None:
-            raise work.exception() or RuntimeError
+        process.health.add("shutdown", lambda: "process is shutting down" if stop.is_set() else "", READYZ)
+        served = Served(process.health, process.registry, process.documents)
+        connect = partial(Connection.open, SystemClock(), kubeconfig=kubeconfig, context=options.context)
+        async with secure_port(options.serving, served, connect):
+            await _work_until(stop, process)
     finally:
         await connection.close()
     log.info("stopped")
+
+
+async def _work_until(stop: asyncio.Event, process: Process) -> None:
+    work = asyncio.create_task(process.run())
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    if work.done() and not work.cancelled() and work.exception() is not None:
+        raise work.exception() or RuntimeError
 
 
 def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> dict[str, Profile]:
@@ -317,12 +352,18 @@ class PolicyHandler:
     def __init__(self, reloader: Reloader) -> None:
         self._reloader = reloader
         self._listed: dict[PolicyKey, Policy] | None = {}
+        self._in_force = False
 
     async def start(self) -> None:
         """Put what was listed in force; what changes meanwhile waits for the reloader's turn."""
         if self._listed is not None:
             listed, self._listed = self._listed, None
             await self._reloader.start(listed.values())
+        self._in_force = True
+
+    def problem(self) -> str:
+        """Say why no pod is tried yet, where that is so; it may be asked from any thread."""
+        return "" if self._in_force else "the policies are not in force yet"
 
     def replace(self, changed: Sequence[Policy], gone: Sequence[Policy]) -> None:
         """Take what a list says."""

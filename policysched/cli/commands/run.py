@@ -9,6 +9,10 @@ from typing import Annotated
 import typer
 
 from policysched.cli.options import (
+    AlwaysAllowPaths,
+    BindAddress,
+    CertDir,
+    ClientCaFile,
     Context,
     Kubeconfig,
     MetricsFile,
@@ -16,6 +20,9 @@ from policysched.cli.options import (
     PrometheusCa,
     PrometheusToken,
     PrometheusUrl,
+    SecurePort,
+    TlsCertFile,
+    TlsKeyFile,
 )
 from policysched.cli.output import log_to_stderr
 from policysched.errors import UsageError
@@ -40,6 +47,13 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration; read again when it changes."),
     ] = None,
     plugin: Plugin = None,
+    secure_port: SecurePort = None,
+    bind_address: BindAddress = "0.0.0.0",  # noqa: S104 - as kube-scheduler
+    cert_dir: CertDir = None,
+    tls_cert_file: TlsCertFile = None,
+    tls_private_key_file: TlsKeyFile = None,
+    client_ca_file: ClientCaFile = None,
+    authorization_always_allow_paths: AlwaysAllowPaths = None,
     verbosity: Annotated[int, typer.Option("--v", metavar="LEVEL", min=0, max=10, help="How much is logged.")] = 0,
 ) -> int:
     """Run the scheduler until SIGTERM or SIGINT, with a kubeconfig or a pod's own credentials."""
@@ -47,6 +61,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
     from policysched.app.running.metrics import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.running.run import RunOptions, run_scheduler  # noqa: PLC0415
+    from policysched.app.serving.options import ALWAYS_ALLOWED, PORT, ServingOptions, read_paths  # noqa: PLC0415
     from policysched.cli.event_loop import serve  # noqa: PLC0415
 
     log_to_stderr(verbosity)
@@ -60,6 +75,17 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         raise UsageError("--scheduler-name: a name is needed")
     interval = read_interval(metrics_interval)
     metrics = MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file, interval)
+    serving = ServingOptions(
+        port=PORT if secure_port is None else secure_port,
+        bind_address=bind_address,
+        certificate_folder=cert_dir,
+        certificate=tls_cert_file,
+        key=tls_private_key_file,
+        client_ca=client_ca_file,
+        always_allowed=read_paths(authorization_always_allow_paths or ALWAYS_ALLOWED),
+        is_optional=secure_port is None,
+    )
+    serving.check()
     options = RunOptions(
         kubeconfig=kubeconfig,
         context=context,
@@ -67,6 +93,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         config=config,
         plugins=known.registry,
         metrics=metrics,
+        serving=serving,
     )
     serve(lambda stop: run_scheduler(options, stop))
     return 0

@@ -1,0 +1,91 @@
+"""What a running scheduler tells of itself as JSON: its configuration, and what decides in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from policysched.app.configuration.model import (
+    ClientConnection,
+    Configuration,
+    LeaderElection,
+    ProfileConfig,
+    completed,
+)
+from policysched.app.configuration.printing import to_dict
+from policysched.app.running.configuration_file import without_secrets
+from policysched.framework.profile import Profile
+from policysched.rules.policy_set.store import MAX_UNITS, PolicyStore, StoredPolicy
+
+UNLIMITED = ClientConnection(qps=-1)
+"""Without a configuration file nothing bounds how many requests are made."""
+
+
+def configuration_of(scheduler_names: tuple[str, ...]) -> Configuration:
+    """Return the configuration of a process that was given none."""
+    profiles = tuple(ProfileConfig(scheduler_name=name) for name in scheduler_names)
+    alone = LeaderElection(leader_elect=False)
+    return completed(Configuration(profiles=profiles, client_connection=UNLIMITED, leader_election=alone))
+
+
+def configuration_document(configuration: Configuration) -> dict[str, Any]:
+    """Return what /configz says: the completed configuration, without passwords and keys."""
+    return {"componentconfig": to_dict(without_secrets(configuration))}
+
+
+def policies_document(store: PolicyStore, profiles: Mapping[str, Profile]) -> dict[str, Any]:
+    """Return what /debug/policies says: generations, costs, and the plugins that act, with the policies among them.
+
+    Args:
+        store: All policies.
+        profiles: The profiles in force, with their policies.
+    """
+    entries = ((key, store.get(key)) for key in sorted(store.listed()))
+    return {
+        "policies": [_policy(entry) for _, entry in entries if entry is not None],
+        "costLimit": MAX_UNITS,
+        "profiles": [_profile(profile) for profile in profiles.values()],
+    }
+
+
+def _policy(entry: StoredPolicy) -> dict[str, Any]:
+    active, metadata = entry.active, entry.policy.metadata
+    told: dict[str, Any] = {
+        "name": entry.policy.key,
+        "generation": metadata.generation,
+        "activeGeneration": active.generation if active is not None else 0,
+    }
+    if active is not None:
+        told |= {
+            "mode": active.spec.mode,
+            "schedulerNames": list(active.spec.scheduler_names),
+            "priority": active.spec.priority,
+            "weight": active.spec.weight,
+            "filters": [rule.name for rule in active.spec.filters],
+            "scores": [rule.name for rule in active.spec.scores],
+            "cost": active.units,
+        }
+    if entry.result.errors:
+        errors = (one for one in entry.result.diagnostics if one.severity == "error")
+        told["errors"] = [f"{one.field}: {one.code} {one.message}" for one in errors]
+    if entry.refused:
+        told["refused"] = entry.refused
+    return told
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    points = {
+        "queueSort": (profile.queue_sort,),
+        "preEnqueue": profile.pre_enqueue,
+        "preFilter": profile.prepared,
+        "filter": profile.filters,
+        "postFilter": profile.post_filters,
+        "reserve": profile.reserves,
+        "permit": profile.permits,
+        "preBind": profile.pre_binds,
+        "bind": profile.binds,
+        "postBind": profile.post_binds,
+    }
+    told: dict[str, Any] = {name: [one.name for one in plugins] for name, plugins in points.items() if plugins}
+    scores = [{"name": plugin.name, "weight": weight} for plugin, weight in profile.scores]
+    return {"schedulerName": profile.scheduler_name, **told, "score": scores}

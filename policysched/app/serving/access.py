@@ -1,0 +1,211 @@
+"""`DelegatedAccess`: who asks and what he may read, as the API server says.
+
+A client is known by his certificate, by a token that a TokenReview accepts, or as anonymous; a SubjectAccessReview says
+whether he may read a path. Answers are kept as long as kube-scheduler keeps them, in a bounded number. A review that
+fails refuses: no request passes that nobody allowed.
+
+Source: k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go, pkg/authorization/path,
+pkg/server/options/authorization.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+from aiohttp import web
+from cachetools import TTLCache
+
+from policysched.app.serving.answers import RefusedError
+from policysched.app.serving.options import ServingOptions
+from policysched.errors import ConnectionProblemError
+from policysched.framework import ApiError, Clock
+
+log = logging.getLogger(__name__)
+TTL: Final = 10.0
+"""How long an answer of the API server is kept, whatever it is. Units: seconds."""
+KEPT: Final = 1024
+"""How many answers of each kind are kept."""
+AT_ONCE: Final = 8
+"""How many reviews are under way at once."""
+REVIEWED_WITHIN: Final = 10.0
+"""How long a review may take, with the wait for its turn. Units: seconds."""
+TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
+ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+ALL_POWERFUL: Final = "system:masters"
+"""The group that every API server lets do everything."""
+T = TypeVar("T")
+
+
+class Sender(Protocol):
+    """Sends requests to the API server."""
+
+    async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """Send one and return the body of its answer."""
+
+
+class User(msgspec.Struct, frozen=True):
+    """Who asks, as a TokenReview describes him."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
+
+
+class _TokenStatus(msgspec.Struct):
+    authenticated: bool = False
+    user: User = User()
+    error: str = ""
+
+
+class _TokenReview(msgspec.Struct):
+    status: _TokenStatus
+
+
+class _AccessStatus(msgspec.Struct):
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+
+
+class _AccessReview(msgspec.Struct):
+    status: _AccessStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a SubjectAccessReview said."""
+
+    allowed: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[T]):
+    answer: T
+
+
+class DelegatedAccess:
+    """Asks the API server, and keeps its answers for a while.
+
+    Args:
+        options: What anybody may read.
+        sender: The way to the API server.
+        clock: Says how old an answer is.
+    """
+
+    def __init__(self, options: ServingOptions, sender: Sender, clock: Clock) -> None:
+        self._options = options
+        self._sender = sender
+        self._users: TTLCache[bytes, _Kept[User | None]] = TTLCache(KEPT, TTL, clock.monotonic)
+        self._verdicts: TTLCache[bytes, _Kept[Verdict]] = TTLCache(KEPT, TTL, clock.monotonic)
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._failing: set[str] = set()
+        """The kinds of reviews whose failure was said."""
+
+    async def check(self, request: web.BaseRequest) -> None:
+        """Let a request pass.
+
+        Raises:
+            RefusedError: 401 where the credentials are wrong or cannot be looked at, 403 where the path is not
+                allowed, or nobody can say whether it is.
+        """
+        user = await self._user_of(request)
+        verb, path = request.method.lower(), request.path
+        if self._options.allows(path) or ALL_POWERFUL in user.groups:
+            return
+        verdict = await self._verdict(user, verb, path)
+        if not verdict.allowed:
+            why = f": {verdict.reason}" if verdict.reason else ""
+            raise RefusedError(403, f'forbidden: User "{user.username}" cannot {verb} path "{path}"{why}')
+
+    async def _user_of(self, request: web.BaseRequest) -> User:
+        certificate = request.get_extra_info("peercert")
+        if certificate:
+            return user_of_certificate(certificate)
+        scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            return ANONYMOUS
+        user = await self._kept(self._users, token, lambda: self._review_token(token))
+        if user is None:
+            raise RefusedError(401, "Unauthorized")
+        return user
+
+    async def _review_token(self, token: str) -> User | None:
+        """Ask whose token it is; None where it is nobody's."""
+        try:
+            status = (await self._review(TOKEN_REVIEWS, "TokenReview", {"token": token}, _TokenReview)).status
+        except _FAILURES as error:
+            self._say_failure("TokenReview", error, "requests with a token get 401")
+            raise RefusedError(401, "Unauthorized") from error
+        self._failing.discard("TokenReview")
+        return status.user if status.authenticated and not status.error else None
+
+    async def _verdict(self, user: User, verb: str, path: str) -> Verdict:
+        asked = {
+            "user": user.username,
+            "uid": user.uid,
+            "groups": list(user.groups),
+            "extra": user.extra,
+            "nonResourceAttributes": {"path": path, "verb": verb},
+        }
+        return await self._kept(self._verdicts, msgspec.json.encode(asked).decode(), lambda: self._review_access(asked))
+
+    async def _review_access(self, asked: Mapping[str, Any]) -> Verdict:
+        try:
+            status = (await self._review(ACCESS_REVIEWS, "SubjectAccessReview", asked, _AccessReview)).status
+        except _FAILURES as error:
+            self._say_failure("SubjectAccessReview", error, "requests get 403 but for the paths that anybody may read")
+            path = asked["nonResourceAttributes"]["path"]
+            verb = asked["nonResourceAttributes"]["verb"]
+            text = f'forbidden: User "{asked["user"]}" cannot {verb} path "{path}": nobody can say whether he may'
+            raise RefusedError(403, text) from error
+        self._failing.discard("SubjectAccessReview")
+        return Verdict(status.allowed and not status.denied, status.reason)
+
+    async def _kept(self, cache: TTLCache[bytes, _Kept[T]], text: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return an answer that is known, or ask for it; a failure is not kept."""
+        key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+        if (known := cache.get(key)) is not None:
+            return known.answer
+        try:
+            async with asyncio.timeout(REVIEWED_WITHIN), self._turns:
+                known = cache.get(key)  # another request may have asked meanwhile
+                if known is None:
+                    known = cache[key] = _Kept(await ask())
+                return known.answer
+        except TimeoutError:
+            raise RefusedError(503, "the API server does not say in time who may read this") from None
+
+    async def _review(self, path: str, kind: str, spec: Mapping[str, Any], shape: type[T]) -> T:
+        group = path.split("/")[2]
+        body = msgspec.json.encode({"apiVersion": f"{group}/v1", "kind": kind, "spec": spec})
+        return msgspec.json.decode(await self._sender.request("POST", path, body), type=shape)
+
+    def _say_failure(self, kind: str, error: Exception, effect: str) -> None:
+        if kind not in self._failing:
+            log.warning("secure port: no %s can be had, %s: %s", kind, effect, error)
+        self._failing.add(kind)
+
+
+_FAILURES: Final = (ApiError, ConnectionProblemError, msgspec.MsgspecError, UnicodeError)
+
+
+def user_of_certificate(certificate: Mapping[str, Any]) -> User:
+    """Return who a verified client certificate says that he is: its common name and organisations."""
+    said = [pair for part in certificate.get("subject", ()) for pair in part]
+    names = [value for name, value in said if name == "commonName"]
+    groups = [value for name, value in said if name == "organizationName"]
+    if not names:
+        return ANONYMOUS
+    return User(names[0], groups=(*groups, "system:authenticated"))

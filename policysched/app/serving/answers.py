@@ -1,0 +1,68 @@
+"""Answers of the port: texts, JSON, and refusals in the API server's form (`metav1.Status`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+PLAIN: Final = "text/plain; charset=utf-8"
+JSON: Final = "application/json"
+_HEADERS: Final = {"Server": "policysched", "Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}
+_REASONS: Final[Mapping[int, str]] = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    413: "RequestEntityTooLarge",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+}
+
+
+class RefusedError(Exception):
+    """A request is refused.
+
+    Args:
+        code: The status code.
+        message: Why, for who asks.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def text_answer(text: str, code: int = 200, media: str = PLAIN) -> web.Response:
+    """Answer with a text."""
+    return web.Response(body=text.encode(), status=code, headers={**_HEADERS, "Content-Type": media})
+
+
+def json_answer(value: Any, code: int = 200) -> web.Response:
+    """Answer with JSON that people can read, too."""
+    body = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    return web.Response(body=body, status=code, headers={**_HEADERS, "Content-Type": JSON})
+
+
+def refusal(error: RefusedError) -> web.Response:
+    """Answer with a Status."""
+    status: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": str(error),
+        "reason": _REASONS.get(error.code, HTTPStatus(error.code).phrase.replace(" ", "")),
+    }
+    if error.code == HTTPStatus.FORBIDDEN:
+        status["details"] = {}
+    answer = json_answer(status | {"code": error.code}, error.code)
+    if error.code == HTTPStatus.METHOD_NOT_ALLOWED:
+        answer.headers["Allow"] = "GET, HEAD, POST"
+    return answer

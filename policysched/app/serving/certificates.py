@@ -1,0 +1,140 @@
+"""`ServingCertificate`: the TLS settings of the port, made anew when a file behind them changes.
+
+The certificate is that of two files, or one of our own: self-signed, for the host's name and its loopback addresses,
+kept in a folder where one is given. Files that cannot be used at the start end it; later the settings stay as they are.
+
+Source: k8s.io/apiserver/pkg/server/options/serving.go (MaybeDefaultWithSelfSignedCerts), dynamiccertificates.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import ssl
+import tempfile
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from policysched.app.serving.options import ServingOptions
+from policysched.errors import UsageError
+
+log = logging.getLogger(__name__)
+PAIR: Final = "policysched"
+"""The names of the files of a self-signed certificate, without .crt and .key."""
+Material = tuple[bytes, bytes, str]
+"""A certificate with its chain, its private key, and the authorities of clients' certificates, in PEM form."""
+
+
+class ServingCertificate:
+    """The TLS settings for connections that come now.
+
+    Args:
+        options: Which files.
+        now: The time at which a self-signed certificate is made.
+
+    Raises:
+        UsageError: A file cannot be used.
+    """
+
+    def __init__(self, options: ServingOptions, now: datetime) -> None:
+        self._options = options
+        self._own: tuple[bytes, bytes] | None = None
+        if options.certificate is None:
+            self._own = _own_pair(options.certificate_folder, now)
+        self._clients = ""
+        self._problem = ""
+        try:
+            self._material = self._read()
+            self.context = _context(self._material)
+        except (OSError, ssl.SSLError, ValueError) as error:
+            raise UsageError(f"the certificate of --secure-port cannot be used: {error}") from error
+
+    def trust_clients(self, authorities: str) -> None:
+        """Know clients by certificates of these authorities, in PEM form, beside those of --client-ca-file."""
+        self._clients = authorities
+
+    def refresh(self) -> None:
+        """Take what the files say now; what cannot be used is said once, and changes nothing."""
+        try:
+            material = self._read()
+            if material == self._material:
+                return
+            context = _context(material)
+        except (OSError, ssl.SSLError, ValueError) as error:
+            if str(error) != self._problem:
+                log.warning("the changed certificate cannot be used, the one before stays: %s", error)
+            self._problem = str(error)
+            return
+        self._material, self.context, self._problem = material, context, ""
+        log.info("the certificates of the secure port were read again")
+
+    def _read(self) -> Material:
+        options = self._options
+        if self._own is not None:
+            certificate, key = self._own
+        else:
+            assert options.certificate is not None  # noqa: S101 - checked with the options
+            assert options.key is not None  # noqa: S101 - as above
+            certificate, key = options.certificate.read_bytes(), options.key.read_bytes()
+        clients = options.client_ca.read_text("ascii") if options.client_ca is not None else ""
+        return certificate, key, "\n".join(filter(None, (clients, self._clients)))
+
+
+def _context(material: Material) -> ssl.SSLContext:
+    """Make TLS settings.
+
+    Raises:
+        ValueError: the authorities of clients are no certificates.
+        ssl.SSLError: the certificate and its key do not fit, or are none.
+        OSError: no file can be made for them.
+    """
+    certificate, key, clients = material
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    _load_pair(context, certificate + b"\n" + key)
+    if clients:
+        context.load_verify_locations(cadata=clients)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, pair: bytes) -> None:
+    """Load a certificate and its key, which the library only reads from a file."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("certificate")
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - it has no path of its own
+            file.write(pair)
+            file.flush()
+            context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")  # an encrypted key asks nobody
+        return
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pair)
+        file.flush()
+        context.load_cert_chain(file.name, password="")
+
+
+def _own_pair(folder: Path | None, now: datetime) -> tuple[bytes, bytes]:
+    """Return a self-signed certificate and its key: those of the folder, or new ones, which are kept there.
+
+    Raises:
+        UsageError: the folder cannot be used.
+    """
+    from policysched.app.serving.self_signed import self_signed  # noqa: PLC0415 - only where there is no certificate
+
+    if folder is None:
+        return self_signed(socket.gethostname(), now)
+    certificate, key = folder / f"{PAIR}.crt", folder / f"{PAIR}.key"
+    try:
+        if certificate.exists() and key.exists():
+            return certificate.read_bytes(), key.read_bytes()
+        made = self_signed(socket.gethostname(), now)
+        folder.mkdir(parents=True, exist_ok=True)
+        key.touch(mode=0o600)
+        key.write_bytes(made[1])
+        certificate.write_bytes(made[0])
+    except OSError as error:
+        raise UsageError(f"--cert-dir {folder} cannot be used: {error.strerror}") from error
+    return made

@@ -1,0 +1,113 @@
+"""`Endpoints`: what is served under which path, to whom.
+
+A request is authenticated, then authorised by its path and method, and only then looked at: who may not read a path
+does not learn whether it is there.
+
+Source: cmd/kube-scheduler/app/server.go (newEndpointsHandler, buildHandlerChain).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, disable_created_metrics
+from prometheus_client.exposition import choose_encoder
+
+from policysched.app.serving.answers import RefusedError, json_answer, refusal, text_answer
+from policysched.app.serving.health import Health
+
+log = logging.getLogger(__name__)
+Answer = Callable[[web.BaseRequest], Awaitable[web.Response]]
+READING: Final = frozenset({"GET", "HEAD"})
+READ_WITHIN: Final = 5.0
+"""How long the scheduler's loop may take to say something. Units: seconds."""
+
+
+class Access(Protocol):
+    """Decides who may read what."""
+
+    async def check(self, request: web.BaseRequest) -> None:
+        """Let a request pass.
+
+        Raises:
+            RefusedError: it may not.
+        """
+
+
+class Endpoints:
+    """The paths of the port, answered in its own thread.
+
+    Args:
+        access: Who may read what.
+        health: The checks.
+        registry: The metrics.
+        documents: What is told as JSON, by path; asked for in the scheduler's loop.
+        loop: That loop.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        health: Health,
+        registry: CollectorRegistry,
+        documents: Mapping[str, Callable[[], Any]],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        # kube-scheduler has no such series, and they are as many again.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._access = access
+        self._health = health
+        self._registry = registry
+        self._documents = documents
+        self._loop = loop
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Answer a request, whatever it is."""
+        try:
+            await self._access.check(request)
+            return await self._routed(request)
+        except RefusedError as error:
+            return refusal(error)
+        except Exception:
+            log.exception("a request to the secure port failed")
+            return refusal(RefusedError(500, "Internal error occurred"))
+
+    async def _routed(self, request: web.BaseRequest) -> web.Response:
+        path = request.path
+        if request.method not in READING:
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.method} is not what {path:.100} takes")
+        if path == "/metrics":
+            return self._metrics(request)
+        if path in self._documents:
+            return json_answer(await self._in_loop(self._documents[path]))
+        query = request.query
+        told = self._health.answer(path, excluded=query.getall("exclude", ()), verbose="verbose" in query)
+        if told is None:
+            return text_answer("404 page not found\n", HTTPStatus.NOT_FOUND)
+        code, text = told
+        return text_answer(text, code)
+
+    def _metrics(self, request: web.BaseRequest) -> web.Response:
+        encode, media = choose_encoder(request.headers.get("Accept", ""))
+        return text_answer(encode(self._registry).decode(), media=media)
+
+    async def _in_loop(self, ask: Callable[[], Any]) -> Any:
+        """Ask for something in the scheduler's loop.
+
+        Raises:
+            RefusedError: the loop does not answer.
+        """
+
+        async def asked() -> Any:
+            return ask()
+
+        try:
+            async with asyncio.timeout(READ_WITHIN):
+                return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked(), self._loop))
+        except TimeoutError:
+            raise RefusedError(503, "the scheduler's loop does not answer") from None

@@ -1,0 +1,144 @@
+"""`Server`: HTTPS on one socket, for so many connections and so long each.
+
+Anybody may open the port, so every connection has a bound of its own: one request, of limited size, within a
+deadline that begins when it is accepted. Where all places are taken the oldest connection gives way, so that who
+opens many and says nothing does not keep probes out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aiohttp import web
+
+from policysched.app.serving.certificates import ServingCertificate
+
+MAX_CONNECTIONS: Final = 100
+"""TLS takes about 300 kB a connection."""
+LONGEST: Final = 30.0
+"""How long a connection may live. Units: seconds."""
+HANDSHAKE: Final = 5.0
+"""How long TLS may take to begin. Units: seconds."""
+GOODBYE: Final = 1.0
+"""How long TLS may take to end. Units: seconds."""
+CROWDED: Final = 0.005
+"""How long a connection waits before an older one gives way: so many at most are accepted where all are taken.
+Units: seconds."""
+AFTER_FAILURE: Final = 0.5
+"""How long none is accepted after the system had no file for one. Units: seconds."""
+MAX_HEADER: Final = 16 << 10
+"""How long a header may be; a token is one. Units: bytes."""
+REFRESH: Final = 5.0
+"""How often certificates are looked at. Units: seconds."""
+
+_silent = logging.getLogger(f"{__name__}.http")
+_silent.disabled = True  # requests that are none would be logged one by one
+
+Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class _Http(web.Server):
+    """The HTTP library's server, which tells when a connection is over."""
+
+    def __init__(self, handle: Handle) -> None:
+        limits: dict[str, Any] = {"max_line_size": MAX_HEADER, "max_field_size": MAX_HEADER, "lingering_time": GOODBYE}
+        super().__init__(handle, access_log=None, logger=_silent, **limits)
+        self.ends: dict[Any, asyncio.Event] = {}
+
+    def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
+        """Record that a connection is over."""
+        super().connection_lost(handler, exc)
+        if (end := self.ends.get(handler)) is not None:
+            end.set()
+
+
+class Server:
+    """Serves one socket.
+
+    Args:
+        listener: It listens already.
+        certificate: The TLS settings.
+        handle: Answers a request.
+    """
+
+    def __init__(self, listener: socket.socket, certificate: ServingCertificate, handle: Handle) -> None:
+        self._listener = listener
+        self._certificate = certificate
+        self._handle = handle
+        self._connections: dict[asyncio.Task[None], None] = {}
+        self.most = 0
+        """How many connections there were at once."""
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        self._http = _Http(self._handle_once)
+        refresh = asyncio.create_task(self._refresh_for_ever())
+        try:
+            await self._accept_for_ever()
+        finally:
+            refresh.cancel()
+            for one in (open_now := [*self._connections]):
+                one.cancel()
+            await asyncio.gather(refresh, *open_now, return_exceptions=True)
+
+    async def _handle_once(self, request: web.BaseRequest) -> web.StreamResponse:
+        answer = await self._handle(request)
+        answer.force_close()
+        return answer
+
+    async def _accept_for_ever(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, _ = await loop.sock_accept(self._listener)
+            except OSError:
+                await asyncio.sleep(AFTER_FAILURE)
+                continue
+            if len(self._connections) >= MAX_CONNECTIONS:
+                await self._make_room()
+            task = asyncio.create_task(self._serve(client))
+            self._connections[task] = None
+            self.most = max(self.most, len(self._connections))
+            task.add_done_callback(self._connections.pop)
+
+    async def _make_room(self) -> None:
+        """Wait a moment for a connection to end, then end the oldest."""
+        await asyncio.wait(self._connections, timeout=CROWDED, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(0)
+        while len(self._connections) >= MAX_CONNECTIONS:
+            oldest = next(iter(self._connections))
+            oldest.cancel()
+            await asyncio.wait((oldest,))
+            await asyncio.sleep(0)
+
+    async def _serve(self, client: socket.socket) -> None:
+        """Serve one connection to its end, or to its deadline."""
+        handler, transport = self._http(), None
+        end = self._http.ends[handler] = asyncio.Event()
+        try:
+            async with asyncio.timeout(LONGEST):
+                transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: handler,
+                    client,
+                    ssl=self._certificate.context,
+                    ssl_handshake_timeout=HANDSHAKE,
+                    ssl_shutdown_timeout=GOODBYE,
+                )
+                await end.wait()
+        except OSError:  # also what TLS objects to, and the deadline
+            pass
+        finally:
+            del self._http.ends[handler]
+            if transport is not None:
+                transport.abort()
+            else:
+                client.close()
+
+    async def _refresh_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH)
+            self._certificate.refresh()

@@ -1,0 +1,153 @@
+"""`secure_port`: the port's thread, from its socket to a clean end.
+
+The socket is bound and given certificates are read before the thread begins, so that what cannot be had is an error of
+the start. What takes long to import and to make is left to the thread: no pod waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from policysched.app.clock import SystemClock
+from policysched.app.serving.certificates import ServingCertificate
+from policysched.app.serving.health import HEALTHZ, LIVEZ, Health, Heartbeat
+from policysched.app.serving.options import ServingOptions
+from policysched.errors import UsageError
+from policysched.kube.connection import Connection
+from policysched.kube.transport import Transport
+
+log = logging.getLogger(__name__)
+BACKLOG: Final = 128
+"""How many connections wait to be accepted."""
+END_WITHIN: Final = 5.0
+"""How long the thread may take to end. Units: seconds."""
+REVIEW_TIMEOUT: Final = 10.0
+"""How long the API server may take to answer a review. Units: seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a process shows on its port."""
+
+    health: Health
+    registry: CollectorRegistry
+    documents: Mapping[str, Callable[[], Any]]
+    """What is told as JSON, by path; asked for in the loop of the process."""
+
+
+@contextlib.asynccontextmanager
+async def secure_port(
+    options: ServingOptions, served: Served, connect: Callable[[], Awaitable[Connection]]
+) -> AsyncIterator[None]:
+    """Serve in a thread of its own; nothing where the port is off.
+
+    Args:
+        options: Where, and to whom.
+        served: What.
+        connect: Makes the port's own way to the API server, in its loop: reviews do not wait for the scheduler.
+
+    Raises:
+        UsageError: the port or the certificate cannot be had.
+    """
+    options.check()
+    listener = listen(options)
+    if listener is None:
+        yield
+        return
+    heart = Heartbeat()
+    served.health.add("event-loop", heart.check, HEALTHZ, LIVEZ)
+    with listener:
+        is_given = options.certificate is not None or options.certificate_folder is not None
+        certificate = ServingCertificate(options, SystemClock().now()) if is_given else None
+        loop = asyncio.get_running_loop()
+        beating = asyncio.create_task(heart.run())
+        try:
+            async with in_thread(
+                "secure-port", lambda: _serve(options, listener, certificate, (served, loop), connect)
+            ):
+                host, port = listener.getsockname()[:2]
+                log.info("secure port: https://%s:%d", f"[{host}]" if ":" in host else host, port)
+                yield
+        finally:
+            beating.cancel()
+
+
+async def _serve(
+    options: ServingOptions,
+    listener: socket.socket,
+    certificate: ServingCertificate | None,
+    shown: tuple[Served, asyncio.AbstractEventLoop],
+    connect: Callable[[], Awaitable[Connection]],
+) -> None:
+    """Serve until cancelled, in the thread."""
+    from policysched.app.serving.access import DelegatedAccess  # noqa: PLC0415 - see above
+    from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
+    from policysched.app.serving.server import Server  # noqa: PLC0415
+
+    (served, loop), clock = shown, SystemClock()
+    connection = await connect()
+    try:
+        access = DelegatedAccess(options, Transport(connection, REVIEW_TIMEOUT), clock)
+        endpoints = Endpoints(access, served.health, served.registry, served.documents, loop)
+        await Server(listener, certificate or ServingCertificate(options, clock.now()), endpoints.answer).run()
+    finally:
+        await connection.close()
+
+
+def listen(options: ServingOptions) -> socket.socket | None:
+    """Bind the port; None where it is off, or taken while nobody asked for it.
+
+    Raises:
+        UsageError: it cannot be had.
+    """
+    if not options.port:
+        return None
+    family = socket.AF_INET6 if ":" in options.bind_address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((options.bind_address, options.port))
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        where = f"{options.bind_address}:{options.port}"
+        if not options.is_optional:
+            raise UsageError(f"--secure-port: {where} cannot be had: {error.strerror}") from error
+        log.warning("no metrics and health checks are served: %s cannot be had: %s", where, error.strerror)
+        return None
+    return listener
+
+
+@contextlib.asynccontextmanager
+async def in_thread(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Run a coroutine in a thread and a loop of its own; it is cancelled at the end."""
+    started: asyncio.Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]]
+    own = asyncio.get_running_loop()
+    started = own.create_future()
+
+    async def run() -> None:
+        task = asyncio.create_task(work())
+        own.call_soon_threadsafe(started.set_result, (asyncio.get_running_loop(), task))
+        await asyncio.wait((task,))
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("the secure port is served no more", exc_info=error)
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), name=name, daemon=True)
+    thread.start()
+    loop, task = await started
+    try:
+        yield
+    finally:
+        with contextlib.suppress(RuntimeError):  # its loop has ended by itself
+            loop.call_soon_threadsafe(task.cancel)
+        await asyncio.to_thread(thread.join, END_WITHIN)

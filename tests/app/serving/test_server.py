@@ -1,0 +1,152 @@
+"""The secure port against those who open it: slow, many, large, and not speaking TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from policysched.app.serving import server
+from policysched.app.serving.options import ServingOptions
+from policysched.app.serving.thread import listen
+from policysched.errors import UsageError
+from tests.app.serving.ports import free_port, open_port
+from tests.app.serving.test_certificates import write_pair
+
+PATIENCE = 60.0
+
+
+async def closed(reader: asyncio.StreamReader) -> bytes:
+    """Wait until the other side ends a connection; give what came before."""
+    try:
+        return await asyncio.wait_for(reader.read(), PATIENCE)
+    except ConnectionError:
+        return b""
+
+
+def unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+async def test_connection_serves_one_request() -> None:
+    async with open_port() as port:
+        assert await port.get("/a") == (200, "/a")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port, ssl=unverified())
+        writer.write(b"GET /b HTTP/1.1\r\nHost: x\r\n\r\nGET /c HTTP/1.1\r\nHost: x\r\n\r\n")
+        said = await closed(reader)
+        writer.close()
+        assert said.startswith(b"HTTP/1.1 200 OK\r\n") and said.endswith(b"\r\n\r\n/b")
+
+
+async def test_silent_connections_end_at_their_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HANDSHAKE", 0.2)
+    monkeypatch.setattr(server, "LONGEST", 0.5)
+    async with open_port() as port:
+        reader, writer = await port.connect()
+        assert await closed(reader) == b""
+        writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port, ssl=unverified())
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: ")
+        assert await closed(reader) == b""
+        writer.close()
+        assert await port.get("/still") == (200, "/still")
+
+
+async def test_handler_that_hangs_ends_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LONGEST", 0.5)
+    ended = asyncio.Event()
+
+    async def hang(request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/ok":
+            return web.Response()
+        try:
+            await asyncio.sleep(PATIENCE)
+        finally:
+            ended.set()
+        raise AssertionError
+
+    async with open_port(hang) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port, ssl=unverified())
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert await closed(reader) == b""
+        writer.close()
+        await asyncio.wait_for(ended.wait(), PATIENCE)
+        assert (await port.get("/ok"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"hello\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"x" * (server.MAX_HEADER + 99) + b"\r\n\r\n", b"\0" * 99 + b"\n"],
+)
+async def test_requests_that_are_none_are_refused_and_not_logged(sent: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async with open_port() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port, ssl=unverified())
+        writer.write(sent)
+        assert (await closed(reader)).startswith(b"HTTP/1.0 400 ")
+        writer.close()
+        assert await port.get("/a") == (200, "/a")
+    assert caplog.messages == []
+
+
+async def test_plain_http_is_no_request(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_port() as port:
+        reader, writer = await port.connect()
+        writer.write(b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"HTTP/1.1 200" not in await closed(reader)
+        writer.close()
+    assert caplog.messages == []
+
+
+async def test_ten_thousand_connections_keep_no_probe_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CROWDED", 0.0)
+    async with open_port() as port:
+        waves = 10_000 // server.MAX_CONNECTIONS // 2
+        for _ in range(waves):
+            opened = await asyncio.gather(*(port.connect() for _ in range(2 * server.MAX_CONNECTIONS)))
+            for _, writer in opened:
+                writer.transport.abort()
+        silent = await asyncio.gather(*(port.connect() for _ in range(2 * server.MAX_CONNECTIONS)))
+        assert await port.get("/probe") == (200, "/probe")
+        assert port.server.most == server.MAX_CONNECTIONS
+        for _, writer in silent:
+            writer.transport.abort()
+
+
+async def test_rotated_certificate_is_what_the_next_connection_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "REFRESH", 0.01)
+
+    async def shown(number: int) -> bytes:
+        _, writer = await asyncio.open_connection("127.0.0.1", number, ssl=unverified())
+        found: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        return found
+
+    async with open_port(options=write_pair(tmp_path, "first")) as port:
+        before = await shown(port.port)
+        write_pair(tmp_path, "second")
+        async with asyncio.timeout(PATIENCE):
+            while await shown(port.port) == before:
+                await asyncio.sleep(0.01)
+
+
+def test_port_that_is_taken_ends_the_start_unless_nobody_asked_for_it(caplog: pytest.LogCaptureFixture) -> None:
+    number = free_port()
+    first = listen(ServingOptions(port=number, bind_address="127.0.0.1"))
+    assert first is not None
+    with first:
+        with pytest.raises(
+            UsageError, match=f"--secure-port: 127.0.0.1:{number} cannot be had: Address already in use"
+        ):
+            listen(ServingOptions(port=number, bind_address="127.0.0.1"))
+        assert listen(ServingOptions(port=number, bind_address="127.0.0.1", is_optional=True)) is None
+    assert caplog.messages == [
+        f"no metrics and health checks are served: 127.0.0.1:{number} cannot be had: Address already in use"
+    ]
+    assert listen(ServingOptions(port=0)) is None
