@@ -111,9 +111,12 @@ async def spawned(
     *arguments: str, environment: Mapping[str, str] | None = None, wait: bool = True
 ) -> AsyncIterator[Spawned]:
     """Run `policysched run` as a process; if the test leaves it running, SIGTERM must end it with exit code 0."""
+    # All of a machine would want the same port.
+    unserved = [] if any(one.startswith("--secure-port") for one in arguments) else ["--secure-port=0"]
     process = await asyncio.create_subprocess_exec(
         str(COMMAND),
         "run",
+        *unserved,
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

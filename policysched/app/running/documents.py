@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from policysched.app.configuration.model import (
@@ -74,18 +75,20 @@ def _policy(entry: StoredPolicy) -> dict[str, Any]:
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
-    points = {
-        "queueSort": (profile.queue_sort,),
-        "preEnqueue": profile.pre_enqueue,
-        "preFilter": profile.prepared,
-        "filter": profile.filters,
-        "postFilter": profile.post_filters,
-        "reserve": profile.reserves,
-        "permit": profile.permits,
-        "preBind": profile.pre_binds,
-        "bind": profile.binds,
-        "postBind": profile.post_binds,
-    }
-    told: dict[str, Any] = {name: [one.name for one in plugins] for name, plugins in points.items() if plugins}
-    scores = [{"name": plugin.name, "weight": weight} for plugin, weight in profile.scores]
-    return {"schedulerName": profile.scheduler_name, **told, "score": scores}
+    """Name the plugins at each point in their order, those that score with their weights."""
+    told: dict[str, Any] = {"schedulerName": profile.scheduler_name, "queueSort": profile.queue_sort.name}
+    for point in fields(profile):
+        plugins = getattr(profile, point.name)
+        if isinstance(plugins, tuple) and plugins:
+            head, *rest = point.name.split("_")
+            told[head + "".join(map(str.title, rest))] = [_plugin(one) for one in plugins]
+    return told
+
+
+def _plugin(of_point: Any) -> Any:
+    match of_point:
+        case (plugin, weight):
+            return {"name": plugin.name, "weight": weight}
+        case str():
+            return of_point
+    return of_point.name

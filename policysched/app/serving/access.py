@@ -82,7 +82,7 @@ class _AccessReview(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AccessVerdict:
     """What a SubjectAccessReview said."""
 
     allowed: bool
@@ -107,7 +107,7 @@ class DelegatedAccess:
         self._options = options
         self._sender = sender
         self._users: TTLCache[bytes, _Kept[User | None]] = TTLCache(KEPT, TTL, clock.monotonic)
-        self._verdicts: TTLCache[bytes, _Kept[Verdict]] = TTLCache(KEPT, TTL, clock.monotonic)
+        self._verdicts: TTLCache[bytes, _Kept[AccessVerdict]] = TTLCache(KEPT, TTL, clock.monotonic)
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._failing: set[str] = set()
         """The kinds of reviews whose failure was said."""
@@ -151,7 +151,7 @@ class DelegatedAccess:
         self._failing.discard("TokenReview")
         return status.user if status.authenticated and not status.error else None
 
-    async def _verdict(self, user: User, verb: str, path: str) -> Verdict:
+    async def _verdict(self, user: User, verb: str, path: str) -> AccessVerdict:
         asked = {
             "user": user.username,
             "uid": user.uid,
@@ -161,7 +161,7 @@ class DelegatedAccess:
         }
         return await self._kept(self._verdicts, msgspec.json.encode(asked).decode(), lambda: self._review_access(asked))
 
-    async def _review_access(self, asked: Mapping[str, Any]) -> Verdict:
+    async def _review_access(self, asked: Mapping[str, Any]) -> AccessVerdict:
         try:
             status = (await self._review(ACCESS_REVIEWS, "SubjectAccessReview", asked, _AccessReview)).status
         except _FAILURES as error:
@@ -171,7 +171,7 @@ class DelegatedAccess:
             text = f'forbidden: User "{asked["user"]}" cannot {verb} path "{path}": nobody can say whether he may'
             raise RefusedError(403, text) from error
         self._failing.discard("SubjectAccessReview")
-        return Verdict(status.allowed and not status.denied, status.reason)
+        return AccessVerdict(status.allowed and not status.denied, status.reason)
 
     async def _kept(self, cache: TTLCache[bytes, _Kept[T]], text: str, ask: Callable[[], Awaitable[T]]) -> T:
         """Return an answer that is known, or ask for it; a failure is not kept."""

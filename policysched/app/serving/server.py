@@ -1,4 +1,4 @@
-"""`Server`: HTTPS on one socket, for so many connections and so long each.
+"""`SecureServer`: HTTPS on one socket, for so many connections and so long each.
 
 Anybody may open the port, so every connection has a bound of its own: one request, of limited size, within a
 deadline that begins when it is accepted. Where all places are taken the oldest connection gives way, so that who
@@ -46,6 +46,7 @@ class _Http(web.Server):
 
     def __init__(self, handle: Handle) -> None:
         limits: dict[str, Any] = {"max_line_size": MAX_HEADER, "max_field_size": MAX_HEADER, "lingering_time": GOODBYE}
+        limits["handler_cancellation"] = True
         super().__init__(handle, access_log=None, logger=_silent, **limits)
         self.ends: dict[Any, asyncio.Event] = {}
 
@@ -56,7 +57,7 @@ class _Http(web.Server):
             end.set()
 
 
-class Server:
+class SecureServer:
     """Serves one socket.
 
     Args:

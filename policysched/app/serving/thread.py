@@ -26,7 +26,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
 
 log = logging.getLogger(__name__)
-BACKLOG: Final = 128
+BACKLOG: Final = 512
 """How many connections wait to be accepted."""
 END_WITHIN: Final = 5.0
 """How long the thread may take to end. Units: seconds."""
@@ -91,14 +91,14 @@ async def _serve(
     """Serve until cancelled, in the thread."""
     from policysched.app.serving.access import DelegatedAccess  # noqa: PLC0415 - see above
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
-    from policysched.app.serving.server import Server  # noqa: PLC0415
+    from policysched.app.serving.server import SecureServer  # noqa: PLC0415
 
     (served, loop), clock = shown, SystemClock()
     connection = await connect()
     try:
         access = DelegatedAccess(options, Transport(connection, REVIEW_TIMEOUT), clock)
         endpoints = Endpoints(access, served.health, served.registry, served.documents, loop)
-        await Server(listener, certificate or ServingCertificate(options, clock.now()), endpoints.answer).run()
+        await SecureServer(listener, certificate or ServingCertificate(options, clock.now()), endpoints.answer).run()
     finally:
         await connection.close()
 

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from policysched.app.serving.certificates import ServingCertificate
 from policysched.app.serving.options import ServingOptions
-from policysched.app.serving.server import Handle, Server
+from policysched.app.serving.server import Handle, SecureServer
 from policysched.app.serving.thread import listen
 
 
@@ -33,7 +33,7 @@ class Port:
         certificate: Its TLS settings.
     """
 
-    def __init__(self, port: int, server: Server, certificate: ServingCertificate) -> None:
+    def __init__(self, port: int, server: SecureServer, certificate: ServingCertificate) -> None:
         self.port, self.server, self.certificate = port, server, certificate
 
     async def get(self, path: str, *, headers: dict[str, str] | None = None) -> tuple[int, str]:
@@ -62,7 +62,7 @@ async def open_port(handle: Handle = hello, options: ServingOptions | None = Non
     listener = listen(chosen)
     assert listener is not None
     certificate = ServingCertificate(options, datetime.now(UTC))
-    server = Server(listener, certificate, handle)
+    server = SecureServer(listener, certificate, handle)
     with listener:
         task = asyncio.create_task(server.run())
         try:
