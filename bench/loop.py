@@ -29,6 +29,7 @@ from rich.table import Table
 
 from bench import rules
 from policysched.app.clock import SystemClock
+from policysched.app.configuration.election import NO_ELECTION
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
 from policysched.app.demo.scheduled_sandbox import Api
 from policysched.app.running.run import RunOptions, run_scheduler
@@ -237,7 +238,7 @@ async def schedule(arguments: Sequence[str], pieces: Pieces) -> None:
     path = Path((await said.readline()).decode().strip())
     with pieces.watched():
         following = asyncio.create_task(follow())
-        await run_scheduler(RunOptions(kubeconfig=path), stop)
+        await run_scheduler(RunOptions(kubeconfig=path, leader_election=NO_ELECTION), stop)
         await following
     await users.communicate(b"")
 

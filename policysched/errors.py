@@ -4,6 +4,7 @@
     ├── UsageError              a wrong flag, file or object given by the user: exit code 2
     ├── ConnectionProblemError  the API server or its credentials cannot be used
     ├── KubeconfigError         both: the kubeconfig or the context that the user gave
+    ├── LeadershipLostError     another process may lead now: this one ends, exit code 1
     └── NotConnectedError       a plugin asked for what is not there, such as the queue in a dry-run
 
 Rejections and diagnostics are values, never exceptions. This module is a leaf: every layer may import it.
@@ -11,7 +12,14 @@ Rejections and diagnostics are values, never exceptions. This module is a leaf: 
 
 from __future__ import annotations
 
-__all__ = ["ConnectionProblemError", "KubeconfigError", "NotConnectedError", "PolicyschedError", "UsageError"]
+__all__ = [
+    "ConnectionProblemError",
+    "KubeconfigError",
+    "LeadershipLostError",
+    "NotConnectedError",
+    "PolicyschedError",
+    "UsageError",
+]
 
 
 class PolicyschedError(Exception):
@@ -28,6 +36,10 @@ class ConnectionProblemError(PolicyschedError):
 
 class KubeconfigError(UsageError, ConnectionProblemError):
     """The kubeconfig that the user gave, or the context in it, cannot be used."""
+
+
+class LeadershipLostError(PolicyschedError):
+    """The lease was not renewed in time or is held by another process: this one may not act any more."""
 
 
 class NotConnectedError(PolicyschedError):

@@ -105,12 +105,16 @@ class Reloader:
         """Record that statuses may have something else to say of what policies read."""
         self._early.set()
 
-    async def run(self) -> None:
-        """Work through changes and, beside that, write statuses until cancelled."""
+    async def run(self, acting: asyncio.Event | None = None) -> None:
+        """Work through changes and, beside that, write statuses until cancelled.
+
+        Args:
+            acting: Set once statuses may be written: of several processes the leader alone writes them.
+        """
         for key in self.store.listed():
             await self._look(key)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._write_for_ever())
+            tasks.create_task(self._write_for_ever(acting))
             tasks.create_task(self._count_for_ever())
             while True:
                 work = await self._work.get()
@@ -122,8 +126,10 @@ class Reloader:
                     else:
                         self._failed(work, error)
 
-    async def _write_for_ever(self) -> None:
+    async def _write_for_ever(self, acting: asyncio.Event | None) -> None:
         """Write statuses as they become due: a slow server never delays a change of policies."""
+        if acting is not None:
+            await acting.wait()
         while True:
             await self._write_statuses()
             with contextlib.suppress(TimeoutError):

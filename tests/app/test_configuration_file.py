@@ -210,14 +210,16 @@ def test_start_with_several_objects_is_refused(tmp_path: Path) -> None:
         ConfigurationFile(path, NO_PLUGINS, CollectorRegistry())
 
 
-def test_what_has_no_effect_is_said(tmp_path: Path) -> None:
+def test_what_has_no_effect_or_is_likely_a_mistake_is_said(tmp_path: Path) -> None:
     def said(*profiles: Any, **fields: Any) -> list[str]:
         completed = Watched(tmp_path / "c.yaml", *profiles, **fields).file.completed
         return [one.split(":")[0] for one in warnings(completed)]
 
     off = {"leaderElect": False}
-    assert said() == ["leaderElection.leaderElect"]
-    assert said(profile("a")) == ["leaderElection.leaderElect", "leaderElection.resourceName"]
-    assert said(profile("a"), leaderElection={"resourceName": "a"}) == ["leaderElection.leaderElect"]
+    assert said() == []
+    assert said(profile("a")) == ["leaderElection.resourceName"]
+    assert said(profile("a"), profile("default-scheduler")) == []
+    assert said(profile("a"), leaderElection={"resourceName": "a"}) == []
     assert said(profile("a"), leaderElection=off) == []
+    assert said(delayCacheUntilActive=True) == []
     assert said(leaderElection=off, delayCacheUntilActive=True) == ["delayCacheUntilActive"]

@@ -34,6 +34,8 @@ def files(write: Write) -> None:
         (("check", "a.yaml", "-o", "json", "-o", "json"), "--output is given 2 times, and takes one value"),
         (("sandbox", "--port", "1", "--port", "2"), "--port is given 2 times, and takes one value"),
         (("run", "--context", "a", "--context", "b"), "--context is given 2 times, and takes one value"),
+        (("run", "--leader-elect=maybe"), '--leader-elect "maybe" is neither true nor false'),
+        (("run", "--leader-elect", "--leader-elect=false"), "--leader-elect is given 2 times, and takes one value"),
         (("run", "--scheduler-name", ""), "--scheduler-name: a name is needed"),
         (("run", "--scheduler-name", "a", "--scheduler-name", " "), "--scheduler-name: a name is needed"),
         ((*ASK, "--policy", "both.yaml"), 'both.yaml:6:1: there is another policy "p" at both.yaml:1:1'),

@@ -37,7 +37,7 @@ class Running(Protocol):
 
 
 class Spawning(Protocol):
-    """Runs a scheduler as a process against the test's server."""
+    """Runs a scheduler as a process against the test's server, without an election."""
 
     def __call__(self, *arguments: str, wait: bool = True) -> AbstractAsyncContextManager[Spawned]: ...
 
@@ -125,7 +125,8 @@ async def scheduler(server: Server, running: Running) -> AsyncIterator[InProcess
 @pytest.fixture
 def spawning(bare_server: Server) -> Spawning:
     def run(*arguments: str, wait: bool = True) -> AbstractAsyncContextManager[Spawned]:
-        return spawned(f"--kubeconfig={bare_server.kubeconfig}", *arguments, wait=wait)
+        start = (f"--kubeconfig={bare_server.kubeconfig}", "--leader-elect=false")
+        return spawned(*start, *arguments, wait=wait)
 
     return run
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
+from policysched.app.configuration.election import NO_ELECTION
 from policysched.app.running.metrics import NO_METRICS, MetricOptions
 from policysched.app.running.run import RunOptions, run_scheduler
 from tests.e2e.objects import NAME
@@ -67,7 +68,10 @@ async def in_process(
     log = logging.getLogger("policysched")
     before = log.level
     log.setLevel(logging.DEBUG)
-    running = InProcess(RunOptions(kubeconfig=kubeconfig, scheduler_names=names or (NAME,), metrics=metrics))
+    options = RunOptions(
+        kubeconfig=kubeconfig, scheduler_names=names or (NAME,), metrics=metrics, leader_election=NO_ELECTION
+    )
+    running = InProcess(options)
     log.addHandler(running)
     try:
         if wait:

@@ -9,9 +9,10 @@ Source: kube-scheduler/config/v1/types.go (DecodeNestedObjects), cmd/kube-schedu
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -134,14 +135,22 @@ def read_configuration(given: ConfigurationInput) -> Configuration:
     return load_configuration(given).completed
 
 
-def load_configuration(given: ConfigurationInput) -> ReadConfiguration:
+def load_configuration(
+    given: ConfigurationInput, changed: Callable[[Configuration], Configuration] | None = None
+) -> ReadConfiguration:
     """Read a configuration and remember where its fields stand.
+
+    Args:
+        given: The configuration.
+        changed: What flags make of it, before it is judged.
 
     Raises:
         ConfigurationError: it is not valid.
         UsageError: it is no configuration.
     """
     read = decode_configuration(given)
+    if changed is not None:
+        read = dataclasses.replace(read, completed=changed(read.completed))
     found = list(faults(read.completed))
     if found:
         raise read.error(found)

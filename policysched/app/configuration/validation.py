@@ -26,7 +26,7 @@ def faults(configuration: Configuration) -> Iterator[Fault]:
     if configuration.client_connection.burst < 0:
         yield "clientConnection.burst", f"{configuration.client_connection.burst} is below 0"
     if configuration.leader_election.leader_elect:
-        yield from _election_faults(configuration.leader_election)
+        yield from election_faults(configuration.leader_election)
     if configuration.parallelism <= 0:
         yield "parallelism", f"{configuration.parallelism} is not above 0"
     yield from _profiles_faults(configuration.profiles)
@@ -35,7 +35,8 @@ def faults(configuration: Configuration) -> Iterator[Fault]:
     yield from _extenders_faults(configuration.extenders)
 
 
-def _election_faults(given: LeaderElection) -> Iterator[Fault]:
+def election_faults(given: LeaderElection) -> Iterator[Fault]:
+    """Name the fields that are not valid of an election that takes place, and why."""
     lengths = {
         "leaseDuration": nanoseconds(given.lease_duration) or 0,
         "renewDeadline": nanoseconds(given.renew_deadline) or 0,

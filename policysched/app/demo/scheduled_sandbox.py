@@ -16,6 +16,7 @@ import msgspec
 import yaml
 
 from policysched.app.clock import SystemClock
+from policysched.app.configuration.election import NO_ELECTION
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.dry_run import dry_run
@@ -175,6 +176,7 @@ async def scheduled_sandbox(
             config=config,
             plugins=plugins,
             metrics=metrics,
+            leader_election=NO_ELECTION,
         )
         scheduler = asyncio.ensure_future(run_scheduler(options, stop))
         try:

@@ -13,15 +13,16 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import fields, replace
 from prometheus_client import CollectorRegistry, Counter
 
+from policysched.app.configuration.election import NO_FLAGS, ElectionFlags, election_warnings, with_flags
 from policysched.app.configuration.model import (
     ALL,
-    DEFAULT_SCHEDULER,
     POLICIES,
     Configuration,
     ExtenderConfig,
@@ -95,13 +96,16 @@ class ConfigurationFile:
         path: The file.
         plugins: What it may enable beside the default plugins.
         registry: Where its counter is registered.
+        election: What flags say of leader election; it counts before the file.
 
     Raises:
         UsageError: The file cannot be used; the text names all that is wrong.
     """
 
-    def __init__(self, path: Path, plugins: PluginRegistry, registry: CollectorRegistry) -> None:
-        self._path, self._plugins = path, plugins
+    def __init__(
+        self, path: Path, plugins: PluginRegistry, registry: CollectorRegistry, election: ElectionFlags = NO_FLAGS
+    ) -> None:
+        self._path, self._plugins, self._election = path, plugins, election
         self._data = read_bytes(str(path))
         self._read = self._load(self._data)
         self.profiles = configured_profiles(self._read, plugins)
@@ -179,7 +183,7 @@ class ConfigurationFile:
         documents = read(as_text(data, name), name)
         if len(documents) > 1:
             raise UsageError(f"{documents[1].where}: a configuration is one object")
-        return load_configuration(documents[0])
+        return load_configuration(documents[0], partial(with_flags, flags=self._election))
 
     def _reloaded(self, found: ReadConfiguration) -> Reloaded:
         """Make the profiles that have changed: all of them where other extenders take part."""
@@ -250,12 +254,8 @@ def _backoff(configuration: Configuration) -> Backoff:
 
 
 def warnings(configuration: Configuration) -> Iterator[str]:
-    """Say what a configuration asks for that has no effect here."""
+    """Say what of a configuration has no effect here, or is likely to be a mistake."""
     election = configuration.leader_election
-    if election.leader_elect:
-        yield "leaderElection.leaderElect: there is no leader election yet: run one replica, and say false here"
-        names = {one.scheduler_name for one in configuration.profiles}
-        if election.resource_name == "kube-scheduler" and DEFAULT_SCHEDULER not in names:
-            yield "leaderElection.resourceName: kube-scheduler is the name of kube-scheduler's own lease"
-    if configuration.delay_cache_until_active:
+    yield from election_warnings(election, [one.scheduler_name or "" for one in configuration.profiles])
+    if configuration.delay_cache_until_active and not election.leader_elect:
         yield "delayCacheUntilActive: has no effect without leader election"

@@ -22,11 +22,10 @@ UNLIMITED = ClientConnection(qps=-1)
 """Without a configuration file nothing bounds how many requests are made."""
 
 
-def configuration_of(scheduler_names: tuple[str, ...]) -> Configuration:
+def configuration_of(scheduler_names: tuple[str, ...], election: LeaderElection) -> Configuration:
     """Return the configuration of a process that was given none."""
     profiles = tuple(ProfileConfig(scheduler_name=name) for name in scheduler_names)
-    alone = LeaderElection(leader_elect=False)
-    return completed(Configuration(profiles=profiles, client_connection=UNLIMITED, leader_election=alone))
+    return completed(Configuration(profiles=profiles, client_connection=UNLIMITED, leader_election=election))
 
 
 def configuration_document(configuration: Configuration) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import logging
 import random
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,19 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
-from policysched.app.configuration.model import Configuration
+from policysched.app.configuration.election import ElectionFlags, election_without_file, lease_of
+from policysched.app.configuration.model import Configuration, LeaderElection
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded
 from policysched.app.running.documents import configuration_document, configuration_of, policies_document
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
+from policysched.app.running.leadership import Leadership, Surroundings
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.plugin_times import PluginTimes
 from policysched.app.running.shadow_victims import ShadowVictims
 from policysched.app.running.watchdog import Watchdog
-from policysched.app.serving.health import READYZ, Health
+from policysched.app.serving.health import HEALTHZ, READYZ, Health
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.thread import Served, secure_port
 from policysched.errors import ConnectionProblemError
@@ -57,8 +59,6 @@ from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
-INSTANCE = "kube-system/policysched"
-"""The name under which an installation reports in a policy's status."""
 LISTED_WITHIN = 60.0
 """How long a changed configuration waits for kinds that were not watched before. Units: seconds."""
 NOT_SERVED = ServingOptions(port=0)
@@ -78,7 +78,8 @@ class RunOptions:
     """A KubeSchedulerConfiguration; it says where the kubeconfig is, too."""
     plugins: PluginRegistry = NO_PLUGINS
     """What it may enable beside the default plugins."""
-    instance: str = INSTANCE
+    leader_election: ElectionFlags = field(default_factory=dict)
+    """What flags say of leader election; the rest is the configuration's."""
     metrics: MetricOptions = NO_METRICS
     serving: ServingOptions = NOT_SERVED
 
@@ -101,6 +102,9 @@ class Process:
         self.left_out = LeftOutObjects(clock.monotonic, registry)
         self._pacing = pacing = Pacing(random.random)
         self._configuration = configuration
+        self._election = _election(options, configuration)
+        self.leadership: Leadership | None = None
+        """Its part in an election; without one it acts as soon as everything is listed."""
         self._transport = transport = Transport(connection, limit=_limit(configuration))
         self.events = EventWriter(Transport(connection, limit=_limit(configuration)), pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
@@ -112,7 +116,7 @@ class Process:
         self.watchdog = Watchdog(self.scheduler.plugin_watches)
         registry.register(PluginTimes(self.scheduler.plugin_watches))
         registry.register(ShadowVictims(self.scheduler.shadows))
-        self.reloader = Reloader(self.scheduler, client, clock, _instance(options, configuration))
+        self.reloader = Reloader(self.scheduler, client, clock, lease_of(self._election))
         self.reloader.on_failure = partial(self.left_out.failed, KIND)
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
         self.reloader.on_swap = self.feed.use
@@ -120,6 +124,7 @@ class Process:
         self._objects = ObjectHandler(self.scheduler, self.left_out)
         self._malformed = MalformedPods(client, clock, frozenset(profiles), self.left_out)
         self._texts: dict[ApiKind[Any], KeptTexts[Any]] = {NODES: self._extenders.nodes, PODS: self._extenders.pods}
+        self._acting = asyncio.Event()
         self.reflectors: list[Reflector[Any]] = []
         self._watch_more()
         self.health = Health()
@@ -163,11 +168,12 @@ class Process:
         }
 
     def _completed(self) -> Configuration:
-        return configuration_of(tuple(self._profiles)) if self._configuration is None else self._configuration.completed
+        return configuration_of(tuple(self._profiles), self._election) if self._configuration is None else self._configuration.completed
 
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""
-        self.events.start()
+        if self.leadership is None:
+            self.events.start()
         self.watchdog.start()
         with short_collections(MemoryPerObject(self.scheduler)) as collection:
             await self._work(collection)
@@ -175,6 +181,8 @@ class Process:
     async def _work(self, collection: GarbageCollection) -> None:
         try:
             await self._find_server()
+            if self._is_delayed:
+                await self._lead()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(collection.run())
                 for reflector in self.reflectors:
@@ -184,15 +192,31 @@ class Process:
                 await self._policies.start()
                 tasks.create_task(self.feed.run())
                 await self.feed.first_answers()
-                tasks.create_task(self.reloader.run())
+                tasks.create_task(self.reloader.run(self._acting))
                 if self._configuration is not None:
                     tasks.create_task(self._configuration.watch(partial(self._reload, tasks)))
+                await self._lead()
                 log.info("scheduling")
                 await self.scheduler.run()
         finally:
             self.watchdog.stop()
+            if self.leadership is not None:
+                await self.leadership.stop()
             await self._extenders.close()
-            await self.events.close(EVENTS_DEADLINE)
+            if self.leadership is None or self._acting.is_set():
+                await self.events.close(EVENTS_DEADLINE)
+
+    @property
+    def _is_delayed(self) -> bool:
+        """Whether nothing is listed before the process leads."""
+        return self._configuration is not None and self._configuration.completed.delay_cache_until_active
+
+    async def _lead(self) -> None:
+        """Wait until this process may act: until then it writes nothing, no status and no event."""
+        if self.leadership is not None and not self._acting.is_set():
+            await self.leadership.acquire()
+            self.events.start()
+        self._acting.set()
 
     async def _reload(self, tasks: asyncio.TaskGroup, reloaded: Reloaded) -> int:
         """Put a changed configuration in force, once all is listed that it reads; return the pods that moved.
@@ -253,17 +277,26 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         UsageError: the configuration or the source of metrics cannot be used.
     """
     registry = CollectorRegistry()
-    configuration = ConfigurationFile(options.config, options.plugins, registry) if options.config else None
+    configuration = (
+        ConfigurationFile(options.config, options.plugins, registry, options.leader_election)
+        if options.config
+        else None
+    )
+    election = _election(options, configuration)
     source = make_source(options.metrics, SystemClock(), SourceCounters(registry))
     kubeconfig = _kubeconfig(options, configuration)
-    connection = await Connection.open(SystemClock(), kubeconfig=kubeconfig, context=options.context)
-    names = options.scheduler_names if configuration is None else configuration.profiles
+    connect = partial(Connection.open, SystemClock(), kubeconfig=kubeconfig, context=options.context)
+    connection = await connect()
+    names = tuple(options.scheduler_names if configuration is None else configuration.profiles)
     log.info("policysched for schedulerName %s on %s", ", ".join(names), connection.url)
     try:
         process = Process(options, connection, source, registry, configuration)
         process.health.add("shutdown", lambda: "process is shutting down" if stop.is_set() else "", READYZ)
+        if election.leader_elect:
+            around = Surroundings(connect, SystemClock(), Pacing(random.random), names[0])
+            process.leadership = Leadership(election, around, registry)
+            process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
         served = Served(process.health, process.registry, process.documents)
-        connect = partial(Connection.open, SystemClock(), kubeconfig=kubeconfig, context=options.context)
         async with secure_port(options.serving, served, connect):
             await _work_until(stop, process)
     finally:
@@ -272,14 +305,18 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
 
 
 async def _work_until(stop: asyncio.Event, process: Process) -> None:
+    """Work until it is time to stop, or the process may not act any more."""
     work = asyncio.create_task(process.run())
-    stopped = asyncio.create_task(stop.wait())
-    await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    work.cancel()
-    await asyncio.gather(work, return_exceptions=True)
-    if work.done() and not work.cancelled() and work.exception() is not None:
-        raise work.exception() or RuntimeError
+    ends: list[asyncio.Task[Any]] = [asyncio.create_task(stop.wait())]
+    if process.leadership is not None:
+        ends.append(asyncio.create_task(process.leadership.lost()))
+    await asyncio.wait((work, *ends), return_when=asyncio.FIRST_COMPLETED)
+    for task in (work, *ends):
+        task.cancel()
+    await asyncio.gather(work, *ends, return_exceptions=True)
+    for task in (*ends, work):
+        if not task.cancelled() and task.exception() is not None:
+            raise task.exception() or RuntimeError
 
 
 def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> dict[str, Profile]:
@@ -295,12 +332,11 @@ def _limit(configuration: ConfigurationFile | None) -> RateLimit:
     return RateLimit(connection.qps, connection.burst)
 
 
-def _instance(options: RunOptions, configuration: ConfigurationFile | None) -> str:
-    """Return the name of the lease, under which an installation is known."""
+def _election(options: RunOptions, configuration: ConfigurationFile | None) -> LeaderElection:
+    """Return how leaders are elected; the lease's name is also the installation's."""
     if configuration is None:
-        return options.instance
-    election = configuration.completed.leader_election
-    return f"{election.resource_namespace}/{election.resource_name}"
+        return election_without_file(options.leader_election)
+    return configuration.completed.leader_election
 
 
 def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) -> str | None:

@@ -15,14 +15,22 @@ from policysched.cli.options import (
     ClientCaFile,
     Context,
     Kubeconfig,
+    LeaderElect,
+    LeaseDuration,
     MetricsFile,
     Plugin,
     PrometheusCa,
     PrometheusToken,
     PrometheusUrl,
+    RenewDeadline,
+    ResourceLock,
+    ResourceName,
+    ResourceNamespace,
+    RetryPeriod,
     SecurePort,
     TlsCertFile,
     TlsKeyFile,
+    read_switch,
 )
 from policysched.cli.output import log_to_stderr
 from policysched.errors import UsageError
@@ -54,9 +62,17 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     tls_private_key_file: TlsKeyFile = None,
     client_ca_file: ClientCaFile = None,
     authorization_always_allow_paths: AlwaysAllowPaths = None,
+    leader_elect: LeaderElect = None,
+    leader_elect_lease_duration: LeaseDuration = None,
+    leader_elect_renew_deadline: RenewDeadline = None,
+    leader_elect_retry_period: RetryPeriod = None,
+    leader_elect_resource_lock: ResourceLock = None,
+    leader_elect_resource_name: ResourceName = None,
+    leader_elect_resource_namespace: ResourceNamespace = None,
     verbosity: Annotated[int, typer.Option("--v", metavar="LEVEL", min=0, max=10, help="How much is logged.")] = 0,
 ) -> int:
     """Run the scheduler until SIGTERM or SIGINT, with a kubeconfig or a pod's own credentials."""
+    from policysched.app.configuration.election import read_flags  # noqa: PLC0415
     from policysched.app.configuration.profiles import DEFAULT_NAME  # noqa: PLC0415
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
     from policysched.app.running.metrics import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
@@ -65,6 +81,17 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.cli.event_loop import serve  # noqa: PLC0415
 
     log_to_stderr(verbosity)
+    election = read_flags(
+        {
+            "leader_elect": read_switch("--leader-elect", leader_elect),
+            "lease_duration": leader_elect_lease_duration,
+            "renew_deadline": leader_elect_renew_deadline,
+            "retry_period": leader_elect_retry_period,
+            "resource_lock": leader_elect_resource_lock,
+            "resource_name": leader_elect_resource_name,
+            "resource_namespace": leader_elect_resource_namespace,
+        }
+    )
     known = configurable_plugins(plugin, config)
     for problem in known.problems:
         logging.getLogger(__name__).warning("%s", problem)
@@ -94,6 +121,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
         plugins=known.registry,
         metrics=metrics,
         serving=serving,
+        leader_election=election,
     )
     serve(lambda stop: run_scheduler(options, stop))
     return 0

@@ -1,0 +1,225 @@
+"""Leadership: a thread that keeps the lease, and what the scheduler's loop knows of it.
+
+The thread has a loop and a connection of its own, so that a long cycle of the scheduler never costs the lease. Once the
+lease is lost the process has to end before another one acts: the scheduler's loop is told, and where that hangs, the
+thread ends the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from policysched.app.configuration.election import election_timing, lease_of
+from policysched.app.configuration.model import LeaderElection
+from policysched.errors import ConnectionProblemError, LeadershipLostError
+from policysched.framework import ApiError, Clock
+from policysched.kube.connection import Connection
+from policysched.kube.election.elector import Elector
+from policysched.kube.election.lease import LeaseLock
+from policysched.kube.transport import Pacing, Transport
+
+log = logging.getLogger(__name__)
+OVERDUE: Final = 20.0
+"""How long a lease that ran out may be held before the process counts as unhealthy. Units: seconds."""
+RELEASE_WITHIN: Final = 5.0
+"""How long the end of the process waits until the lease is given up. Units: seconds."""
+END_WITHIN: Final = 2.0
+"""How long the scheduler's loop may take to stop once the lease is lost. Units: seconds."""
+LOST: Final = "leaderelection lost"
+EVENT_WITHIN: Final = 2.0
+"""How long an event about the lease may take. Units: seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a thread of its own needs of the process around it."""
+
+    connect: Callable[[], Awaitable[Connection]]
+    """Opens a connection in the running loop."""
+    clock: Clock
+    pacing: Pacing
+    controller: str
+    """The first scheduler name, in whose name events are written."""
+    end_process: Callable[[int], Any] = os._exit
+
+
+class Leadership:
+    """One process's part in an election, from `start` to `stop`.
+
+    Args:
+        election: How leaders are elected.
+        around: What the thread needs.
+        registry: Where its metric is registered.
+
+    Raises:
+        UsageError: the election's durations do not fit.
+    """
+
+    def __init__(self, election: LeaderElection, around: Surroundings, registry: CollectorRegistry) -> None:
+        self._election, self._around = election, around
+        self._timing = election_timing(election)
+        self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        self.leading = asyncio.Event()
+        """Set in the scheduler's loop once the lease is held."""
+        self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._ended, self._told = asyncio.Event(), threading.Event()
+        self._elector: Elector | None = None
+        self._stop: Callable[[], object] = _nothing
+        self._thread: threading.Thread | None = None
+        self._gauge = Gauge(
+            "leader_election_master_status",
+            "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
+            ["name"],
+            registry=registry,
+        ).labels(election.resource_name)
+
+    @property
+    def lease(self) -> str:
+        """The lease's namespace and name."""
+        return lease_of(self._election)
+
+    def problem(self) -> str:
+        """Say why the process is not healthy, if it is not: the check `leaderElection`; safe in any thread."""
+        elector = self._elector
+        if elector is None or not elector.is_overdue(OVERDUE):
+            return ""
+        return f"failed election to renew leadership on lease {self._election.resource_name}"
+
+    async def acquire(self) -> None:
+        """Take part in the election until the lease is held."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="leader-election", daemon=True)
+            self._thread.start()
+        await self.leading.wait()
+
+    async def lost(self) -> None:
+        """Wait until the lease is lost.
+
+        Raises:
+            LeadershipLostError: it is.
+        """
+        raise LeadershipLostError(f"{LOST}: {await asyncio.shield(self._lost)}")
+
+    async def stop(self) -> None:
+        """End the thread, and give the lease up where it is held; nothing may act on it any more."""
+        self._told.set()
+        if self._thread is None:
+            return
+        self._stop()
+        try:
+            async with asyncio.timeout(RELEASE_WITHIN):
+                await self._ended.wait()
+        except TimeoutError:
+            log.warning("lease %s could not be released within %.0f s", self.lease, RELEASE_WITHIN)
+
+    def _run(self) -> None:
+        """Do the thread's work."""
+        try:
+            asyncio.run(self._work())
+        except Exception:
+            log.exception("the leader election failed")
+            self._lose("the election itself failed")
+        finally:
+            _call(self._loop, self._ended.set)
+
+    async def _work(self) -> None:
+        electing = asyncio.ensure_future(self._elect())
+        own = asyncio.get_running_loop()
+        self._stop = lambda: _call(own, electing.cancel)
+        if self._told.is_set():
+            electing.cancel()
+        await asyncio.wait((electing,))
+        if not electing.cancelled():
+            electing.result()
+
+    async def _elect(self) -> None:
+        connection = await self._connect()
+        try:
+            timeout = max(self._timing.renew_deadline / 2, 1.0)
+            election = self._election
+            lock = LeaseLock(Transport(connection), election.resource_namespace, election.resource_name, timeout)
+            elector = Elector(lock, self.identity, self._timing, self._around.clock, self._around.pacing)
+            self._elector = elector
+            await self._lead(elector, lock)
+        finally:
+            await connection.close()
+
+    async def _lead(self, elector: Elector, lock: LeaseLock) -> None:
+        try:
+            await elector.acquire()
+            self._gauge.set(1)
+            _call(self._loop, self.leading.set)
+            saying = asyncio.ensure_future(self._say(lock, "became leader"))
+            try:
+                why = await elector.hold()
+            finally:
+                saying.cancel()
+            self._gauge.set(0)
+            self._lose(why)
+        except asyncio.CancelledError:
+            await self._release(elector, lock)
+            raise
+
+    async def _release(self, elector: Elector, lock: LeaseLock) -> None:
+        """Give the lease up at the end of the process."""
+        if not elector.leads:
+            return
+        self._gauge.set(0)
+        try:
+            await elector.release()
+        except ApiError as error:
+            log.warning("lease %s could not be released: %s", self.lease, error)
+            return
+        log.info("lease %s is released", self.lease)
+        await self._say(lock, "stopped leading")
+
+    async def _connect(self) -> Connection:
+        while True:
+            try:
+                return await self._around.connect()
+            except ConnectionProblemError as error:
+                log.warning("the leader election has no connection, trying again: %s", error)
+                await self._around.pacing.sleep(self._timing.retry_period)
+
+    async def _say(self, lock: LeaseLock, what: str) -> None:
+        """Write an event about the lease; the election does not depend on it."""
+        try:
+            async with asyncio.timeout(EVENT_WITHIN):
+                await lock.record_event(f"{self.identity} {what}", self._around.clock.now(), self._around.controller)
+        except (ApiError, TimeoutError) as error:
+            log.info("the event about lease %s was not written: %s", self.lease, error)
+
+    def _lose(self, why: str) -> None:
+        """Have the scheduler stop; where its loop does not even hear of it, end the process."""
+        log.error("%s: %s", LOST, why)
+        _call(self._loop, lambda: self._on_lost(why))
+        if not self._told.wait(END_WITHIN):
+            log.critical("%s, and the scheduler does not stop: the process ends", LOST)
+            self._around.end_process(1)
+
+    def _on_lost(self, why: str) -> None:
+        self._told.set()
+        if not self._lost.done():
+            self._lost.set_result(why)
+
+
+def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
+    """Have a loop of another thread call something; one that is closed has nobody who needs to know."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(what)
+
+
+def _nothing() -> None:
+    """Stop nothing: the thread has not begun."""

@@ -1,0 +1,221 @@
+"""`Elector`: takes a lease when it is free, renews it in time, and says when it is lost.
+
+Whether a lease has run out is judged by this process's own clock alone, from when its record was last seen to change:
+clocks of different machines are never compared. A candidate waits the lease's whole duration without a change; a leader
+that cannot renew gives up before that. So there are never two, as long as no clock runs a quarter faster than another.
+
+In three points a leader gives up sooner than client-go's: its time counts from when it sent the renewal that succeeded
+last, not from the answer; a lease that somebody else holds is lost at once; and on loss it acts no more while a release
+is tried.
+
+Source: k8s.io/client-go/tools/leaderelection/leaderelection.go, v0.36.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, Final
+
+from policysched.framework import ApiError, Clock
+from policysched.kube.election.lease import LeaseRecord, Lock, micro_time
+from policysched.kube.transport import Pacing
+
+log = logging.getLogger(__name__)
+JITTER: Final = 1.2
+"""By how much of it at most a pause between two attempts to take a lease is longer than the retry period."""
+
+MOST_SAID: Final = 10
+"""How many reasons are told apart in the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionTiming:
+    """How long what takes.
+
+    Units: seconds.
+    """
+
+    lease_duration: float = 15.0
+    """How long candidates wait for a renewal before they take over."""
+    renew_deadline: float = 10.0
+    """How long a leader tries to renew before it gives up."""
+    retry_period: float = 2.0
+
+    def faults(self) -> Iterator[str]:
+        """Say what is wrong with it."""
+        if self.lease_duration <= self.renew_deadline:
+            yield "leaseDuration must be greater than renewDeadline"
+        if self.renew_deadline <= JITTER * self.retry_period:
+            yield "renewDeadline must be greater than retryPeriod*JitterFactor"
+
+
+class Elector:
+    """One candidate for one lease.
+
+    Args:
+        lock: The lease.
+        identity: The name of this candidate, which no other one has.
+        timing: How long what takes.
+        clock: This process's clock.
+        pacing: Where randomness and waiting come from.
+    """
+
+    def __init__(self, lock: Lock, identity: str, timing: ElectionTiming, clock: Clock, pacing: Pacing) -> None:
+        self.identity = identity
+        self._lock, self._timing, self._clock, self._pacing = lock, timing, clock, pacing
+        self._observed = LeaseRecord()
+        self._observed_at = 0.0
+        """When the record was last seen to change, or when the request was sent that changed it."""
+        self._holder = ""
+        """The leader that the log knows of."""
+        self._problem = ""
+        """Why the last attempt failed."""
+        self._said: set[str] = set()
+        """What the log knows of that."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this candidate held the lease when it was last looked at."""
+        return self._observed.holder == self.identity
+
+    def is_overdue(self, tolerance: float) -> bool:
+        """Return whether the lease that is held ran out more than `tolerance` seconds ago; safe in any thread."""
+        age = self._clock.monotonic() - self._observed_at
+        return self.leads and age > self._timing.lease_duration + tolerance
+
+    async def acquire(self) -> None:
+        """Wait until the lease is held."""
+        log.info("attempting to acquire leader lease %s", self._lock)
+        while not await self._try():
+            self._say_holder()
+            await self._pacing.sleep(self._timing.retry_period * (1 + JITTER * self._pacing.random()))
+        self._holder = self.identity
+        log.info("successfully acquired lease %s as %s", self._lock, self.identity)
+
+    async def hold(self) -> str:
+        """Renew the lease until it is lost; return why it is."""
+        while await self._within(self._time_left(), self._renew()):
+            await self._pacing.sleep(self._timing.retry_period)
+        if self.leads:
+            return f"lease {self._lock} was not renewed within {self._timing.renew_deadline:g} s: {self._problem}"
+        return f"lease {self._lock} is held by {self._observed.holder or 'nobody'}"
+
+    async def release(self) -> None:
+        """Give the lease up, so that another candidate need not wait until it runs out.
+
+        Raises:
+            ApiError: the server refused.
+        """
+        if not self.leads:
+            return
+        found = await self._lock.get()
+        if found.holder != self.identity:
+            return
+        now = micro_time(self._clock.now())
+        self._observed = LeaseRecord("", 1, now, now, found.transitions)
+        await self._lock.update(self._observed)
+
+    async def _renew(self) -> bool:
+        """Try until the lease is renewed, or held by somebody else; return whether it is renewed."""
+        while not await self._try():
+            if self._observed.holder not in {"", self.identity}:
+                return False
+            await self._pacing.sleep(self._timing.retry_period)
+        return True
+
+    def _time_left(self) -> float:
+        """Return how long may be tried to renew, counted from when the last renewal was sent."""
+        timing = self._timing
+        end = self._observed_at + timing.retry_period + timing.renew_deadline
+        return min(end - self._clock.monotonic(), timing.renew_deadline)
+
+    async def _within(self, seconds: float, work: Coroutine[Any, Any, bool]) -> bool:
+        """Return what comes of work, False where it takes longer."""
+        task, end = asyncio.ensure_future(work), asyncio.ensure_future(self._pacing.sleep(seconds))
+        try:
+            await asyncio.wait((task, end), return_when=asyncio.FIRST_COMPLETED)
+            return not end.done() and task.result()
+        finally:
+            task.cancel()
+            end.cancel()
+            await asyncio.gather(task, end, return_exceptions=True)
+
+    async def _try(self) -> bool:
+        """Take the lease or renew it; return whether it is held now."""
+        try:
+            return await self._renewed_at_once() or await self._taken()
+        except ApiError as error:
+            self._failed(error)
+            return False
+
+    async def _renewed_at_once(self) -> bool:
+        """Renew against the version that is known, where that may still be the newest."""
+        sent, known = self._clock.monotonic(), self._observed
+        if not (self.leads and self._is_valid(sent)):
+            return False
+        try:
+            await self._write(
+                replace(self._own_record(), acquire_time=known.acquire_time, transitions=known.transitions)
+            )
+        except ApiError as error:
+            log.debug("lease %s could not be renewed at once and is read anew: %s", self._lock, error)
+            return False
+        return True
+
+    async def _taken(self) -> bool:
+        """Read the lease, and take it where it is free or our own."""
+        try:
+            found = await self._lock.get()
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            await self._write(self._own_record(), new=True)
+            return True
+        if found != self._observed:
+            self._observed, self._observed_at = found, self._clock.monotonic()
+        record = self._own_record()
+        if self.leads:
+            record = replace(record, acquire_time=found.acquire_time, transitions=found.transitions)
+        elif found.holder and self._is_valid(self._clock.monotonic()):
+            self._worked()
+            return False
+        else:
+            record = replace(record, transitions=found.transitions + 1)
+        await self._write(record)
+        return True
+
+    async def _write(self, record: LeaseRecord, *, new: bool = False) -> None:
+        sent = self._clock.monotonic()
+        await (self._lock.create(record) if new else self._lock.update(record))
+        self._observed, self._observed_at = record, sent
+        self._worked()
+
+    def _own_record(self) -> LeaseRecord:
+        now = micro_time(self._clock.now())
+        return LeaseRecord(self.identity, int(self._timing.lease_duration), now, now)
+
+    def _is_valid(self, now: float) -> bool:
+        return self._observed_at + self._observed.duration_seconds > now
+
+    def _say_holder(self) -> None:
+        holder = self._observed.holder
+        if holder and holder != self._holder:
+            log.info("lease %s is held by %s: waiting for it", self._lock, holder)
+        self._holder = holder
+
+    def _worked(self) -> None:
+        if self._said:
+            log.info("lease %s is read and written again", self._lock)
+            self._said.clear()
+
+    def _failed(self, error: ApiError) -> None:
+        """Log what is in the way of the lease, once for each reason; a conflict is another candidate's luck."""
+        self._problem = str(error)
+        if error.status == HTTPStatus.CONFLICT or self._problem in self._said or len(self._said) == MOST_SAID:
+            return
+        self._said.add(self._problem)
+        log.warning("lease %s cannot be read or written, trying again: %s", self._lock, error)

@@ -1,0 +1,182 @@
+"""The Lease that candidates compete for: what it says, and the requests that read and write it.
+
+Every update carries the version of the object that was read last, so of two candidates one gets a conflict. Labels and
+annotations that others gave the object stay.
+
+Source: k8s.io/client-go/tools/leaderelection/resourcelock/{leaselock,interface}.go, v0.36.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from policysched.errors import ConnectionProblemError
+from policysched.framework import ApiError
+from policysched.kube.transport import UNREADABLE, Transport
+
+LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+_EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """What a Lease says of its holder; two records that are equal are the same term, renewed no further."""
+
+    holder: str = ""
+    """The identity of the leader, empty where nobody leads."""
+    duration_seconds: int = 0
+    acquire_time: str = ""
+    """As the API writes a MicroTime."""
+    renew_time: str = ""
+    transitions: int = 0
+    """How often the lease went to another holder."""
+
+
+class Lock(Protocol):
+    """What candidates compete for; each call is one request, and may raise `ApiError`."""
+
+    async def get(self) -> LeaseRecord:
+        """Read the record; status 404 where there is none."""
+
+    async def create(self, record: LeaseRecord) -> None:
+        """Make the first record; status 409 where another candidate was faster."""
+
+    async def update(self, record: LeaseRecord) -> None:
+        """Replace the record that was read or written last; status 409 where it has changed since."""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+def read_record(lease: Mapping[str, Any]) -> LeaseRecord:
+    """Return what a Lease says.
+
+    Raises:
+        msgspec.ValidationError: it is none.
+    """
+    spec = msgspec.convert(lease.get("spec") or {}, _Spec)
+    return LeaseRecord(
+        spec.holder_identity or "",
+        spec.lease_duration_seconds or 0,
+        spec.acquire_time or "",
+        spec.renew_time or "",
+        spec.lease_transitions or 0,
+    )
+
+
+def lease_spec(record: LeaseRecord) -> dict[str, Any]:
+    """Return the spec of a Lease that says so; nothing else is left in it."""
+    return {
+        "holderIdentity": record.holder,
+        "leaseDurationSeconds": record.duration_seconds,
+        "acquireTime": record.acquire_time,
+        "renewTime": record.renew_time,
+        "leaseTransitions": record.transitions,
+    }
+
+
+def micro_time(at: datetime) -> str:
+    """Write a time as the API's MicroTime."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class LeaseLock:
+    """One Lease on an API server.
+
+    Args:
+        transport: The API server.
+        namespace: The namespace of the lease.
+        name: Its name.
+        timeout: How long a request may take. Units: seconds.
+    """
+
+    def __init__(self, transport: Transport, namespace: str, name: str, timeout: float) -> None:
+        self._transport, self._timeout = transport, timeout
+        self._namespace, self._name = namespace, name
+        self._lease: dict[str, Any] = {}
+
+    def __str__(self) -> str:
+        """Name it."""
+        return f"{self._namespace}/{self._name}"
+
+    async def get(self) -> LeaseRecord:
+        """Read the lease."""
+        return self._take(await self._request("GET", f"{self._path}/{self._name}"))
+
+    async def create(self, record: LeaseRecord) -> None:
+        """Make the lease."""
+        metadata = {"name": self._name, "namespace": self._namespace}
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+        self._take(await self._request("POST", self._path, body | {"spec": lease_spec(record)}))
+
+    async def update(self, record: LeaseRecord) -> None:
+        """Write the lease against the version that is known."""
+        body = self._lease | {"spec": lease_spec(record)}
+        self._take(await self._request("PUT", f"{self._path}/{self._name}", body))
+
+    async def record_event(self, note: str, at: datetime, controller: str) -> None:
+        """Write an event about the lease.
+
+        Args:
+            note: What happened.
+            at: When it did.
+            controller: Who says so.
+        """
+        suffix = f".{int((at - _EPOCH).total_seconds() * 1e6) * 1000:x}"
+        metadata = self._lease.get("metadata", {})
+        body = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": self._name[: 253 - len(suffix)] + suffix, "namespace": self._namespace},
+            "eventTime": micro_time(at),
+            "reportingController": controller,
+            "reportingInstance": f"{controller}-{self._name}"[:128],
+            "action": "LeaderElection",
+            "reason": "LeaderElection",
+            "regarding": {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "namespace": self._namespace,
+                "name": self._name,
+                "uid": metadata.get("uid", ""),
+                "resourceVersion": metadata.get("resourceVersion", ""),
+            },
+            "note": note,
+            "type": "Normal",
+        }
+        await self._request("POST", _EVENTS.format(self._namespace), body)
+
+    @property
+    def _path(self) -> str:
+        return LEASES.format(self._namespace)
+
+    def _take(self, answer: bytes) -> LeaseRecord:
+        try:
+            lease = msgspec.json.decode(answer, type=dict[str, Any])
+            record = read_record(lease)
+        except UNREADABLE as error:
+            raise ApiError(0, "Malformed", f"the answer for lease {self} is no Lease: {error}") from error
+        self._lease = lease
+        return record
+
+    async def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+        encoded = None if body is None else msgspec.json.encode(body)
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._transport.request(method, path, encoded)
+        except TimeoutError as error:
+            raise ApiError(0, "Timeout", f"no answer about lease {self} within {self._timeout:g} s") from error
+        except ConnectionProblemError as error:
+            raise ApiError(0, "Unauthorized", str(error)) from error

@@ -1,0 +1,110 @@
+"""Candidates whose server, network and clocks fail: there are never two leaders, and there is one in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policysched.framework import ApiError
+from policysched.kube.election.elector import Elector
+from tests.kube.election.simulated import Fault, LeaseServer, SkewedClock, candidate, simulate
+
+TROUBLE = 120.0
+"""How long requests may fail. Units: seconds."""
+CALM = 90.0
+"""How long they do not, at the end."""
+
+
+@dataclass
+class World:
+    """The candidates of one run, and who acts as leader."""
+
+    random: random.Random
+    failing: float
+    """How often a request fails."""
+    server: LeaseServer = field(default_factory=LeaseServer)
+    acting: set[str] = field(default_factory=set)
+    terms: int = 0
+
+    def fate(self) -> tuple[Fault, float, float]:
+        """Draw what becomes of a request."""
+        draw = self.random
+        calm = asyncio.get_running_loop().time() > TROUBLE or draw.random() > self.failing
+        fault = Fault.NONE if calm else draw.choice([one for one in Fault if one is not Fault.NONE])
+        slow = 0.05 if calm else 6.0
+        return fault, draw.random() * slow, draw.random() * slow
+
+    def begins(self, name: str) -> None:
+        self.acting.add(name)
+        self.terms += 1
+        assert self.acting == {name}, f"several act as leader: {self.acting}"
+
+
+async def process(world: World, name: str, clock: SkewedClock, *, ends: Callable[[], float | None]) -> None:
+    """Live the lives of a scheduler that is started again whenever it ends: by loss, by SIGTERM or by SIGKILL."""
+    life = 0
+    while True:
+        life += 1
+        own = f"{name}-{life}"
+        elector, lock = candidate(world.server, own, clock=clock, seed=world.random.randrange(1 << 30))
+        lock.faults = world.fate
+
+        async def lead(elector: Elector = elector, own: str = own) -> None:
+            await elector.acquire()
+            world.begins(own)
+            await elector.hold()
+
+        leading = asyncio.ensure_future(lead())
+        await asyncio.wait({leading}, timeout=ends())
+        killed = not leading.done()
+        leading.cancel()
+        await asyncio.gather(leading, return_exceptions=True)
+        world.acting.discard(own)
+        if not leading.cancelled() and leading.exception() is not None:
+            raise leading.exception() or AssertionError
+        if killed and world.random.random() < 0.5:
+            with contextlib.suppress(ApiError):
+                await elector.release()
+        await asyncio.sleep(world.random.random() * 3)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32),
+    rates=st.lists(st.floats(0.95, 1.1), min_size=2, max_size=3),
+    offsets=st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3),
+    failing=st.sampled_from([0.0, 0.1, 0.4, 0.8]),
+    lives=st.floats(5.0, 200.0),
+)
+def test_never_two_leaders_and_somebody_leads_in_the_end(
+    seed: int, rates: list[float], offsets: list[float], failing: float, lives: float
+) -> None:
+    world = World(random.Random(seed), failing)
+
+    def ends() -> float | None:
+        now = asyncio.get_running_loop().time()
+        length = world.random.random() * lives
+        return length if now + length < TROUBLE else None
+
+    async def run() -> None:
+        clocks = [SkewedClock(offset, rate) for offset, rate in zip(offsets, rates, strict=False)]
+        lives = [
+            asyncio.ensure_future(process(world, f"p{index}", clock, ends=ends)) for index, clock in enumerate(clocks)
+        ]
+        done, _ = await asyncio.wait(lives, timeout=TROUBLE + CALM, return_when=asyncio.FIRST_EXCEPTION)
+        for one in lives:
+            one.cancel()
+        acting = set(world.acting)
+        await asyncio.gather(*lives, return_exceptions=True)
+        for one in done:
+            one.result()
+        assert len(acting) == 1
+
+    simulate(run())
+    assert world.terms >= 1

@@ -1,0 +1,334 @@
+"""What one candidate does, step by step.
+
+Source of the table: k8s.io/client-go/tools/leaderelection/leaderelection_test.go (testTryAcquireOrRenew, release).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from policysched.framework import ApiError
+from policysched.kube.election.elector import ElectionTiming, Elector
+from policysched.kube.election.lease import LeaseRecord
+from tests.kube.election.simulated import Fault, LeaseServer, RemoteLock, SkewedClock, candidate, simulate
+
+NEVER = 10_000.0
+
+
+def held(holder: str, duration: int = 10, transitions: int = 1) -> LeaseServer:
+    return LeaseServer(LeaseRecord(holder, duration, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", transitions), 7)
+
+
+async def acquired(elector: Elector, seconds: float) -> bool:
+    """Whether a candidate leads within so much time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await elector.acquire()
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("server", "seconds", "leads", "transitions", "log"),
+    [
+        pytest.param(LeaseServer(), 1, True, 0, ["get", "create"], id="acquire from no object"),
+        pytest.param(held("another", duration=0), 1, True, 2, ["get", "update"], id="acquire from an expired one"),
+        pytest.param(held("", duration=0), 1, True, 2, ["get", "update"], id="acquire from an unled object"),
+        pytest.param(held(""), 1, True, 2, ["get", "update"], id="acquire from a released one at once"),
+        pytest.param(held("another"), 1, False, 1, ["get"], id="don't acquire from a led, acked object"),
+        pytest.param(held("me"), 1, True, 1, ["get", "update"], id="renew an already acquired object"),
+        pytest.param(held("another"), 15, True, 2, [], id="acquire once its duration has passed unchanged"),
+        pytest.param(held("another", duration=300), 60, False, 1, [], id="the holder's own duration counts"),
+    ],
+)
+def test_candidate_takes_the_lease_when_it_may(
+    server: LeaseServer, seconds: float, leads: bool, transitions: int, log: list[str]
+) -> None:
+    async def run() -> None:
+        elector, _ = candidate(server, "me")
+        assert await acquired(elector, seconds) is leads
+        assert elector.leads is leads
+
+    simulate(run())
+    assert server.record is not None
+    assert (server.record.holder == "me") is leads
+    assert server.record.transitions == transitions
+    assert server.log[: len(log)] == log
+
+
+def test_first_holder_writes_what_kubectl_shows() -> None:
+    server = LeaseServer()
+
+    async def run() -> None:
+        elector, _ = candidate(server, "me")
+        await elector.acquire()
+
+    simulate(run())
+    at = "2026-01-02T00:00:00.010000Z"
+    assert server.record == LeaseRecord("me", 15, at, at, 0)
+
+
+def test_renewal_moves_the_renew_time_alone_and_takes_one_request() -> None:
+    server = held("another", duration=0)
+
+    async def run() -> None:
+        elector, _ = candidate(server, "me")
+        await elector.acquire()
+        first = server.record
+        assert first is not None
+        server.log.clear()
+        holding = asyncio.ensure_future(elector.hold())
+        await asyncio.sleep(7)
+        assert server.log == ["update"] * 4
+        assert server.record is not None
+        assert server.record.renew_time > first.renew_time
+        assert replace(server.record, renew_time=first.renew_time) == first
+        holding.cancel()
+
+    simulate(run())
+
+
+def test_attempts_are_a_retry_period_apart_and_up_to_that_and_six_fifths_more() -> None:
+    times = []
+
+    async def run() -> None:
+        server = held("another", duration=300)
+        elector, lock = candidate(server, "me", seed=3)
+
+        def asked() -> tuple[Fault, float, float]:
+            times.append(asyncio.get_running_loop().time())
+            return Fault.NONE, 0.0, 0.0
+
+        lock.faults = asked
+        await acquired(elector, 200)
+
+    simulate(run())
+    pauses = [after - before for before, after in pairwise(times)]
+    assert min(pauses) >= 2
+    assert max(pauses) <= 2 + 1.2 * 2
+    assert max(pauses) - min(pauses) > 1.5
+
+
+def test_change_of_another_lease_holder_is_judged_by_local_time_alone() -> None:
+    """The other one's clock is years off; what counts is that its record changes."""
+
+    async def run() -> None:
+        server = LeaseServer()
+        other, _ = candidate(server, "other", clock=SkewedClock(offset=-1e8))
+        await other.acquire()
+        holding = asyncio.ensure_future(other.hold())
+        elector, _ = candidate(server, "me")
+        assert not await acquired(elector, 100)
+        holding.cancel()
+        stopped = asyncio.get_running_loop().time()
+        assert await acquired(elector, 30)
+        assert 10 <= asyncio.get_running_loop().time() - stopped <= 15 + 4.4
+
+    simulate(run())
+
+
+def lost(lock: RemoteLock) -> None:
+    lock.faults = lambda: (Fault.LOST, 0.01, 0.0)
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST, Fault.REFUSED, Fault.SILENT])
+def test_leader_gives_up_after_the_renew_deadline(fault: Fault) -> None:
+    async def run() -> None:
+        server = LeaseServer()
+        elector, lock = candidate(server, "me")
+        await elector.acquire()
+        holding = asyncio.ensure_future(elector.hold())
+        await asyncio.sleep(20.5)
+        lock.faults = lambda: (fault, 0.01, 0.0)
+        began = asyncio.get_running_loop().time()
+        why = await holding
+        assert 8 <= asyncio.get_running_loop().time() - began <= 12
+        assert why.startswith("lease kube-system/lease was not renewed within 10 s: ")
+
+    simulate(run())
+
+
+def test_leader_outlives_faults_that_are_shorter() -> None:
+    async def run() -> None:
+        server = LeaseServer()
+        elector, lock = candidate(server, "me")
+        await elector.acquire()
+        holding = asyncio.ensure_future(elector.hold())
+        for _ in range(5):
+            lost(lock)
+            await asyncio.sleep(7)
+            lock.faults = lambda: (Fault.NONE, 0.01, 0.01)
+            await asyncio.sleep(7)
+        assert not holding.done()
+        holding.cancel()
+
+    simulate(run())
+
+
+def test_slow_answers_bring_the_deadline_no_nearer_to_the_leases_end() -> None:
+    """Renewals take 4.9 s to be answered: the time counts from when they were sent, not from the answer."""
+
+    async def run() -> None:
+        server = LeaseServer()
+        elector, lock = candidate(server, "me")
+        await elector.acquire()
+        lock.faults = lambda: (Fault.NONE, 0.0, 4.9)
+        holding = asyncio.ensure_future(elector.hold())
+        await asyncio.sleep(30)
+        versions, sent = server.version, asyncio.get_running_loop().time()
+        while server.version == versions:
+            sent = asyncio.get_running_loop().time()
+            await asyncio.sleep(0.01)
+        lost(lock)
+        await holding
+        assert asyncio.get_running_loop().time() - sent <= 12.1
+
+    simulate(run())
+
+
+def test_leader_stops_at_once_when_somebody_else_holds_the_lease() -> None:
+    async def run() -> None:
+        server = LeaseServer()
+        elector, _ = candidate(server, "me")
+        await elector.acquire()
+        holding = asyncio.ensure_future(elector.hold())
+        await asyncio.sleep(3)
+        server.record, server.version = LeaseRecord("thief", 15, "t", "t", 1), server.version + 1
+        began = asyncio.get_running_loop().time()
+        assert await holding == "lease kube-system/lease is held by thief"
+        assert asyncio.get_running_loop().time() - began < 2.1
+        assert server.record.holder == "thief"
+
+    simulate(run())
+
+
+def test_deleted_lease_is_made_again_by_its_leader() -> None:
+    async def run() -> None:
+        server = LeaseServer()
+        elector, _ = candidate(server, "me")
+        await elector.acquire()
+        holding = asyncio.ensure_future(elector.hold())
+        await asyncio.sleep(3)
+        server.record = None
+        await asyncio.sleep(3)
+        assert server.record is not None
+        assert not holding.done()
+        holding.cancel()
+
+    simulate(run())
+
+
+def test_release_lets_another_candidate_in_at_its_next_look() -> None:
+    async def run() -> None:
+        server = held("gone", duration=0, transitions=4)
+        elector, _ = candidate(server, "me")
+        await elector.acquire()
+        other, _ = candidate(server, "other")
+        waiting = asyncio.ensure_future(other.acquire())
+        await asyncio.sleep(1)
+        await elector.release()
+        assert not elector.leads
+        assert server.record is not None
+        assert (server.record.holder, server.record.duration_seconds, server.record.transitions) == ("", 1, 5)
+        assert server.record.acquire_time == server.record.renew_time
+        async with asyncio.timeout(4.5):
+            await waiting
+        assert server.record.transitions == 6
+
+    simulate(run())
+
+
+def test_release_leaves_a_lease_alone_that_is_not_held() -> None:
+    async def run() -> None:
+        server = LeaseServer()
+        elector, _ = candidate(server, "me")
+        await elector.release()
+        assert server.log == []
+        await elector.acquire()
+        thief = LeaseRecord("thief", 15, "t", "t", 1)
+        server.record = thief
+        await elector.release()
+        assert server.record == thief
+
+    simulate(run())
+
+
+def test_release_against_a_failing_server_says_so() -> None:
+    async def run() -> None:
+        elector, lock = candidate(LeaseServer(), "me")
+        await elector.acquire()
+        lost(lock)
+        with pytest.raises(ApiError, match="connection refused"):
+            await elector.release()
+
+    simulate(run())
+
+
+def test_write_whose_answer_was_lost_makes_the_leader_all_the_same() -> None:
+    async def run() -> None:
+        server = LeaseServer()
+        elector, lock = candidate(server, "me")
+        fates = iter([Fault.NONE, Fault.UNANSWERED])
+        lock.faults = lambda: (next(fates, Fault.NONE), 0.01, 0.01)
+        await elector.acquire()
+        assert server.record is not None
+        assert server.record.transitions == 0
+        assert server.log == ["get", "create", "get", "update"]
+
+    simulate(run())
+
+
+def test_log_says_once_what_is_in_the_way_and_who_leads(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "policysched")
+
+    async def run() -> None:
+        server = held("another", duration=300)
+        elector, lock = candidate(server, "me")
+        waiting = asyncio.ensure_future(elector.acquire())
+        await asyncio.sleep(20)
+        lost(lock)
+        await asyncio.sleep(20)
+        lock.faults = lambda: (Fault.NONE, 0.0, 0.0)
+        await asyncio.sleep(20)
+        server.record = LeaseRecord()
+        await waiting
+
+    simulate(run())
+    assert [record.getMessage() for record in caplog.records] == [
+        "attempting to acquire leader lease kube-system/lease",
+        "lease kube-system/lease is held by another: waiting for it",
+        "lease kube-system/lease cannot be read or written, trying again: connection refused",
+        "lease kube-system/lease is read and written again",
+        "successfully acquired lease kube-system/lease as me",
+    ]
+
+
+def test_lease_is_overdue_where_a_leader_should_have_ended_long_ago() -> None:
+    async def run() -> None:
+        elector, _ = candidate(LeaseServer(), "me")
+        assert not elector.is_overdue(20)
+        await elector.acquire()
+        await asyncio.sleep(34.9)
+        assert not elector.is_overdue(20)
+        await asyncio.sleep(0.2)
+        assert elector.is_overdue(20)
+
+    simulate(run())
+
+
+@pytest.mark.parametrize(
+    ("timing", "fault"),
+    [
+        (ElectionTiming(), None),
+        (ElectionTiming(10, 10, 2), "leaseDuration must be greater than renewDeadline"),
+        (ElectionTiming(15, 10, 9), "renewDeadline must be greater than retryPeriod*JitterFactor"),
+    ],
+)
+def test_timing_that_could_not_work_is_refused_in_client_gos_words(timing: ElectionTiming, fault: str | None) -> None:
+    assert list(timing.faults()) == ([fault] if fault else [])
