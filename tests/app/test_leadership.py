@@ -22,7 +22,7 @@ from policysched.app.configuration.election import (
     read_flags,
 )
 from policysched.app.configuration.model import LeaderElection
-from policysched.app.running.leadership import OVERDUE, Leadership, Surroundings
+from policysched.app.running.leadership import OVERDUE, ElectionThread, Leadership
 from policysched.errors import ConnectionProblemError, LeadershipLostError, UsageError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Pacing
@@ -49,7 +49,7 @@ class Part:
         self.ended = threading.Event()
         self.registry = CollectorRegistry()
         self._url, self._failures = url, failures
-        around = Surroundings(self._connect, SystemClock(), Pacing(Random(7).random), "policysched", self._end)
+        around = ElectionThread(self._connect, SystemClock(), Pacing(Random(7).random), "policysched", self._end)
         self.leadership = Leadership(election, around, self.registry)
 
     async def _connect(self) -> Connection:

@@ -42,7 +42,7 @@ EVENT_WITHIN: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ElectionThread:
     """What a thread of its own needs of the process around it."""
 
     connect: Callable[[], Awaitable[Connection]]
@@ -66,7 +66,7 @@ class Leadership:
         UsageError: the election's durations do not fit.
     """
 
-    def __init__(self, election: LeaderElection, around: Surroundings, registry: CollectorRegistry) -> None:
+    def __init__(self, election: LeaderElection, around: ElectionThread, registry: CollectorRegistry) -> None:
         self._election, self._around = election, around
         self._timing = election_timing(election)
         self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"

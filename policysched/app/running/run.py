@@ -28,7 +28,7 @@ from policysched.app.running.configuration_file import ConfigurationFile, NotNow
 from policysched.app.running.documents import configuration_document, configuration_of, policies_document
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
-from policysched.app.running.leadership import Leadership, Surroundings
+from policysched.app.running.leadership import ElectionThread, Leadership
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.plugin_times import PluginTimes
 from policysched.app.running.shadow_victims import ShadowVictims
@@ -293,7 +293,7 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         process = Process(options, connection, source, registry, configuration)
         process.health.add("shutdown", lambda: "process is shutting down" if stop.is_set() else "", READYZ)
         if election.leader_elect:
-            around = Surroundings(connect, SystemClock(), Pacing(random.random), names[0])
+            around = ElectionThread(connect, SystemClock(), Pacing(random.random), names[0])
             process.leadership = Leadership(election, around, registry)
             process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
         served = Served(process.health, process.registry, process.documents)
