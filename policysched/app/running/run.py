@@ -168,7 +168,11 @@ class Process:
         }
 
     def _completed(self) -> Configuration:
-        return configuration_of(tuple(self._profiles), self._election) if self._configuration is None else self._configuration.completed
+        return (
+            configuration_of(tuple(self._profiles), self._election)
+            if self._configuration is None
+            else self._configuration.completed
+        )
 
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""
