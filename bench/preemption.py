@@ -26,7 +26,7 @@ from policysched.model.decode import decode_node, decode_pod
 from policysched.model.kinds import KINDS
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import at_once, run_post_filters
+from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
 from policysched.state.cluster import Cluster
 
 PODS_PER_NODE = 4
@@ -137,7 +137,7 @@ def measure(nodes: int, case: str, rounds: int) -> dict[str, Any]:
         full.disturb(number)
         begin = time.process_time()
         decision = engine.decide(high)
-        result = at_once(run_post_filters(profile.post_filters, high, decision, full.rng))
+        result = at_once(run_post_filters(profile.post_filters, high, FailedCycle(decision, full.rng)))
         times.append(time.process_time() - begin)
         victims = len(result.victims)
     first, rest = times[0], times[1:]

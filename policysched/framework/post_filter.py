@@ -93,7 +93,7 @@ class VictimGuard(Plugin, Protocol):
 
 
 class FailedDecision(Protocol):
-    """A decision without a feasible node; it holds until the cluster changes."""
+    """A decision without a feasible node; it holds until the cluster changes, and so until the next pause."""
 
     @property
     def pod(self) -> Pod:
@@ -131,6 +131,13 @@ class FailedDecision(Protocol):
     def trial(self, row: int) -> WhatIf:
         """Return a what-if of a node."""
 
+    @property
+    def holds(self) -> bool:
+        """Whether no node is feasible, and no plugin failed: other nodes may be by the end of a pause."""
+
+    async def pause(self) -> bool:
+        """Let others have their turn if it is time; return whether the cluster changed, and the decision with it."""
+
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
         """Return what would be said of many rows at once; None where only a what-if of each can tell."""
 
@@ -152,7 +159,7 @@ class PostFilterResult:
     rejectors: frozenset[str] = frozenset()
     """The plugins beside filters that kept it from finding a way: the pod is tried again when they say so."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None
-    """Asks extenders before anything holds, and gives the result in place of this one."""
+    """Asks extenders, or looks on with pauses, before anything holds, and gives the result in place of this one."""
 
 
 class PostFilterPlugin(Plugin, Protocol):

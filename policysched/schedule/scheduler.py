@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
@@ -40,7 +40,7 @@ from policysched.schedule.binding import Binder, Failure
 from policysched.schedule.cycle import extending
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import message_of, run_post_filters
+from policysched.schedule.cycle.post_filter import FailedCycle, Turn, message_of, run_post_filters
 from policysched.schedule.observer import LOG_LINES, AttemptResult, Observers, tell
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue, Waiter
@@ -313,14 +313,15 @@ class Scheduler:
                 self.queue.done(queued)
                 return
             self._tell_time()
-            decision = await self._decide(queued)
-            if decision is None:
+            decided = await self._decide(queued)
+            if decided is None:
                 self.queue.done(queued)
                 return
+            decision, anew = decided
             if self._observers:
                 tell(self._observers, lambda one: one.on_decision(queued, decision))
             if decision.row < 0:
-                await self._decided_against(queued, decision)
+                await self._decided_against(queued, decision, anew)
             else:
                 await self._place(queued, decision)
         except Exception as error:
@@ -329,18 +330,19 @@ class Scheduler:
             if queued.stage is Stage.IN_FLIGHT:
                 self._fail(queued, Failure(AttemptResult.ERROR, f"the scheduling cycle failed: {error!r}"))
 
-    async def _decide(self, queued: QueuedPod) -> Decision | None:
-        """Run a scheduling cycle; None where the pod went away while extenders were asked."""
+    async def _decide(self, queued: QueuedPod) -> tuple[Decision, Callable[[], Decision]] | None:
+        """Run a scheduling cycle; return also what decides anew, None where the pod went while extenders were asked."""
         pod, engine = queued.pod, self._engines[queued.profile]
         extenders = self._profiles[queued.profile].extending(pod)
         if not extenders:
-            return engine.decide(pod)
+            return engine.decide(pod), partial(engine.decide, pod)
         before = self._state_of(engine)
         answers = await extending.ask(engine, pod, extenders)
         if self.queue.get(queued.identity) is not queued or queued.identity in self.cluster.pods.by_id:
             return None
         self._tell_time()
-        return extending.choose(engine, pod, answers, moved=self._state_of(engine) != before)
+        choose = partial(extending.choose, engine, pod, answers)
+        return choose(moved=self._state_of(engine) != before), partial(choose, moved=True)
 
     def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:
         """Return what differs once anything has changed that a decision depends on."""
@@ -381,7 +383,7 @@ class Scheduler:
         self._binder.take_back(queued, failure)
         self._start(queued.pod, self._binder.report_failure(queued.pod, failure))
 
-    async def _decided_against(self, queued: QueuedPod, decision: Decision) -> None:
+    async def _decided_against(self, queued: QueuedPod, decision: Decision, anew: Callable[[], Decision]) -> None:
         """End an attempt without a feasible node, after PostFilter has looked for a way."""
         if decision.failed:
             self._fail(queued, Failure(AttemptResult.ERROR, decision.error()))
@@ -390,9 +392,9 @@ class Scheduler:
         pod = self.queue.latest(queued)
         fit_error, rejectors, pending = decision.fit_error(), decision.rejectors(), decision.pending()
         engine, extenders = self._engines[queued.profile], profile.extending(pod)
-        result = await run_post_filters(
-            profile.post_filters, pod, decision, self._rng, extenders, lambda: engine.profile.victim_guards
-        )
+        turn = self._turns(engine, anew)
+        failed = FailedCycle(decision, self._rng, extenders, lambda: engine.profile.victim_guards, turn)
+        result = await run_post_filters(profile.post_filters, pod, failed)
         if self.queue.get(queued.identity) is not queued:
             self.queue.done(queued)  # it went away while extenders were asked, and nobody has to make room for it
             return
@@ -407,6 +409,29 @@ class Scheduler:
         if result.act is not None:
             self._start(pod, _awaiting(result.act(self._binder.handle)))
         self._fail(queued, failure)
+
+    def _turns(self, engine: Engine, anew: Callable[[], Decision]) -> Turn:
+        """Return what gives the loop its turn when it is time, and decides anew where anything changed meanwhile.
+
+        A slice is as long as deciding anew took at least, so that this is half of the work at most.
+        """
+        ends, before = self._clock.monotonic() + TURN, self._state_of(engine)
+
+        async def turn() -> Decision | None:
+            nonlocal ends, before
+            if self._clock.monotonic() < ends:
+                return None
+            await asyncio.sleep(0)
+            begin, seen, decision = self._clock.monotonic(), before, None
+            before = self._state_of(engine)
+            if before != seen:
+                self._tell_time()
+                decision = anew()
+            now = self._clock.monotonic()
+            ends = now + max(TURN, now - begin)
+            return decision
+
+        return turn
 
     def _changed(self, change: Change, but: str = "") -> None:
         self._changes += 1

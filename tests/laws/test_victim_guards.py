@@ -20,7 +20,7 @@ from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.default_preemption.plugin import PreemptionDetails
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import at_once, run_post_filters
+from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
 from tests.build import node
 from tests.plugins.test_default_preemption import low, wanted, world
 from tests.rules.build import policy_set
@@ -95,7 +95,9 @@ def test_search_with_a_guard_finds_what_trying_every_set_finds(
     if decision.row >= 0:
         return
     result = at_once(
-        run_post_filters(profile.post_filters, of, decision, random.Random(0), (), lambda: profile.victim_guards)
+        run_post_filters(
+            profile.post_filters, of, FailedCycle(decision, random.Random(0), (), lambda: profile.victim_guards)
+        )
     )
     on_node = {
         name: victims_on([pod for pod in pods if pod.spec.node_name == name], asked, GUARDS[guard]) for name in "abc"

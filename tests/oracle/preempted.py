@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from policysched.app.clock import SystemClock
 from policysched.framework import Handle
 from policysched.plugins.default_preemption.plugin import PreemptionDetails
-from policysched.schedule.cycle.post_filter import run_post_filters
+from policysched.schedule.cycle.post_filter import FailedCycle, run_post_filters
 from tests.schedule.parts import FakeClient
 
 from .live import Live
@@ -39,7 +39,9 @@ def ours(case: Case, profile: Profile | None = None) -> Record | None:
     if decision.row >= 0 or decision.failed or not plugins or not decision.cluster.nodes.count:
         return None
     guards = live.engine.profile.victim_guards
-    result = asyncio.run(run_post_filters(plugins, decision.pod, decision, Random(SEED), (), lambda: guards))
+    result = asyncio.run(
+        run_post_filters(plugins, decision.pod, FailedCycle(decision, Random(SEED), (), lambda: guards))
+    )
     code = "Success" if result.status is None else result.status.code.text
     found = {"code": code, "nominated": result.nominated_node, **_requests(result)}
     if result.status is not None and result.status.reasons:

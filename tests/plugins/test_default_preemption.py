@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,14 @@ from policysched.model.objects.cluster import PodDisruptionBudgetSpec, PodDisrup
 from policysched.model.selection.selectors import LabelMatcher
 from policysched.plugins.default_preemption import budgets as budgets_module
 from policysched.plugins.default_preemption.budgets import Budgets
+from policysched.plugins.default_preemption.node_by_node import SLICE
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments, PreemptionDetails
 from policysched.plugins.default_preemption.search import Search, search_victims
 from policysched.plugins.registry import plugin_named
+from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
+from policysched.schedule.cycle.what_if import Trial
 from tests.build import cluster, node, pod
 from tests.plugins.inter_pod_affinity.build import away, label, near, term
 
@@ -457,3 +461,89 @@ def test_search_on_all_nodes_together_finds_what_it_finds_on_one_after_the_other
     assert found[0].verdicts is not None
     assert found[1].verdicts is None
     assert told(found[0]) == told(found[1])
+    results = [outcome(failed(decision, random.Random(0))) for failed in (FailedCycle, OneByOne)]
+    assert results[0] == results[1]
+
+
+def outcome(failed: FailedCycle, given: PreemptionArguments | None = None) -> Any:
+    """What a preemption comes to: every candidate and the best ones, or what is said."""
+    result = DefaultPreemption(given).post_filter(failed.pod, failed)
+    if result.ask is not None:
+        result = asyncio.run(result.ask())  # type: ignore[arg-type]
+    if result.status is not None:
+        return result.status, result.nominated_node
+    assert isinstance(result.details, PreemptionDetails)
+    choice = result.details.choice
+    return result.nominated_node, choice.best, list(choice.candidates())
+
+
+def many(count: int, priority: int = 0) -> Cluster:
+    places = [(f"n{number}", low(f"p{number}", f"n{number}", priority)) for number in range(count)]
+    return world(*(one for name, placed in places for one in (node(name), placed)))
+
+
+class Pausing(OneByOne):
+    """Counts the nodes that are asked about one by one, and lets something happen at each pause."""
+
+    def __init__(self, around: Cluster, of: Pod, meanwhile: Callable[[int], None] | None = None) -> None:
+        self.engine, self.of, self.meanwhile = Engine(around, default_profile(), random.Random(0)), of, meanwhile
+        self.asked: list[int] = []
+        self.pauses = 0
+        super().__init__(self.engine.decide(of), random.Random(0), turn=self._others)
+
+    def trial(self, row: int) -> Trial:
+        self.asked.append(row)
+        return super().trial(row)
+
+    async def _others(self) -> Decision | None:
+        self.pauses += 1
+        if self.meanwhile is None:
+            return None
+        self.meanwhile(self.pauses)
+        return self.engine.decide(self.of)
+
+
+def test_arguments_bound_how_many_nodes_are_asked_one_by_one() -> None:
+    few = PreemptionArguments(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=7)
+    failed = Pausing(many(300), wanted())
+    *_, candidates = outcome(failed, few)
+    assert (len(candidates), len(failed.asked)) == (7, 7)
+    failed = Pausing(many(300), wanted())
+    outcome(failed)
+    assert sorted(failed.asked) == list(range(300))
+
+
+def test_long_search_pauses_after_a_few_pods() -> None:
+    failed = Pausing(many(1000), wanted())
+    outcome(failed)
+    assert failed.pauses >= 1000 // SLICE
+
+
+def test_what_changes_in_a_pause_counts_for_the_nodes_that_are_left_and_for_the_chosen_one() -> None:
+    around = many(200)
+
+    def meanwhile(pause: int) -> None:
+        if pause == 1:  # all nodes that were asked about are worse now, all others but one are gone
+            for number in range(199):
+                if number >= SLICE:
+                    around.remove_node(f"n{number}")
+                else:
+                    around.remove_pod(f"default.p{number}")
+                    around.set_pod(low(f"q{number}", f"n{number}", 9))
+
+    failed = Pausing(around, wanted(), meanwhile)
+    chosen_node, best, candidates = outcome(failed)
+    assert chosen_node == "n199"
+    assert "n199" in best
+    assert {one.node for one in candidates} == {f"n{number}" for number in (*range(SLICE), 199)}
+
+
+def test_search_ends_where_the_pod_fits_by_now() -> None:
+    around = many(200)
+
+    def meanwhile(_: int) -> None:
+        around.set_node(node("free"))
+
+    status, nominated = outcome(Pausing(around, wanted(), meanwhile))
+    assert "may fit by now" in status.message
+    assert nominated is None

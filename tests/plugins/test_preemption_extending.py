@@ -16,7 +16,7 @@ from policysched.model.objects import Pod
 from policysched.plugins.default_preemption.extending import NONE_LEFT
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import run_post_filters
+from policysched.schedule.cycle.post_filter import FailedCycle, run_post_filters
 from tests.build import node
 from tests.plugins.test_default_preemption import budget, label, low, wanted, world
 from tests.rules.build import policy_set
@@ -57,7 +57,9 @@ def preempt(cluster: Cluster, *extenders: Preempting, policies: PolicySet | None
     decision = Engine(cluster, profile, rng).decide(wanted())
     assert decision.row < 0
     return asyncio.run(
-        run_post_filters(profile.post_filters, wanted(), decision, rng, extenders, lambda: profile.victim_guards)  # type: ignore[arg-type]
+        run_post_filters(
+            profile.post_filters, wanted(), FailedCycle(decision, rng, extenders, lambda: profile.victim_guards)
+        )
     )
 
 
@@ -200,8 +202,7 @@ def test_guard_that_comes_while_an_extender_is_asked_is_heard() -> None:
 
     profile, rng = default_profile(), random.Random(0)
     decision = Engine(around(), profile, rng).decide(wanted())
-    found = asyncio.run(
-        run_post_filters(profile.post_filters, wanted(), decision, rng, [Slow()], lambda: guards)  # type: ignore[list-item]
-    )
+    failed = FailedCycle(decision, rng, [Slow()], lambda: guards)
+    found = asyncio.run(run_post_filters(profile.post_filters, wanted(), failed))
     assert found.status is not None
     assert "policy keep/preemption: false" in found.status.message

@@ -46,7 +46,7 @@ def asking(*plugins: Answering) -> Profile:
 def run(*plugins: Answering) -> tuple[PostFilterResult, str]:
     around = cluster(node("n1"))
     decision = Engine(around, profile([NodeResourcesFit()]), random.Random(0)).decide(BIG)
-    result = at_once(run_post_filters(plugins, BIG, decision, random.Random(0)))
+    result = at_once(run_post_filters(plugins, BIG, FailedCycle(decision, random.Random(0))))
     return result, message_of(decision.fit_error(), result)
 
 

@@ -18,7 +18,7 @@ from policysched.model.objects import Metadata, Namespace, OwnerReference, Pod
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import at_once, run_post_filters
+from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
 from policysched.schedule.cycle.record import make_record
 from tests.build import node, pod
 from tests.plugins.test_default_preemption import NOW, low, wanted, world
@@ -48,7 +48,9 @@ def preempt(around: Cluster, of: Pod, policies: PolicySet) -> tuple[PostFilterRe
     rng = random.Random(0)
     decision = Engine(around, profile, rng).decide(of)
     assert decision.row < 0
-    result = at_once(run_post_filters(profile.post_filters, of, decision, rng, (), lambda: profile.victim_guards))
+    result = at_once(
+        run_post_filters(profile.post_filters, of, FailedCycle(decision, rng, (), lambda: profile.victim_guards))
+    )
     return result, make_record(decision, policies.plugins, result)
 
 

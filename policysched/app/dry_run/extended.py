@@ -24,7 +24,7 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle import extending
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.post_filter import at_once, run_post_filters
+from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
 
 Object = Mapping[str, Any]
 
@@ -99,4 +99,6 @@ async def _post_filter(
     if decision.row >= 0 or decision.failed:
         return None
     plugins = engine.profile.post_filters
-    return await run_post_filters(plugins, decision.pod, decision, rng, extenders, lambda: engine.profile.victim_guards)
+    return await run_post_filters(
+        plugins, decision.pod, FailedCycle(decision, rng, extenders, lambda: engine.profile.victim_guards)
+    )

@@ -10,7 +10,7 @@ Source: pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreempti
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,7 @@ CRITERIA: Final = (
 )
 """The sum is that of what priorities are above the lowest one."""
 START: Final = 4
+Costs = NDArray[np.float64 | np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +50,41 @@ class Candidate:
 class Choice:
     """The candidates of a search, and which of them cost least.
 
-    Shapes: C candidates.
+    Shapes: C candidates, by their places.
+
+    Args:
+        costs: What making room there costs by each criterion: less is better. Shapes: (C,) each.
+        name_of: Gives the name of a candidate.
+        victims_of: Gives its victims, the most important first, and the names of those whose going violates a budget.
     """
 
-    def __init__(self, found: Search, among: Places) -> None:
-        self._found = found
-        self.places = among
-        """Their places among the nodes of the search."""
-        self._loses_by = np.zeros(among.size, np.int8)
-        best = np.arange(among.size)
-        self._costs = list(self._worked_out())
-        for number, costs in enumerate(self._costs, 1):
-            of_best = costs[best]
+    def __init__(
+        self,
+        costs: Sequence[Costs],
+        name_of: Callable[[int], str],
+        victims_of: Callable[[int], tuple[tuple[Pod, ...], frozenset[str]]],
+    ) -> None:
+        self._costs, self._name_of, self._victims_of = costs, name_of, victims_of
+        self.size = costs[0].size
+        self._loses_by = np.zeros(self.size, np.int8)
+        best = np.arange(self.size)
+        for number, cost in enumerate(costs, 1):
+            of_best = cost[best]
             self._loses_by[best[of_best != of_best.min()]] = number
             best = best[of_best == of_best.min()]
         self._best = int(best[0])
-        self.best: list[str] = sorted(self._name(place) for place in among[best].tolist())
+        self._place_of = {name_of(at): at for at in best.tolist()}
+        self.best: list[str] = sorted(self._place_of)
         """The names of the best nodes."""
 
-    def victims_on(self, node: str) -> list[Pod]:
-        """List the victims on a candidate, the most important first."""
-        row = self._found.cluster.nodes.row_of[node]
-        return self._found.victims_on(int(np.searchsorted(self._found.rows, row)))
+    def victims_on(self, node: str) -> Sequence[Pod]:
+        """List the victims on one of the best nodes, the most important first."""
+        return self._victims_of(self._place_of[node])[0]
 
     def candidates(self) -> Iterator[Candidate]:
         """Give every candidate, by name; read them before the cluster changes."""
-        for at in sorted(range(self.places.size), key=lambda at: self._name(int(self.places[at]))):
-            place = int(self.places[at])
-            yield Candidate(self._name(place), *self._found.victims_and_violations(place), self._why_not(at))
+        for at in sorted(range(self.size), key=self._name_of):
+            yield Candidate(self._name_of(at), *self._victims_of(at), self._why_not(at))
 
     def _why_not(self, at: int) -> str:
         number = int(self._loses_by[at]) - 1
@@ -86,20 +94,30 @@ class Choice:
         here, there = (_shown(number, costs[one].item()) for one in (at, self._best))
         return f"{CRITERIA[number]}: {here} against {there}"
 
-    def _name(self, place: int) -> str:
-        return self._found.cluster.nodes.names[int(self._found.rows[place])]
 
-    def _worked_out(self) -> Iterator[NDArray[np.float64 | np.int64]]:
-        """Give the costs of the candidates by each criterion: less is better."""
-        found = self._found
-        victims, firsts = found.victims, found.begins[:-1]
-        yield found.sum_up((victims & found.violating).astype(np.int64))[self.places]
-        highest = np.maximum.reduceat(np.where(victims, found.priorities, LOWEST), firsts)
-        yield highest[self.places]
-        yield found.sum_up(np.where(victims, found.priorities - LOWEST, 0))[self.places]
-        yield found.counts()[self.places]
-        first_ones = victims & (found.priorities == np.repeat(highest, np.diff(found.begins)))
-        yield -np.minimum.reduceat(np.where(first_ones, found.starts, np.inf), firsts)[self.places]
+def choice_of(found: Search, among: Places) -> Choice:
+    """Make the choice among some of the nodes of a search."""
+    names, rows = found.cluster.nodes.names, found.rows[among]
+    return Choice(
+        list(costs_of(found, among)),
+        lambda at: names[int(rows[at])],
+        lambda at: found.victims_and_violations(int(among[at])),
+    )
+
+
+def costs_of(found: Search, among: Places) -> Iterator[Costs]:
+    """Give the costs of some of the nodes of a search by each criterion: less is better.
+
+    Shapes: (C,) each.
+    """
+    victims, firsts = found.victims, found.begins[:-1]
+    yield found.sum_up((victims & found.violating).astype(np.int64))[among]
+    highest = np.maximum.reduceat(np.where(victims, found.priorities, LOWEST), firsts)
+    yield highest[among]
+    yield found.sum_up(np.where(victims, found.priorities - LOWEST, 0))[among]
+    yield found.counts()[among]
+    first_ones = victims & (found.priorities == np.repeat(highest, np.diff(found.begins)))
+    yield -np.minimum.reduceat(np.where(first_ones, found.starts, np.inf), firsts)[among]
 
 
 def _shown(number: int, cost: float) -> str:

@@ -12,7 +12,7 @@ pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -38,7 +38,7 @@ from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.default_preemption.budgets import Budgets
-from policysched.plugins.default_preemption.candidates import Candidate, Choice
+from policysched.plugins.default_preemption.candidates import Candidate, Choice, choice_of
 from policysched.plugins.default_preemption.eviction import (
     Evictions,
     Preemption,
@@ -47,13 +47,15 @@ from policysched.plugins.default_preemption.eviction import (
 )
 from policysched.plugins.default_preemption.extending import NONE_LEFT, ask_extenders, least_costly, without_guarded
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
-from policysched.plugins.default_preemption.search import Places, Search, search_victims
+from policysched.plugins.default_preemption.node_by_node import NodeByNode
+from policysched.plugins.default_preemption.search import Places, Search, answers_together, search_victims
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 HELD_BACK: Final = unresolvable("waiting for the preemption for this pod to be finished")
+CHANGED: Final = "the pod may fit by now: something changed while victims were looked for."
 PERCENTAGE, ABSOLUTE = 10, 100
 """The defaults of the arguments; with them every node is looked at."""
 
@@ -160,21 +162,46 @@ class DefaultPreemption:
             return _said(Code.UNSCHEDULABLE, why_not)
         cluster = failed.cluster
         rows = failed.rows_with(Code.UNSCHEDULABLE)
-        budgets = self._budgets = Budgets(cluster, self._budgets)
+        if not answers_together(failed):
+            return PostFilterResult(ask=partial(self._search_on, pod, failed))
+        budgets = self._renewed_budgets(cluster)
         found = search_victims(failed, pod_priority(pod), rows, budgets, cluster.time.seconds)
         candidates = self._bounded(found, failed, rows.size)
         if not candidates.size:
-            return _no_candidate(found, cluster.nodes.count)
-        choice = Choice(found, candidates)
+            return _no_candidate(found.failures(), found.guarded, cluster.nodes.count)
+        choice = choice_of(found, candidates)
         if failed.extenders:
-            given = {one.node: NodeVictims(one.victims, len(one.violating)) for one in choice.candidates()}
-            return PostFilterResult(ask=partial(self._ask, pod, failed, given))
+            return PostFilterResult(ask=partial(self._ask, pod, failed, choice))
         node = failed.rng.choice(choice.best)
         details = PreemptionDetails(node, choice, budgets, lower_nominated(cluster, pod, node), found.guarded)
         return self._result(pod, cluster, node, choice.victims_on(node), details)
 
-    async def _ask(self, pod: Pod, failed: FailedDecision, candidates: Mapping[str, NodeVictims]) -> PostFilterResult:
+    def _renewed_budgets(self, cluster: Cluster) -> Budgets:
+        self._budgets = Budgets(cluster, self._budgets)
+        return self._budgets
+
+    async def _search_on(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
+        """Look at one node after the other, with pauses."""
+        search, cluster = NodeByNode(failed, self._renewed_budgets), failed.cluster
+        rows = failed.rows_with(Code.UNSCHEDULABLE).tolist()
+        most = self._given.most_candidates(len(rows), extended=bool(failed.extenders))
+        if most < len(rows):
+            begin = failed.rng.randrange(len(rows))
+            rows = rows[begin:] + rows[:begin]
+        if not await search.run(rows, most):
+            return _said(Code.UNSCHEDULABLE, CHANGED)
+        chosen, guarded = search.choose(), search.guarded(rows)
+        if chosen is None:
+            return _no_candidate(search.failures, guarded, cluster.nodes.count)
+        node, choice = chosen
+        if failed.extenders:
+            return await self._ask(pod, failed, choice)
+        details = PreemptionDetails(node, choice, search.budgets, lower_nominated(cluster, pod, node), guarded)
+        return self._result(pod, cluster, node, choice.victims_on(node), details)
+
+    async def _ask(self, pod: Pod, failed: FailedDecision, choice: Choice) -> PostFilterResult:
         """Choose among what extenders leave of the candidates."""
+        candidates = {one.node: NodeVictims(one.victims, len(one.violating)) for one in choice.candidates()}
         try:
             left = await ask_extenders(pod, failed.extenders, candidates, failed.cluster)
         except ExtenderError as error:
@@ -228,9 +255,9 @@ def _ineligible(pod: Pod, failed: FailedDecision) -> str:
     return TERMINATING if waits else ""
 
 
-def _no_candidate(found: Search, nodes: int) -> PostFilterResult:
+def _no_candidate(failures: Sequence[Status], guarded: Guarded | None, nodes: int) -> PostFilterResult:
     """Say of all nodes why preemption does not help there; no node is kept for the pod any more."""
-    statuses = Counter(found.failures())
+    statuses = Counter(failures)
     errors = list(dict.fromkeys(one.message for one in statuses if one.code is Code.ERROR))
     if errors:
         return _said(Code.ERROR, errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
@@ -241,8 +268,8 @@ def _no_candidate(found: Search, nodes: int) -> PostFilterResult:
     reasons[NOT_HELPFUL] += nodes - statuses.total()
     parts = sorted(f"{count} {reason}" for reason, count in reasons.items() if count)
     text = f"0/{nodes} nodes are available: {', '.join(parts)}."
-    guards = frozenset() if found.guarded is None else found.guarded.names
-    return replace(_said(Code.UNSCHEDULABLE, text), nominated_node="", details=found.guarded, rejectors=guards)
+    guards = frozenset() if guarded is None else guarded.names
+    return replace(_said(Code.UNSCHEDULABLE, text), nominated_node="", details=guarded, rejectors=guards)
 
 
 def _none_left(guarded: Guarded) -> PostFilterResult:

@@ -13,6 +13,7 @@ Source: plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode), p
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,8 @@ from policysched.plugins.default_preemption.guards import Guarded, ask_guards
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 Places = NDArray[np.intp]
+FEW: Final = 64
+"""Of how many rows at most the pods are listed row by row, rather than looked for among all pods."""
 
 
 @dataclass(slots=True)
@@ -87,10 +90,6 @@ class Search:
         """
         return np.add.reduceat(values, self.begins[:-1]) if self.rows.size else np.zeros(0, np.int64)
 
-    def victims_on(self, place: int) -> list[Pod]:
-        """List a node's victims, the most important first."""
-        return list(self.victims_and_violations(place)[0])
-
     def victims_and_violations(self, place: int) -> tuple[tuple[Pod, ...], frozenset[str]]:
         """Return a node's victims, the most important first, and the names of those whose going violates a budget."""
         begin, end = int(self.begins[place]), int(self.begins[place + 1])
@@ -118,6 +117,12 @@ class Search:
             status = self.verdicts.status_of(place)
         name = self.cluster.nodes.names[int(self.rows[place])]
         return status or Status(Code.ERROR, (f'expected at least one victim pod on node "{name}"',))
+
+
+def answers_together(failed: FailedDecision) -> bool:
+    """Return whether all filters answer for many nodes at once."""
+    nowhere = np.zeros(0, np.intp)
+    return failed.verdicts(ChangedRows(failed.cluster, nowhere, nowhere, nowhere)) is not None
 
 
 def search_victims(failed: FailedDecision, priority: int, rows: RowNumbers, budgets: Budgets, now: float) -> Search:
@@ -156,16 +161,11 @@ def _gather(failed: FailedDecision, priority: int, rows: RowNumbers, now: float)
     """List the pods of lower priority that may go by node and importance; no budget is asked yet."""
     cluster = failed.cluster
     pods = cluster.pods
-    wanted = np.zeros(cluster.nodes.columns.capacity, np.bool_)
-    wanted[rows] = True
-    held = np.flatnonzero(pods.rows >= 0)
-    held = held[wanted[pods.rows[held]]]
-    priorities = cluster.signatures.priorities()[pods.signatures[held]]
-    lower = priorities < priority
-    slots, priorities = held[lower], priorities[lower]
+    slots = lower_on(cluster, priority, rows)
     guarded = ask_guards(failed, slots) if failed.victim_guards else None
     if guarded is not None:
-        slots, priorities = slots[guarded.may_go], priorities[guarded.may_go]
+        slots = slots[guarded.may_go]
+    priorities = cluster.signatures.priorities()[pods.signatures[slots]]
     starts = pods.starts(slots)
     starts[np.isinf(starts)] = now
     order = np.lexsort((starts, -priorities, pods.rows[slots]))
@@ -185,6 +185,23 @@ def _gather(failed: FailedDecision, priority: int, rows: RowNumbers, now: float)
         empty_rows=np.setdiff1d(rows, there),
         guarded=guarded,
     )
+
+
+def lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
+    """Return the slots of the pods of lower priority on some rows."""
+    slots = _slots_on(cluster, rows)
+    return slots[cluster.signatures.priorities()[cluster.pods.signatures[slots]] < priority]
+
+
+def _slots_on(cluster: Cluster, rows: RowNumbers) -> Places:
+    """Return the slots of the pods on some rows."""
+    pods = cluster.pods
+    if rows.size <= FEW:
+        return np.array([placed.slot for row in rows.tolist() for placed in pods.on_row(row)], np.intp)
+    wanted = np.zeros(cluster.nodes.columns.capacity, np.bool_)
+    wanted[rows] = True
+    held = np.flatnonzero(pods.rows >= 0)
+    return held[wanted[pods.rows[held]]]
 
 
 def _put_violating_first(found: Search, budgets: Budgets) -> None:

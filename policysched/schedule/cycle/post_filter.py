@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from policysched.framework import (
@@ -34,6 +34,7 @@ from policysched.schedule.cycle.what_if import Trial, verdicts_on
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+Turn = Callable[[], Awaitable[Decision | None]]
 Guards = Callable[[], Sequence[VictimGuard]]
 
 
@@ -48,8 +49,10 @@ class FailedCycle:
     Args:
         decision: One without a feasible node, of a cluster with nodes, in which no plugin failed.
         rng: What draws among equals.
-        extenders: The extenders that are interested in the pod.
-        guards: Gives what keeps pods from being victims at the moment.
+        extenders: The extenders that are interested in the pod; they may be waited for.
+        guards: Gives what keeps pods from being victims; it is asked again where extenders have answered meanwhile.
+        turn: Gives others their turn if it is time, and the decision as it is then if anything changed meanwhile.
+            Without it and without extenders nothing is waited for.
     """
 
     def __init__(
@@ -58,8 +61,9 @@ class FailedCycle:
         rng: random.Random,
         extenders: Sequence[Extender] = (),
         guards: Guards = no_guards,
+        turn: Turn | None = None,
     ) -> None:
-        self.decision, self.rng = decision, rng
+        self.decision, self.rng, self._turn = decision, rng, turn
         self._guards = guards
         self.extenders = [one for one in extenders if one.preempts]
         self.pod, self.cluster, self.state = decision.pod, decision.cluster, decision.state
@@ -69,6 +73,19 @@ class FailedCycle:
     def victim_guards(self) -> Sequence[VictimGuard]:
         """The guards of victims that are in force now."""
         return self._guards()
+
+    @property
+    def holds(self) -> bool:
+        """Whether no node is feasible, and no plugin failed."""
+        return self.decision.row < 0 and not self.decision.failed and self.cluster.nodes.count > 0
+
+    async def pause(self) -> bool:
+        """Let others have their turn if it is time; return whether the decision is another one since."""
+        decision = None if self._turn is None else await self._turn()
+        if decision is None:
+            return False
+        self.decision, self.state, self._filters = decision, decision.state, None
+        return True
 
     def rows_with(self, code: Code) -> RowNumbers:
         """Return the rows of the nodes that were rejected with a code; PreFilter's rejection is one of all nodes."""
@@ -114,30 +131,19 @@ class FailedCycle:
         return self._filters
 
 
-async def run_post_filters(
-    plugins: Sequence[PostFilterPlugin],
-    pod: Pod,
-    decision: Decision,
-    rng: random.Random,
-    extenders: Sequence[Extender] = (),
-    guards: Guards = no_guards,
-) -> PostFilterResult:
+async def run_post_filters(plugins: Sequence[PostFilterPlugin], pod: Pod, failed: FailedCycle) -> PostFilterResult:
     """Ask PostFilter plugins about a decision; without any, no node is kept for the pod.
 
     Args:
         plugins: The plugins in their order.
         pod: The pod as it is known now.
-        decision: One without a feasible node, in which no plugin failed.
-        rng: What draws among equals.
-        extenders: The extenders that are interested in the pod; without any this never waits.
-        guards: Gives what keeps pods from being victims; it is asked again where extenders have answered meanwhile.
+        failed: The decision.
 
     Returns:
         The result of the plugin that ended it; else all reasons, with the last word about a nominated node.
     """
-    if not plugins or not decision.cluster.nodes.count:
+    if not plugins or not failed.cluster.nodes.count:
         return PostFilterResult(unschedulable(), nominated_node="")
-    failed = FailedCycle(decision, rng, extenders, guards)
     found = PostFilterResult(unschedulable())
     reasons: list[str] = []
     for plugin in plugins:

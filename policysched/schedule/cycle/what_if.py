@@ -11,7 +11,7 @@ RunFilterPluginsWithNominatedPods).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.out_of_tree_results import OutOfTreeResults
 from policysched.schedule.cycle.plugin_results import FilterResults
 from policysched.state.nominations import PodsByRow
+
+POD_ASPECTS: Final = int(ABOUT_PODS)
+"""The same as a plain number, which is read more quickly."""
 
 
 class Trial:
@@ -115,7 +118,7 @@ class Trial:
                 status = one.out_of_tree.filter_changed(cycle, changed)
                 if status is not None:
                     return status
-            elif changed.history and one.reads & ABOUT_PODS:
+            elif changed.history and one.reads & POD_ASPECTS:
                 status = cast("FilterOfChangedRow", one.plugin).filter_changed(one.state, changed)
                 if status is not None:
                     return status.by(one.plugin.name)
@@ -181,7 +184,7 @@ def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> RowVerd
         codes: Codes | None = None
         if isinstance(one, OutOfTreeResults):
             return None
-        if one.reads & ABOUT_PODS:
+        if one.reads & POD_ASPECTS:
             plugin = one.plugin
             codes = plugin.filter_changed_rows(one.state, changed) if isinstance(plugin, FilterOfChangedRows) else None
             if codes is None:
