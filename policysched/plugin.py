@@ -23,6 +23,7 @@ from policysched.framework.cycle_state import CycleState
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.out_of_tree.methods import (
     NodeScore,
+    NodeStatuses,
     PreBindPreFlightResult,
     PreFilterResult,
     QueuedPodInfo,
@@ -44,6 +45,7 @@ __all__ = [
     "NodeArrays",
     "NodeInfo",
     "NodeScore",
+    "NodeStatuses",
     "PluginFactory",
     "PluginHandle",
     "PluginRegistry",

@@ -142,10 +142,11 @@ def decide(
     """
     name = stated_name(factory)
     registry = PluginRegistry()
-    registry.register(name, CheckedFactory(name, factory))
+    checked = CheckedFactory(name, factory)
+    registry.register(name, checked)
     needed = [{"name": one} for one in ("PrioritySort", "DefaultBinder", name)]
     multi_point = {"enabled": needed, "disabled": [{"name": "*"}]}
-    config = _configuration(name, {"multiPoint": multi_point}, args)
+    config = _configuration(checked, {"multiPoint": multi_point}, args)
     return dry_run([*nodes, *pods], pod, config=config, plugins=registry, seed=0).to_dict()
 
 
@@ -271,11 +272,10 @@ class TestedScheduler:
         name = stated_name(factory)
         self.plugin: Any = None
         self.clock = clock
-        registry = PluginRegistry()
-        registry.register(name, partial(self._make, CheckedFactory(name, factory)))
-        profiles = configured_profiles(
-            _configuration(name, {"multiPoint": {"enabled": [{"name": name}]}}, args), registry
-        )
+        registry, checked = PluginRegistry(), CheckedFactory(name, factory)
+        registry.register(name, partial(self._make, checked))
+        everywhere = {"multiPoint": {"enabled": [{"name": name}]}}
+        profiles = configured_profiles(_configuration(checked, everywhere, args), registry)
         self.handle = profiles[PROFILE].handle or PluginHandle(PROFILE)
         self._client, self._heard, self._loop = RecordingClient(), _Listener(), _SteppedLoop(clock)
         rng = random.Random(0)  # noqa: S311 - draws among equals
@@ -412,8 +412,14 @@ def scheduling(
         made.close()
 
 
-def _configuration(name: str, plugins: Object, args: Mapping[str, Any] | None) -> Object:
+def _configuration(factory: CheckedFactory, plugins: Object, args: Mapping[str, Any] | None) -> Object:
+    """Enable a plugin, in the place of PrioritySort where it sorts and before DefaultBinder where it binds."""
+    name, made = factory.name, factory.makes()
     entries = [] if args is None else [{"name": name, "args": dict(args)}]
+    if hasattr(made, "less"):
+        plugins["queueSort"] = {"disabled": [{"name": "PrioritySort"}]}
+    if hasattr(made, "bind"):
+        plugins["bind"] = {"enabled": [{"name": name}]}
     return {
         "apiVersion": API_VERSION,
         "kind": "KubeSchedulerConfiguration",

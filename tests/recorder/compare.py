@@ -1,7 +1,9 @@
 """What of a run has to be equal, and where two runs differ.
 
 Calls of one pod are compared in their order; those at Filter, Score and NormalizeScore of one cycle as a set, since
-kube-scheduler asks about nodes in an order that nobody promises. Of all pods the order of their cycles is compared.
+kube-scheduler asks about nodes in an order that nobody promises, and nobody promises how often it asks the same about a
+node with pods nominated to it, or which other nodes have been filtered in the same state before. Of all pods the order
+of their cycles is compared.
 Where a plugin fails at such a point kube-scheduler leaves out what it has not asked yet: of these points of the cycle
 just that they were reached is compared. Of pods that are gone nothing is compared but calls: kube-scheduler writes
 events about them, ours does not.
@@ -27,6 +29,8 @@ NODE_POINTS: Final = {
 DEEDS: Final = ("allow", "reject", "activate")
 STRAY: Final = re.compile(r"invalid score -?\d+")
 """What is said of a score out of range: of several nodes any one is told."""
+MOMENT: Final = 0.0001
+"""What passes until a victim that is deleted is gone for everybody. Units: seconds."""
 DIGITS: Final = 5
 """How exactly times are compared. Units: decimal places of a second."""
 
@@ -52,6 +56,9 @@ def lines_of(script: Script, outcome: Outcome) -> list[str]:
     for pod in sorted(by_pod):
         lines += [f"calls of {pod}:", *_calls(by_pod[pod], failing)]
     gone = {step["remove"]["name"]: step["at"] for step in script["steps"] if "remove" in step}
+    there = {pod["pod"] for pod in outcome["pods"]}
+    preempted = (one for one in outcome["events"] if one["reason"] == "Preempted" and one["pod"] not in there)
+    gone |= {one["pod"]: one["at"] + MOMENT for one in preempted}
     for name in ("events", "writes"):
         told = (one for one in outcome[name] if one["at"] < gone.get(one["pod"], math.inf))
         lines += [f"{name}:", *sorted(_line(one) for one in told)]
@@ -72,7 +79,12 @@ def _calls(calls: Iterable[Any], failing: set[tuple[str, int, str]]) -> Iterator
         if (gathered[0]["pod"], cycle, group) in failing:
             yield f"  {group} of cycle {cycle}, failing"
         else:
-            yield from sorted(_line(call) for call in gathered)
+            yield from sorted({_line(_alone(call) if group == "filter" else call) for call in gathered})
+
+
+def _alone(call: Any) -> Any:
+    """Return a call about a node without the trace that Filter left for other nodes."""
+    return {**call, "notes": " ".join(note for note in call.get("notes", "").split() if note != "filter")}
 
 
 def _failing(script: Script) -> Iterator[tuple[str, int, str]]:

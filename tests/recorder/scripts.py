@@ -86,7 +86,8 @@ class _Maker:
             several = plugins.setdefault("multiPoint", {}).setdefault("enabled", [])
             several += [{"name": one, "weight": rng.randint(1, 4)} for one in everywhere]
         for point in POINTS:
-            here = [one for one in self.recorders if one not in everywhere and rng.random() < 0.85]
+            sure = self.preempts and point == "preFilter"  # it numbers the cycle, before what-ifs clone its state
+            here = [one for one in self.recorders if one not in everywhere and (sure or rng.random() < 0.85)]
             rng.shuffle(here)
             plugins[point] = self.at_point(point, here, everywhere)
         return {
@@ -106,7 +107,8 @@ class _Maker:
         if point == "score":
             listed = [{"name": one, "weight": rng.randint(1, 4)} for one in (*here, *everywhere)]
             return {"enabled": [*listed, {"name": "order", "weight": 1}], "disabled": [{"name": "*"}]}
-        off = [{"name": one} for one in everywhere if rng.random() < 0.1]
+        sure = self.preempts and point == "preFilter"
+        off = [{"name": one} for one in everywhere if not sure and rng.random() < 0.1]
         off += [{"name": "DefaultPreemption"}] if point == "postFilter" and not self.preempts else []
         return {"enabled": [{"name": one} for one in here], "disabled": off}
 
@@ -120,7 +122,7 @@ class _Maker:
         rng = self.rng
         found: dict[str, Any] = {"name": name, "answers": {}, "takes": taking(name)}
         found |= {flag: True for flag in ("plainFilter", "plainScore") if rng.random() < 0.3}
-        if rng.random() < 0.4:
+        if self.preempts or rng.random() < 0.4:
             found["events"] = [self.event() for _ in range(rng.randint(0, 2))]
         for point in sorted({*self.focus, "score"}):
             if point == "preEnqueue" and name != self.recorders[0]:

@@ -21,6 +21,7 @@ from policysched.errors import UsageError
 DEFAULT_POINTS: Final = ("filter", "score")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_.][A-Za-z0-9]+)*")
 _LONGEST_NAME: Final = 63
+_LONGEST_LINE: Final = 120
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
 
 
@@ -32,6 +33,10 @@ class PointTemplate:
     imports: str
     """What the method needs of `policysched.plugin`."""
     test: str
+    config: str = ""
+    """What its configuration says beside that the plugin is enabled at all its points."""
+    fields: str = ""
+    """What the plugin begins with."""
 
 
 TEMPLATES: Final[Mapping[str, PointTemplate]] = {
@@ -50,6 +55,30 @@ def test_pod_that_is_held_waits() -> None:
     with scheduling($klass, nodes=NODES) as scheduler:
         assert scheduler.schedule(make_pod("web", labels={GROUP: "hold"})).result == "Gated"
 """,
+    ),
+    "queueSort": PointTemplate(
+        '''
+    def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+        """Let pods that have the label go first; of others priority and then the time of waiting decide."""
+        return self._place(a) < self._place(b)
+
+    def _place(self, queued: QueuedPodInfo) -> tuple[bool, int, float]:
+        pod = queued.pod
+        return self.args.label not in pod.metadata.labels, -(pod.spec.priority or 0), queued.timestamp
+''',
+        "QueuedPodInfo",
+        """
+
+def test_pod_with_the_label_goes_first() -> None:
+    with scheduling($klass) as scheduler:
+        scheduler.add(make_pod("other"), make_pod("mine", labels={GROUP: "a"}))
+        scheduler.settle()
+        scheduler.add(make_node("a-1", labels={GROUP: "a"}, allocatable={"pods": "1"}))
+        scheduler.advance(10)
+        assert scheduler.outcome("mine").node == "a-1"
+        assert scheduler.outcome("other").node == ""
+""",
+        "    queueSort: {disabled: [{name: PrioritySort}]}\n",
     ),
     "preFilter": PointTemplate(
         '''
@@ -85,6 +114,23 @@ def test_pod_goes_to_nodes_of_its_group() -> None:
 def test_label_is_an_argument() -> None:
     record = decide($klass, make_pod("web", labels={"team": "red"}), NODES, args={"label": "team"})
     assert record["result"] == "Unschedulable"
+""",
+    ),
+    "postFilter": PointTemplate(
+        '''
+    def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> PostFilterResult | Status | None:
+        """Say in the pod's message how many nodes would take it if pods on them went."""
+        full = len(statuses.nodes(Code.UNSCHEDULABLE))
+        return unschedulable(f"{full} node(s) would take the pod if others went")
+''',
+        "Code CycleState NodeStatuses Pod PostFilterResult Status unschedulable",
+        """
+
+def test_pod_that_finds_no_node_is_told_what_would_help() -> None:
+    full = [make_pod(f"on-{node}", node=node, requests={"cpu": "4"}) for node in ("a-1", "b-1")]
+    with scheduling($klass, nodes=NODES, pods=full) as scheduler:
+        scheduler.schedule(make_pod("web", requests={"cpu": "1"}))
+        assert "2 node(s) would take the pod if others went" in scheduler.events("web")[0]
 """,
     ),
     "preScore": PointTemplate(
@@ -130,6 +176,7 @@ def test_what_a_bound_pod_needs_is_held() -> None:
         node = scheduler.schedule(make_pod("web")).node
         assert list(scheduler.plugin.reserved.values()) == [node]
 """,
+        fields="        self.reserved: dict[str, str] = {}\n",
     ),
     "permit": PointTemplate(
         '''
@@ -158,6 +205,28 @@ def test_pod_that_waits_is_rejected_when_its_time_is_over() -> None:
         "CycleState Pod Status",
         "",
     ),
+    "bind": PointTemplate(
+        '''
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        """Bind pods that have the label; leave others to the next plugin."""
+        if self.args.label not in pod.metadata.labels:
+            return Status(Code.SKIP)
+        await self.handle.client.bind(pod, node_name)
+        self.bound.append(pod.key)
+        return None
+''',
+        "Code CycleState Pod Status",
+        """
+
+def test_pod_with_the_label_is_bound_by_the_plugin() -> None:
+    with scheduling($klass, nodes=NODES) as scheduler:
+        assert scheduler.schedule(make_pod("web", labels={GROUP: "a"})).result == "Scheduled"
+        assert scheduler.schedule(make_pod("other")).result == "Scheduled"
+        assert scheduler.plugin.bound == ["default/web"]
+""",
+        "    bind: {enabled: [{name: $name}]}  # before DefaultBinder\n",
+        "        self.bound: list[str] = []\n",
+    ),
     "postBind": PointTemplate(
         '''
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -177,7 +246,7 @@ import logging
 ${sequence}from dataclasses import dataclass
 from typing import Final
 
-from policysched.plugin import $imports
+$imports
 
 NAME: Final = "$name"
 log = logging.getLogger(__name__)
@@ -203,7 +272,7 @@ _TEST: Final = Template('''"""What the plugin promises."""
 
 from __future__ import annotations
 
-from policysched.testing import $imports
+$imports
 
 from $module import $klass
 
@@ -243,7 +312,7 @@ profiles:
     multiPoint:
       enabled:
       - name: $name
-  pluginConfig:
+$listed  pluginConfig:
   - name: $name
     args:
       label: example.io/group
@@ -320,10 +389,14 @@ _STEPS: Final = (
 
 
 def _chosen(points: Iterable[str]) -> list[str]:
-    """Return the templates' points in their order."""
-    wanted = set(points)
-    for point in sorted(wanted - TEMPLATES.keys()):
-        raise UsageError(f'there is no template for the point "{point}"; there are {", ".join(TEMPLATES)}')
+    """Return the templates' points in their order; upper case and underscores do not matter."""
+    known = {point.lower(): point for point in TEMPLATES}
+    wanted = set()
+    for point in points:
+        found = known.get(point.replace("_", "").lower())
+        if found is None:
+            raise UsageError(f'there is no point "{point}"; there are {", ".join(TEMPLATES)}')
+        wanted.add(found)
     if not wanted:
         raise UsageError(f"a plugin has at least one point of {', '.join(TEMPLATES)}")
     return [point for point in TEMPLATES if point in wanted]
@@ -363,13 +436,14 @@ def _files(name: str, module: str, points: list[str]) -> dict[str, str]:
         "distribution": distribution,
         "scheduler": f"{distribution}-scheduler",
         "sequence": "from collections.abc import Sequence\n" if "Sequence[" in methods else "",
-        "imports": _sorted(imports),
-        "fields": "        self.reserved: dict[str, str] = {}\n" if "reserve" in points else "",
+        "imports": _import("policysched.plugin", imports),
+        "fields": "".join(TEMPLATES[point].fields for point in points),
         "methods": methods,
+        "listed": "".join(Template(TEMPLATES[point].config).substitute(name=name) for point in points),
         "steps": "\n".join(_STEPS),
     }
     tools = {"make_node", "make_pod", "scheduling"} | ({"decide"} if "decide(" in tests else set())
-    tested = {**given, "imports": _sorted(tools), "tests": Template(tests).substitute(given)}
+    tested = {**given, "imports": _import("policysched.testing", tools), "tests": Template(tests).substitute(given)}
     return {
         "pyproject.toml": _PROJECT.substitute(given),
         "README.md": _README.substitute(given),
@@ -381,6 +455,10 @@ def _files(name: str, module: str, points: list[str]) -> dict[str, str]:
     }
 
 
-def _sorted(names: set[str]) -> str:
-    """Write names of an import in the order that linters want: constants, classes, functions."""
-    return ", ".join(sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name)))
+def _import(module: str, names: set[str]) -> str:
+    """Write an import as linters want it: constants, classes, functions, one a line where they are many."""
+    ordered = sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    line = f"from {module} import {', '.join(ordered)}"
+    if len(line) <= _LONGEST_LINE:
+        return line
+    return f"from {module} import (\n{''.join(f'    {name},{chr(10)}' for name in ordered)})"

@@ -172,9 +172,9 @@ class OutOfTreePlugin:
         if status is not None and status.code is Code.SKIP:
             cycle.state.skip_filter_plugins |= {self.name}
             return SKIP
+        if self._method("add_pod") is not None or self._method("remove_pod") is not None:
+            cycle.extended.append(self)
         if status is None:
-            if self._method("add_pod") is not None or self._method("remove_pod") is not None:
-                cycle.extended.append(self)
             return names
         return status if status.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) else failing(status)
 

@@ -48,7 +48,7 @@ class Trial:
         cycle: What out-of-tree plugins share; it stays as it is.
     """
 
-    __slots__ = ("_filters", "_plain", "_with_nominated")
+    __slots__ = ("_filters", "_nominated", "_plain", "_with_nominated")
 
     def __init__(
         self,
@@ -59,10 +59,11 @@ class Trial:
         cycle: PodCycle | None = None,
     ) -> None:
         self._filters = filters
+        self._nominated = nominated
         self._plain = _OtherPods(cluster, row, cycle)
-        self._with_nominated: _OtherPods | None = None
+        self._with_nominated: ChangedRow | None = None
         if nominated:
-            self._with_nominated = _OtherPods(cluster, row, cycle)
+            self._with_nominated = ChangedRow(cluster, row)
             for pod in nominated:
                 self._with_nominated.add(pod)
 
@@ -91,12 +92,20 @@ class Trial:
 
         Where pods are nominated to the node it has to pass with them, and then without them.
         """
-        return self.verdict_with_nominated() or self._verdict_on(self._plain, self._cycle())
+        return self.verdict_with_nominated() or self._verdict(self._plain.changed, self._cycle())
 
     def verdict_with_nominated(self) -> Status | None:
         """Return what keeps the pod out together with the nominated pods, None where there are none or it fits."""
-        other = self._with_nominated
-        return None if other is None else self._verdict_on(other, other.cycle)
+        changed, cycle = self._with_nominated, self._plain.cycle
+        if changed is None:
+            return None
+        if cycle is not None:
+            cycle = cycle.clone()
+            node = NodeInfo(changed.cluster, changed.row, changed)
+            told = (cycle.tell("add_pod", pod, node) for pod in self._nominated)
+            if (failure := next(filter(None, told), None)) is not None:
+                return failure
+        return self._verdict(changed, cycle)
 
     def _cycle(self) -> PodCycle | None:
         """Return the cycle to filter in without nominated pods: a clone if the node is kept for pods that do not count.
@@ -109,10 +118,9 @@ class Trial:
         name = changed.cluster.nodes.names[changed.row]
         return cycle.clone() if changed.cluster.nominations.on_node(name) else cycle
 
-    def _verdict_on(self, other: _OtherPods, cycle: PodCycle | None) -> Status | None:
-        changed = other.changed
-        if other.failure is not None:
-            return other.failure
+    def _verdict(self, changed: ChangedRow, cycle: PodCycle | None) -> Status | None:
+        if self._plain.failure is not None:
+            return self._plain.failure
         for one in self._filters:
             if cycle is not None and isinstance(one, OutOfTreeResults):
                 status = one.out_of_tree.filter_changed(cycle, changed)

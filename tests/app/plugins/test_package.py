@@ -61,7 +61,7 @@ def test_entry_point_names_the_class(tmp_path: Path) -> None:
         ("policysched", ["filter"], "policysched is "),
         ("NodeName", ["filter"], "a plugin named NodeName already exists"),
         ("mine", [], "a plugin has at least one point of preEnqueue, "),
-        ("mine", ["filter", "bind"], 'there is no template for the point "bind"; there are preEnqueue, '),
+        ("mine", ["filter", "sort"], 'there is no point "sort"; there are preEnqueue, queueSort, preFilter, '),
         ("taken", ["filter"], "taken exists: nothing was written"),
     ],
 )
