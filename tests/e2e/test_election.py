@@ -11,19 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from policysched.kube.election import presence
 from policysched.sandbox import Sandbox
 from tests.controlplane.plane import ControlPlane
+from tests.e2e.conftest import Running
 from tests.e2e.objects import NAME, Json, node, only, pod
 from tests.e2e.schedulers import COMMAND, Spawned, spawned
 from tests.e2e.server import Server
-from tests.e2e.test_permissions import POLICIES, SCHEDULING, rule
+from tests.e2e.test_permissions import LEASES as LEASE_RIGHTS
+from tests.e2e.test_permissions import POLICIES, SCHEDULING
 from tests.e2e.test_survival import all_are_bound, bound_so_far, full_house
-from tests.e2e.waiting import until
+from tests.e2e.waiting import until, until_true
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 SHORT = ("--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms")
 """Durations with which tests take less time."""
-LEASE_RULE = rule("coordination.k8s.io", "leases", "get", "create", "update")
 
 
 @contextlib.asynccontextmanager
@@ -152,7 +154,7 @@ async def test_candidate_without_rights_on_leases_says_so_and_waits(
     async with candidate(config, "forbidden", wait=False) as scheduler:
         await scheduler.said('User "scheduler" cannot get resource "leases" in API group "coordination.k8s.io"')
         assert await real_server.nodes_of() == {"web": ""}
-        control_plane.allow("scheduler", LEASE_RULE, name="leases")
+        control_plane.allow("scheduler", LEASE_RIGHTS, name="leases")
         await real_server.placed("web")
         assert len(scheduler.saying('cannot get resource "leases"')) == 1
 
@@ -189,6 +191,18 @@ async def test_flag_counts_before_the_file(server: Server, sandbox: Sandbox, tmp
     async with spawned(f"--config={file}", *named) as scheduler:
         assert (await lease_of(server, "of-the-flag"))["leaseDurationSeconds"] == 15
         assert scheduler.saying("resourceName: of-the-flag")
+
+
+async def test_processes_without_an_election_see_each_other(
+    server: Server, sandbox: Sandbox, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "EVERY", 0.1)
+    async with running("a", "b") as one:
+        async with running("b"):
+            # Both log into the same place, each about the other.
+            await until_true(lambda: len(set(one.saying("schedules for the same scheduler name"))) == 2)
+        await one.said("does not compete any more")
+    assert len(one.saying("schedules for the same scheduler name")) == 2
 
 
 async def test_durations_that_cannot_work_are_refused_before_anything_runs(server: Server, sandbox: Sandbox) -> None:

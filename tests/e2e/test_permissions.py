@@ -33,6 +33,7 @@ SCHEDULING = (
     rule("", "pods/status", "patch"),
     rule("events.k8s.io", "events", "create", "patch"),
 )
+LEASES = rule("coordination.k8s.io", "leases", "get", "list", "create", "update")
 POLICIES = (
     rule("policysched.io", "schedulingpolicies", "list", "watch", "patch"),
     rule("policysched.io", "schedulingpolicies/status", "patch"),
@@ -42,7 +43,7 @@ POLICIES = (
 async def test_scheduler_needs_no_more_than_its_role(
     real_server: Server, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    control_plane.allow("scheduler", *SCHEDULING, *POLICIES)
+    control_plane.allow("scheduler", *SCHEDULING, *POLICIES, LEASES)
     await real_server.load(node("n1"), node("n2"), only("pin", "n2"), pod("fits"), pod("big", requests={"cpu": "9"}))
     async with in_process(control_plane.token_kubeconfig(tmp_path / "config", "scheduler")) as scheduler:
         await real_server.policy_says("pin", 1, Active="Enforce")
@@ -56,7 +57,7 @@ async def test_scheduler_that_may_not_annotate_policies_says_so_and_goes_on(
     real_server: Server, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     less = (rule("policysched.io", "schedulingpolicies", "list", "watch"), POLICIES[1])
-    control_plane.allow("scheduler", *SCHEDULING, *less)
+    control_plane.allow("scheduler", *SCHEDULING, *less, LEASES)
     await real_server.load(node("n1"), node("n2"), only("a", "n2"), only("b", "n2"), pod("web"))
     async with in_process(control_plane.token_kubeconfig(tmp_path / "config", "scheduler")) as scheduler:
         for name in ("a", "b"):

@@ -69,7 +69,7 @@ class Leadership:
     def __init__(self, election: LeaderElection, around: ElectionThread, registry: CollectorRegistry) -> None:
         self._election, self._around = election, around
         self._timing = election_timing(election)
-        self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        self.identity = new_identity()
         self.leading = asyncio.Event()
         """Set in the scheduler's loop once the lease is held."""
         self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -213,6 +213,11 @@ class Leadership:
         self._told.set()
         if not self._lost.done():
             self._lost.set_result(why)
+
+
+def new_identity() -> str:
+    """Return a name for this process that no other one has, on this host neither."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:

@@ -28,7 +28,7 @@ from policysched.app.running.configuration_file import ConfigurationFile, NotNow
 from policysched.app.running.documents import configuration_document, configuration_of, policies_document
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
-from policysched.app.running.leadership import ElectionThread, Leadership
+from policysched.app.running.leadership import ElectionThread, Leadership, new_identity
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.plugin_times import PluginTimes
 from policysched.app.running.shadow_victims import ShadowVictims
@@ -42,6 +42,7 @@ from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
+from policysched.kube.election.presence import LeasePlaces, Place, PresenceWatch
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.object_cache import HasMetadata, LeftOutObjects
 from policysched.kube.object_texts import KeptTexts
@@ -61,6 +62,8 @@ from policysched.schedule.scheduler import Scheduler
 log = logging.getLogger(__name__)
 LISTED_WITHIN = 60.0
 """How long a changed configuration waits for kinds that were not watched before. Units: seconds."""
+PLACE_LEFT_WITHIN = 2.0
+"""How long the end waits until this process is shown no more. Units: seconds."""
 NOT_SERVED = ServingOptions(port=0)
 EVENTS_DEADLINE = 5.0
 """How long events may be written after the end. Units: seconds."""
@@ -301,7 +304,8 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
             process.leadership = Leadership(election, around, registry)
             process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
         served = Served(process.health, process.registry, process.documents)
-        async with secure_port(options.serving, served, connect):
+        presence = _presence(names, election, process, Transport(connection))
+        async with secure_port(options.serving, served, connect), presence.shown(PLACE_LEFT_WITHIN):
             await _work_until(stop, process)
     finally:
         await connection.close()
@@ -321,6 +325,15 @@ async def _work_until(stop: asyncio.Event, process: Process) -> None:
     for task in (*ends, work):
         if not task.cancelled() and task.exception() is not None:
             raise task.exception() or RuntimeError
+
+
+def _presence(names: Sequence[str], election: LeaderElection, process: Process, transport: Transport) -> PresenceWatch:
+    """Make what shows this process to others of its scheduler names, and them to it."""
+    identity = process.leadership.identity if process.leadership is not None else new_identity()
+    lease = lease_of(election) if election.leader_elect else ""
+    own = Place(0, holder=identity, scheduler_names=frozenset(names), election=lease)
+    places = LeasePlaces(transport, election.resource_namespace)
+    return PresenceWatch(places, own, SystemClock(), Pacing(random.random))
 
 
 def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> dict[str, Profile]:

@@ -1,0 +1,285 @@
+"""`PresenceWatch`: processes of one scheduler name see each other, whether or not they take part in an election.
+
+Each process holds one of a few Leases, its place, renews it, and reads the others'. A place is given up at the end,
+and emptied by the others when its holder is silent; so there are never more Leases than places, and nobody needs the
+right to delete one. It decides nothing: what is found is told, and the scheduler works without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from policysched.errors import ConnectionProblemError
+from policysched.framework import ApiError, Clock
+from policysched.kube.election.lease import LEASES, micro_time
+from policysched.kube.transport import UNREADABLE, Pacing, Transport
+
+log = logging.getLogger(__name__)
+PLACES: Final = 16
+"""How many processes a namespace has places for."""
+EVERY: Final = 10.0
+"""How often a place is renewed and the others are read. Units: seconds."""
+SILENT: Final = 60.0
+"""After how long without a renewal a holder counts as gone. Units: seconds."""
+_NAME: Final = "policysched-presence-"
+_LABEL: Final = "policysched.io/presence"
+_NAMES: Final = "policysched.io/scheduler-names"
+_LEASE: Final = "policysched.io/election"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One of the Leases, and what its holder says of itself."""
+
+    number: int
+    version: str = ""
+    """Of the object, empty where there is none yet."""
+    holder: str = ""
+    """The identity of a process, empty where the place is free."""
+    scheduler_names: frozenset[str] = frozenset()
+    election: str = ""
+    """The lease that it competes for, empty where it acts without an election."""
+    renewed: str = ""
+    """As the API writes a MicroTime."""
+
+    def competes_with(self, other: Place) -> bool:
+        """Return whether both act on the same pods with nothing to decide which of them does."""
+        if not self.scheduler_names & other.scheduler_names:
+            return False
+        return not self.election or self.election != other.election
+
+
+class Places(Protocol):
+    """Where the places are; each call is one request, and may raise `ApiError`."""
+
+    async def read(self) -> list[Place]:
+        """Read those that there are."""
+
+    async def write(self, place: Place) -> None:
+        """Write one against the version that it has; status 409 where it has changed."""
+
+
+class PresenceWatch:
+    """One process's place, and what it knows of the others.
+
+    Args:
+        places: Where they are.
+        own: What is said of this process; its number and version do not matter.
+        clock: This process's clock.
+        pacing: Where randomness and waiting come from.
+    """
+
+    def __init__(self, places: Places, own: Place, clock: Clock, pacing: Pacing) -> None:
+        self._places, self._own, self._clock, self._pacing = places, own, clock, pacing
+        self._seen: dict[int, tuple[tuple[str, str], float, bool]] = {}
+        """Of each place its holder with the time it says, since when it does, and whether it was seen to be renewed."""
+        self._told: set[str] = set()
+        """The processes that the log names."""
+        self._problems: set[str] = set()
+
+    @property
+    def competing(self) -> frozenset[str]:
+        """The identities of processes that act on the same pods with nothing to decide between them."""
+        return frozenset(self._told)
+
+    @asynccontextmanager
+    async def shown(self, leave_within: float) -> AsyncIterator[None]:
+        """Be seen and see others meanwhile.
+
+        Args:
+            leave_within: How long giving the place up may take. Units: seconds.
+        """
+        running = asyncio.ensure_future(self.run())
+        try:
+            yield
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(leave_within):
+                    await self.leave()
+
+    async def run(self) -> None:
+        """Keep the place and look at the others until cancelled."""
+        while True:
+            await self._surely(self._look())
+            await self._pacing.sleep(EVERY * (1 + self._pacing.random() / 10))
+
+    async def leave(self) -> None:
+        """Give the place up."""
+        await self._surely(self._leave())
+
+    async def _leave(self) -> None:
+        for place in await self._places.read():
+            if place.holder == self._own.holder:
+                await self._places.write(Place(place.number, place.version))
+
+    async def _look(self) -> None:
+        places = {place.number: place for place in await self._places.read()}
+        now = self._clock.monotonic()
+        for place in places.values():
+            self._note(place, now)
+        self._tell([places[number].holder for number in sorted(self._competing(places))])
+        for number in sorted(self._silent(now)):
+            places[number] = await self._written(Place(number, places[number].version))
+        await self._renew(places)
+
+    def _note(self, place: Place, now: float) -> None:
+        says = (place.holder, place.renewed)
+        before, since, _ = self._seen.get(place.number, (says, now, False))
+        renewed = before[0] == place.holder and before != says
+        if place.number not in self._seen or before != says:
+            self._seen[place.number] = says, now, renewed
+        elif now - since > SILENT:
+            self._seen[place.number] = says, since, False
+
+    def _competing(self, places: Mapping[int, Place]) -> Iterator[int]:
+        """Name the places of processes that are alive, which shows when they are renewed, and that compete."""
+        for number, place in places.items():
+            alive = self._seen[number][2]
+            if alive and place.holder not in {"", self._own.holder} and place.competes_with(self._own):
+                yield number
+
+    def _silent(self, now: float) -> Iterator[int]:
+        """Name the places that are held and were not renewed for long."""
+        for number, ((holder, _), since, _) in self._seen.items():
+            if holder not in {"", self._own.holder} and now - since > SILENT:
+                yield number
+
+    async def _renew(self, places: Mapping[int, Place]) -> None:
+        """Renew the own place, or take the first that is free."""
+        kept = [number for number, place in places.items() if place.holder == self._own.holder]
+        free = [number for number in range(PLACES) if number not in places or not places[number].holder]
+        for number in (*kept, *free)[:1]:
+            renewed = micro_time(self._clock.now())
+            version = places[number].version if number in places else ""
+            await self._written(replace(self._own, number=number, version=version, renewed=renewed))
+            return
+        self._say(f"all {PLACES} places are taken, so others do not see this process")
+
+    async def _written(self, place: Place) -> Place:
+        await self._places.write(place)
+        return place
+
+    def _tell(self, competing: Iterable[str]) -> None:
+        """Log which processes have come and gone."""
+        found = set(competing)
+        for holder in sorted(found - self._told):
+            log.warning(
+                "%s schedules for the same scheduler name, and no leader election decides between it and this process: "
+                "together they may put more on a node than it holds; give both one lease, or one of them other names",
+                holder,
+            )
+        for holder in sorted(self._told - found):
+            log.info("%s does not compete any more", holder)
+        self._told = found
+
+    async def _surely(self, work: Any) -> None:
+        """Do what may fail; nothing depends on it."""
+        try:
+            await work
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                self._say(f"other processes may stay unseen: {error}", forbidden=error.status == HTTPStatus.FORBIDDEN)
+        else:
+            self._problems.clear()
+
+    def _say(self, problem: str, *, forbidden: bool = True) -> None:
+        """Log a problem once; that the server is away is no news, as others say it."""
+        if problem not in self._problems and len(self._problems) < PLACES:
+            self._problems.add(problem)
+            log.log(logging.WARNING if forbidden else logging.DEBUG, "%s; said once", problem)
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    renew_time: str | None = None
+
+
+class _Lease(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class _Leases(msgspec.Struct):
+    items: list[_Lease]
+
+
+_LEASES = msgspec.json.Decoder(_Leases)
+_TEXTS = msgspec.json.Decoder(frozenset[str])
+
+
+class LeasePlaces:
+    """The places of one namespace, on an API server."""
+
+    def __init__(self, transport: Transport, namespace: str) -> None:
+        self._transport, self._namespace = transport, namespace
+        self._path = LEASES.format(namespace)
+
+    async def read(self) -> list[Place]:
+        """List the Leases that have the label."""
+        answer = await self._request("GET", f"{self._path}?labelSelector={_LABEL}%3Dtrue&limit={2 * PLACES}")
+        try:
+            items = _LEASES.decode(answer).items
+        except UNREADABLE as error:
+            raise ApiError(0, "Malformed", f"the answer for leases in {self._namespace} is no list: {error}") from error
+        return [place for place in map(_place, items) if place is not None]
+
+    async def write(self, place: Place) -> None:
+        """Create or replace one."""
+        name = f"{_NAME}{place.number}"
+        metadata: dict[str, Any] = {"name": name, "namespace": self._namespace, "labels": {_LABEL: "true"}}
+        if place.holder:
+            names = msgspec.json.encode(sorted(place.scheduler_names)).decode()
+            metadata["annotations"] = {_NAMES: names, _LEASE: place.election}
+        if place.version:
+            metadata["resourceVersion"] = place.version
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": metadata,
+            "spec": {"holderIdentity": place.holder, "leaseDurationSeconds": int(SILENT)}
+            | ({"renewTime": place.renewed} if place.renewed else {}),
+        }
+        method, path = ("PUT", f"{self._path}/{name}") if place.version else ("POST", self._path)
+        await self._request(method, path, msgspec.json.encode(body))
+
+    async def _request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        try:
+            return await self._transport.request(method, path, body)
+        except ConnectionProblemError as error:
+            raise ApiError(0, "Unauthorized", str(error)) from error
+
+
+def _place(lease: _Lease) -> Place | None:
+    number = lease.metadata.name.removeprefix(_NAME)
+    if not number.isdecimal() or int(number) >= PLACES:
+        return None
+    said = lease.metadata.annotations or {}
+    try:
+        names = _TEXTS.decode(said.get(_NAMES, "[]"))
+    except UNREADABLE:
+        names = frozenset()
+    spec = lease.spec
+    return Place(
+        int(number),
+        lease.metadata.resource_version,
+        spec.holder_identity or "",
+        names,
+        said.get(_LEASE, ""),
+        spec.renew_time or "",
+    )
