@@ -41,6 +41,12 @@ def cut(text: str, limit: int = LIMIT) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 
 
+def cut_bytes(text: str, limit: int, mark: str) -> str:
+    """Return a text of at most so many bytes in UTF-8, cut between two characters; a mark at its end says so."""
+    encoded = text.encode()
+    return text if len(encoded) <= limit else encoded[: limit - len(mark)].decode(errors="ignore") + mark
+
+
 def visible(text: str, limit: int | None = LIMIT) -> str:
     """Return a text as one line that shows what is in it.
 

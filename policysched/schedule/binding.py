@@ -50,7 +50,7 @@ from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
-from policysched.visible import visible
+from policysched.visible import cut_bytes, visible
 
 log = logging.getLogger(__name__)
 NOTE_LIMIT = 1024
@@ -286,7 +286,7 @@ class Binder:
             failure: Its message is cut in the event where it is too long.
         """
         message = visible(failure.message)
-        self._record(pod, "Warning", "FailedScheduling", "Scheduling", _shortened(message))
+        self._record(pod, "Warning", "FailedScheduling", "Scheduling", cut_bytes(message, NOTE_LIMIT, CUT))
         told = PodCondition(type="PodScheduled", status="False", reason=REASONS[failure.result], message=message)
         condition = pod_condition(pod, told, self._clock.now())
         nominated = failure.nominated if failure.nominated != pod.status.nominated_node_name else None
@@ -399,14 +399,6 @@ def _checked(point: str, plugin: Plugin, answer: Any) -> Status | None:
     if answer.rejects or (point == "Bind" and answer.code is Code.SKIP):
         return answer.by(plugin.name)
     return Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {error_of(answer)}',), plugin.name)
-
-
-def _shortened(message: str) -> str:
-    """Cut a message to the length of a note, between two characters."""
-    encoded = message.encode()
-    if len(encoded) <= NOTE_LIMIT:
-        return message
-    return encoded[: NOTE_LIMIT - len(CUT)].decode(errors="ignore") + CUT
 
 
 def is_told(pod: Pod, failure: Failure) -> bool:

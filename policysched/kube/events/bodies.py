@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from policysched.framework import Event
-from policysched.visible import visible
+from policysched.visible import cut_bytes, visible
 
 NOTE_LIMIT = 1024
 """Units: bytes."""
@@ -139,11 +139,7 @@ def series_body(count: int, last: datetime) -> bytes:
 
 def shorten(note: str) -> str:
     """Write a note out in visible characters, cut to the longest that the API server takes; the cut is marked."""
-    note = visible(note)
-    encoded = note.encode()
-    if len(encoded) <= NOTE_LIMIT:
-        return note
-    return encoded[: NOTE_LIMIT - len(_SUFFIX)].decode(errors="ignore") + _SUFFIX
+    return cut_bytes(visible(note), NOTE_LIMIT, _SUFFIX)
 
 
 def _micro_time(at: datetime) -> str:

@@ -37,11 +37,9 @@ MAX_UNITS = 12_000
 class PolicyBudget:
     """What policies in force cost together, by the scheduler names that they are for."""
 
-    def __init__(self, policies: Iterable[CompiledPolicy] = ()) -> None:
+    def __init__(self) -> None:
         self._for_all = 0
         self._named: Counter[str] = Counter()
-        for policy in policies:
-            self._add(policy, 1)
 
     def takes(self, policy: CompiledPolicy, before: CompiledPolicy | None = None) -> bool:
         """Count a policy in place of one that is counted, if there is room for it; tell whether there is."""

@@ -33,7 +33,7 @@ from policysched.language.ir.tree import (
     LiteralKind,
     Path,
     Span,
-    children,
+    walk,
 )
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.suggestions import did_you_mean, shown
@@ -101,7 +101,7 @@ def _in_text(field: str, text: str, start: str) -> Iterator[Reference]:
     tree = parse(text, start)
     if isinstance(tree, Diagnostic):
         return
-    for expr in _walk(_roots(tree)):
+    for expr in (one for root in _roots(tree) for one in walk(root)):
         if isinstance(expr, Path):
             item = _input(expr)
             if item is not None:
@@ -118,14 +118,6 @@ def _roots(tree: Case | Expr) -> Iterable[Expr]:
     if not isinstance(tree, Case):
         return (tree,)
     return (tree.value,) if isinstance(tree.guard, Keyword) else (tree.guard, tree.value)
-
-
-def _walk(roots: Iterable[Expr]) -> Iterator[Expr]:
-    waiting = list(reversed(list(roots)))
-    while waiting:
-        expr = waiting.pop()
-        yield expr
-        waiting.extend(reversed(children(expr)))
 
 
 def _compared(field: str, text: str, comparison: Comparison) -> Iterator[Reference]:

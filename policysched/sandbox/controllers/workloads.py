@@ -21,12 +21,11 @@ from policysched.sandbox.objects import Json
 from policysched.sandbox.objects.errors import StatusError
 from policysched.sandbox.objects.resources import PODS, builtin
 from policysched.sandbox.storage.actions import DeleteOptions, delete
-from policysched.sandbox.storage.store import Backend, Stored, StoreEvent, is_true
+from policysched.sandbox.storage.store import SAFE_LETTERS, Backend, Stored, StoreEvent, is_true
 from policysched.sandbox.storage.writes import WriteOptions, create
 
 REPLICA_SETS, DEPLOYMENTS, EVENTS = builtin("replicasets.apps"), builtin("deployments.apps"), builtin("events")
 HASH_LABEL, REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def _controller_of(obj: Json) -> Json:
@@ -269,7 +268,7 @@ class DeploymentController(Controller):
 def _template_hash(template: Json) -> str:
     """Name a pod template by its content."""
     digest = hashlib.sha256(msgspec.json.encode(template, order="sorted")).digest()
-    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:10])
+    return "".join(SAFE_LETTERS[byte % len(SAFE_LETTERS)] for byte in digest[:10])
 
 
 def _annotated(obj: Json, revision: str) -> Json:

@@ -18,7 +18,8 @@ from policysched.sandbox.objects import Json, encode
 from policysched.sandbox.objects.resources import DEFINITIONS, Registry
 
 ANY = "*"
-_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""What generated names are made of: no vowels, which might make words."""
 
 
 @dataclass(slots=True)
@@ -185,7 +186,7 @@ class Backend:
 
     def suffix(self) -> str:
         """Draw the random end of a generated name."""
-        return "".join(self.random.choices(_SUFFIX, k=5))
+        return "".join(self.random.choices(SAFE_LETTERS, k=5))
 
 
 def is_true(obj: Json, kind: str) -> bool:
