@@ -144,7 +144,7 @@ class VolumeRestrictions(OwnRowOnly, HintTable):
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 exclusive.append(name)
         claims = ExclusiveClaims(pod.metadata.namespace, frozenset(exclusive))
-        in_use = claims.count_in_use(cluster)
+        in_use = claims.count_in_use(cluster) if exclusive else 0
         disks = Disks(pod)
         if not disks and not in_use:
             return SKIP

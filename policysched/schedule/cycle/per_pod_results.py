@@ -118,6 +118,8 @@ def _with_filters(made: Evaluation, prepared: _PodPreFilter) -> Evaluation:
 
 def _with_scores(made: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
     plugins = profile.pod_scores(pod)
+    if not plugins:
+        return made
     found = [(plugin, weight) for plugin, weight in plugins if not isinstance(plugin, OutOfTreePlugin)]
     scores, failure = prepare_scores(found, pod, made.cluster)
     made = laid_over(made, scores=scores)
