@@ -13,7 +13,7 @@ import gc
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -25,6 +25,10 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.kinds import KINDS
 from policysched.model.objects import Pod
+from policysched.model.policy import decode_policy
+from policysched.rules.compile.compiler import compile_policy
+from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
 from policysched.state.cluster import Cluster
@@ -69,7 +73,8 @@ class Full:
     def _placed(self, low: Pod, index: int, on: str) -> Pod:
         name = f"low-{index}"
         started = f"2026-01-{1 + index % 28:02}T{index % 24:02}:{index % 60:02}:00Z"
-        metadata = replace(low.metadata, name=name, uid=name, labels={"app": f"app-{index % 2}"})
+        labels, created = {"app": f"app-{index % 2}"}, f"2027-01-15T0{index % 8}:00:00Z"
+        metadata = replace(low.metadata, name=name, uid=name, labels=labels, creation_timestamp=created)
         spec, status = replace(low.spec, node_name=on), replace(low.status, start_time=started)
         return replace(low, metadata=metadata, spec=spec, status=status)
 
@@ -121,14 +126,32 @@ CASES: dict[str, Callable[[Full], Pod]] = {
     "nominated pods": beside_nominated,
     "anti-affinity": apart,
     "nobody to preempt": hopeless,
+    "guard by age and label": plain,
+    "guard that keeps all": plain,
 }
+
+
+GUARDS = {
+    "guard by age and label": 'victim.age < 1h or victim.labels["app"] == "app-0"',
+    "guard that keeps all": "victim.priority < 0",
+}
+"""The conditions on victims of the cases that have one."""
+
+
+def _policies(require: str | None) -> Iterator[CompiledPolicy]:
+    if require is not None:
+        spec = {"preemption": {"require": require}}
+        compiled = compile_policy(decode_policy({"metadata": {"name": "keep"}, "spec": spec})).policy
+        if compiled is None:
+            raise ValueError(require)
+        yield compiled
 
 
 def measure(nodes: int, case: str, rounds: int) -> dict[str, Any]:
     """Time one case."""
     full = Full(nodes)
     high = CASES[case](full)
-    profile = default_profile(NAME)
+    profile = PolicySet.of(_policies(GUARDS.get(case))).join(default_profile(NAME))
     engine = Engine(full.cluster, profile, full.rng)
     times: list[float] = []
     victims = 0
@@ -137,7 +160,8 @@ def measure(nodes: int, case: str, rounds: int) -> dict[str, Any]:
         full.disturb(number)
         begin = time.process_time()
         decision = engine.decide(high)
-        result = at_once(run_post_filters(profile.post_filters, high, FailedCycle(decision, full.rng)))
+        failed = FailedCycle(decision, full.rng, (), lambda: profile.victim_guards)
+        result = at_once(run_post_filters(profile.post_filters, high, failed))
         times.append(time.process_time() - begin)
         victims = len(result.victims)
     first, rest = times[0], times[1:]

@@ -39,7 +39,7 @@ from policysched.state.tables.nodes import NodeTable
 Scalar = str | float | bool | None
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos"))
 """The fields of `pod.` that a pod class does not hold by itself."""
-BEYOND_SIGNATURE = frozenset(("name", "image_bytes", "age"))
+BEYOND_SIGNATURE = frozenset(("name", "image_bytes"))
 """The fields of `peer.` and `victim.` that placed pods of one signature may differ in."""
 WELL_KNOWN_LABELS = {
     "arch": "kubernetes.io/arch",
@@ -265,7 +265,8 @@ def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
     if name in _MAPS:
         return _MAPS[name](pod, cluster).get(item.key or "")
     if name == "age":
-        return math.nan if pod.metadata.creation_timestamp is None else _age(pod, cluster)
+        created = seconds_of(pod.metadata.creation_timestamp)
+        return math.nan if created is None else age(created, cluster.time.seconds)
     if name == "image_bytes":
         return float(sum(cluster.images.total(image) or 0 for image in pod_images(pod)))
     return _FIELDS[name](pod)

@@ -108,3 +108,11 @@ def test_status_tells_the_spec_in_force() -> None:
     assert status["activeGeneration"] == 1
     assert status["activeSpec"]["preemption"] == {"require": "victim.age < 1h"}
     assert status["diagnostics"][0]["field"] == "spec.preemption.require"
+
+
+def test_guard_counts_as_a_rule_and_a_let_serves_it() -> None:
+    spec = {"let": [{"name": "short", "value": "1h"}], "preemption": {"require": "victim.age < short"}}
+    kept = policy("keep", **spec)
+    made = compile_policy(kept)
+    assert made.diagnostics == ()
+    assert make_status(StoredPolicy(kept, made, made.policy), "me", datetime(2026, 1, 1, tzinfo=UTC))["rules"] == 1

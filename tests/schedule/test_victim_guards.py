@@ -14,6 +14,8 @@ from prometheus_client import CollectorRegistry
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.shadow_victims import ShadowVictims
 from policysched.framework import Cluster, PostFilterResult, plugin_name
+from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
+from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.model.objects import Metadata, Namespace, OwnerReference, Pod
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -326,3 +328,64 @@ async def test_shadow_counts_and_logs_the_victims_that_it_would_keep(caplog: pyt
     name = "policysched_shadow_kept_victims_total"
     assert registry.get_sample_value(name, {"policy": "SchedulingPolicy/keep"}) == 1
     assert registry.get_sample_value(name, {"policy": "SchedulingPolicy/other"}) is None
+
+
+def test_records_tell_of_some_pods_and_count_the_rest() -> None:
+    count = 1005
+    pods = [born(low(f"p{number:04}", "n1", cpu=0), 2) for number in range(count)]
+    around = world(node("n1"), *pods, pod("equal", on="n1", requests={"cpu": 4}, priority=10))
+    _, record = preempt(around, wanted(), policy_set(keep=SHORT))
+    assert record["preemption"]["protectedMore"] == record["rules"]["keep"]["preemptionMore"] == count - 1000
+    assert len(record["preemption"]["protected"]["n1"]) == len(record["rules"]["keep"]["preemption"]) == 1000
+    assert "default/p0999" in record["preemption"]["protected"]["n1"]
+
+
+def test_unreadable_time_of_creation_protects() -> None:
+    odd = replace(VICTIM, metadata=replace(VICTIM.metadata, creation_timestamp="yesterday"))
+    for require in ("victim.age < 1h", "not (victim.age < 1h)"):
+        found = outcome(world(node("n1"), odd), wanted(), policy_set(keep=guarded(require)))
+        assert found == f"{NONE_OF_ONE} 1 policy keep/preemption: victim.age is missing (default/build)."
+
+
+def test_guards_of_several_policies_and_reasons_are_all_told_of_a_node() -> None:
+    around = world(node("n1"), born(low("a", "n1", cpu=2), 6), low("b", "n1", cpu=2))
+    both = policy_set(x=SHORT, y={"preemption": {"require": 'victim.name != "a"', "message": "a stays"}})
+    assert outcome(around, wanted(), both) == (
+        f"{NONE_OF_ONE} 1 policy x/preemption: victim.age < 1h (default/a: victim.age is 6h), "
+        "1 policy x/preemption: victim.age is missing (default/b), "
+        '1 policy y/preemption: a stays (default/a: victim.name is "a").'
+    )
+    _, record = preempt(around, wanted(), both)
+    assert record["preemption"]["protected"] == {
+        "n1": {
+            "default/a": "policy x/preemption: victim.age < 1h (victim.age is 6h); "
+            'policy y/preemption: a stays (victim.name is "a")',
+            "default/b": "policy x/preemption: victim.age is missing",
+        }
+    }
+
+
+class LetsPass:
+    """An out-of-tree filter, which answers for one node at a time."""
+
+    def filter(self, state: Any, pod: Pod, node: Any) -> None:
+        """Keep every node."""
+
+
+def test_guard_is_heard_where_nodes_are_searched_one_by_one() -> None:
+    nodes = [node(f"n{number}") for number in range(9)]
+    pods = [born(low(f"p{number}", f"n{number}"), 6 - number / 2) for number in range(9)]
+    around, adapted = world(*nodes, *pods), OutOfTreePlugin("Lets", LetsPass(), PluginHandle("policysched"))
+    base = default_profile().with_policies((adapted,), (), None)
+
+    def found(require: str) -> PostFilterResult:
+        profile = policy_set(keep=guarded(require)).join(base)
+        decision = Engine(around, profile, random.Random(0)).decide(wanted())
+        failed = FailedCycle(decision, random.Random(0), (), lambda: profile.victim_guards)
+        return at_once(run_post_filters(profile.post_filters, wanted(), failed))
+
+    assert [one.metadata.name for one in found('victim.name == "p7"').victims] == ["p7"]
+    status = found("victim.age < 1h").status
+    assert status is not None
+    said = "9 policy keep/preemption: victim.age < 1h (default/p0: victim.age is 6h)"
+    assert status.message.endswith(f"preemption: 0/9 nodes are available: {said}.")

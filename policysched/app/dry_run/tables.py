@@ -144,8 +144,9 @@ def _protected(told: Mapping[str, Any]) -> Iterator[RenderableType]:
     rows = [[node, pod, why] for node, pods in told.get("protected", {}).items() for pod, why in pods.items()]
     if rows:
         table = plain_table("Protected from preemption", ["node", "pod", "why"], rows[:LIMIT])
-        if len(rows) > LIMIT:
-            table.caption, table.caption_justify = _line(f"… and {len(rows) - LIMIT} pods"), "left"
+        more = len(rows) - LIMIT + told.get("protectedMore", 0)
+        if more > 0:
+            table.caption, table.caption_justify = _line(f"… and {more} pods"), "left"
         yield table
 
 

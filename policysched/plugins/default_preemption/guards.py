@@ -8,15 +8,20 @@ Shapes: V the pods asked about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from policysched.framework import Cluster, FailedDecision, Mask, Protection, RowNumbers
 from policysched.model.objects import Pod
 from policysched.state.placed.pods import PlacedPod, pod_id
+
+MOST_TOLD: Final = 1000
+"""Of how many pods a record tells why they have to stay."""
+_CODE_BITS: Final = 32
+_CODES: Final = (1 << _CODE_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ class Guarded:
         return frozenset(one.guard for one in self.answers)
 
     def reasons(self) -> dict[int, dict[str, None]]:
-        """Say for each row why pods on it have to stay, each reason once, with the values of one pod.
+        """Say for each row why pods on it have to stay, each reason once.
 
         Cost: a few operations over the pods, and one step for each row and reason.
         """
@@ -61,27 +66,40 @@ class Guarded:
         for one in self.answers:
             places = np.flatnonzero(one.kept)
             codes, rows = one.protection.codes[places], self.cluster.pods.rows[one.slots[places]]
-            texts = {code: self._reason(one, places[codes == code]) for code in np.unique(codes).tolist()}
-            for row, code in np.unique(np.stack((rows, codes), axis=1), axis=0).tolist():
-                found.setdefault(row, {})[texts[code]] = None
+            texts = {code: one.protection.reason_of(code) for code in np.unique(codes).tolist()}
+            for both in np.unique(rows.astype(np.int64) << _CODE_BITS | codes).tolist():
+                found.setdefault(both >> _CODE_BITS, {})[texts[both & _CODES]] = None
+        return found
+
+    def examples(self) -> dict[str, str]:
+        """Give each reason with one of the pods that it keeps, and what was read of that."""
+        found: dict[str, str] = {}
+        for one in self.answers:
+            places = np.flatnonzero(one.kept)
+            codes = one.protection.codes[places]
+            for code in np.unique(codes).tolist():
+                found.setdefault(one.protection.reason_of(code), self._reason(one, places[codes == code]))
         return found
 
     def describe(self) -> dict[str, Any]:
-        """Say which pods have to stay on which node, and why."""
+        """Say which pods have to stay on which node, and why: the first ones by name, and how many there are beside."""
+        kept = [(one, place) for one in self.answers for place in np.flatnonzero(one.kept).tolist()]
+        named = sorted((*self._names(*which), number) for number, which in enumerate(kept))
         found: dict[str, dict[str, str]] = {}
-        for node, pod, why in sorted(self._each()):
-            told = found.setdefault(node, {})
+        for node, pod, number in named[:MOST_TOLD]:
+            told, why = found.setdefault(node, {}), self._why(*kept[number])
             told[pod] = f"{told[pod]}; {why}" if pod in told else why
-        return {"protected": found} if found else {}
+        more = len(named) - MOST_TOLD
+        return ({"protected": found} if found else {}) | ({"protectedMore": more} if more > 0 else {})
 
-    def _each(self) -> Iterator[tuple[str, str, str]]:
-        for one in self.answers:
-            for place in np.flatnonzero(one.kept).tolist():
-                placed = self._placed(one, place)
-                reason = one.protection.reason_of(int(one.protection.codes[place]))
-                values = one.protection.values_of(place)
-                why = f"{reason} ({values})" if values not in reason else reason
-                yield self.cluster.nodes.names[placed.row], placed.pod.key, why
+    def _names(self, answer: _Answer, place: int) -> tuple[str, str]:
+        placed = self._placed(answer, place)
+        return self.cluster.nodes.names[placed.row], placed.pod.key
+
+    def _why(self, answer: _Answer, place: int) -> str:
+        reason = answer.protection.reason_of(int(answer.protection.codes[place]))
+        values = answer.protection.values_of(place)
+        return f"{reason} ({values})" if values not in reason else reason
 
     def _reason(self, answer: _Answer, places: RowNumbers) -> str:
         """Say why some pods have to stay, with the values of the one that would go first: the least important."""
@@ -115,11 +133,11 @@ def ask_guards(failed: FailedDecision, slots: RowNumbers) -> Guarded:
     guards = failed.victim_guards
     if not guards or not slots.size:
         return Guarded(failed.cluster, slots)
-    answers = []
+    answers, going = [], failed.cluster.pods.terminating(slots)
     for guard in guards:
         found = guard.protected(failed.pod, failed.cluster, slots)
         if found is not None:
-            answers.append(_Answer(guard.name, slots, found, _staying(failed.cluster, slots, found.codes != 0)))
+            answers.append(_Answer(guard.name, slots, found, (found.codes != 0) & ~going))
     return Guarded(failed.cluster, slots, [one for one in answers if one.kept.any()])
 
 
@@ -128,13 +146,3 @@ def ask_about(failed: FailedDecision, pods: Sequence[Pod]) -> Guarded:
     by_id = failed.cluster.pods.by_id
     placed = (by_id.get(pod_id(one)) for one in pods)
     return ask_guards(failed, np.array([one.slot for one in placed if one is not None], np.intp))
-
-
-def _staying(cluster: Cluster, slots: RowNumbers, kept: Mask) -> Mask:
-    """Leave out of those that are kept the pods that are being deleted already. Shapes: (V,) -> (V,)."""
-    by_slot = cluster.pods.by_slot
-    for place in np.flatnonzero(kept).tolist():
-        placed = by_slot[int(slots[place])]
-        if placed is None or placed.pod.metadata.deletion_timestamp is not None:
-            kept[place] = False
-    return kept

@@ -266,16 +266,16 @@ def _no_candidate(failures: Sequence[Status], guarded: Guarded | None, nodes: in
         for reason in status.reasons:
             reasons[reason] += count
     reasons[NOT_HELPFUL] += nodes - statuses.total()
-    parts = sorted(f"{count} {reason}" for reason, count in reasons.items() if count)
+    told, guards = ({}, frozenset()) if guarded is None else (guarded.examples(), guarded.names)
+    parts = sorted(f"{count} {told.get(reason, reason)}" for reason, count in reasons.items() if count)
     text = f"0/{nodes} nodes are available: {', '.join(parts)}."
-    guards = frozenset() if guarded is None else guarded.names
     return replace(_said(Code.UNSCHEDULABLE, text), nominated_node="", details=guarded, rejectors=guards)
 
 
 def _none_left(guarded: Guarded) -> PostFilterResult:
     """Say that extenders left no candidate, or named victims alone that have to stay."""
-    why = dict.fromkeys(reason for reasons in guarded.reasons().values() for reason in reasons)
-    said = _said(Code.UNSCHEDULABLE, f"{NONE_LEFT}: {', '.join(why)}" if why else NONE_LEFT)
+    why = ", ".join(guarded.examples().values())
+    said = _said(Code.UNSCHEDULABLE, f"{NONE_LEFT}: {why}" if why else NONE_LEFT)
     return replace(said, details=guarded, rejectors=guarded.names)
 
 

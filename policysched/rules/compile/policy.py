@@ -217,6 +217,11 @@ class CompiledPolicy:
         return tuple(dict.fromkeys(item for program in programs for item in program.inputs))
 
     @property
+    def rules_count(self) -> int:
+        """How many rules it has, the condition on victims being one."""
+        return len(self.filters) + len(self.scores) + len(self.guard_programs)
+
+    @property
     def guard_programs(self) -> tuple[Program, ...]:
         """The program that preemption runs on placed pods, if there is one."""
         return () if self.preemption is None else (self.preemption.written,)

@@ -28,9 +28,11 @@ from policysched.rules.inputs import BEYOND_SIGNATURE, PodInputs, Scalar, aspect
 from policysched.state.cluster import Cluster
 from policysched.state.placed.counters import Alike, PodCounter
 from policysched.state.placed.pods import PlacedPod
+from policysched.state.tables.ages import STEP
 from policysched.state.tables.interner import MISSING
 
-NUMBERS = frozenset(("priority", "requests", "image_bytes", "age"))
+NUMBERS = frozenset(("priority", "requests", "image_bytes"))
+VICTIM_AGE = Input("victim", ("age",))
 _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.ROUND, Op.NEGATE, Op.DEFAULT,
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
 PODS = int(Aspect.PODS)
@@ -177,6 +179,14 @@ class PeerFrame:
 
 class VictimFrame(PeerFrame):
     """What `language.Frame` asks for, over placed pods that would have to go (`victim.`), each on its node."""
+
+    def column(self, item: Input, /) -> NDArray[Any]:
+        """Return the values of the pods themselves, or those of each pod's node; ages are NaN where none is known."""
+        if item != VICTIM_AGE:
+            return super().column(item)
+        created = self._cluster.pods.created(self._slots)
+        ages = np.maximum(np.floor((self.now - created) / STEP) * STEP, 0.0)
+        return np.where(np.isfinite(created), ages, np.nan)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
         """Return what is made of the pods of each one's node."""

@@ -20,6 +20,8 @@ from policysched.rules.results.rule_results import FINE, FilterRow, Values
 
 LONGEST: Final = 80
 """How much of an expression is shown. Units: characters."""
+MOST_TOLD: Final = 1000
+"""Of how many pods that a condition on victims protects a record tells."""
 _SYSTEM: Final = "leave pods of priority 2000000000 and above alone: includeSystemPods is not set"
 
 
@@ -45,7 +47,7 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
         said["filters"] = {name: nodes for name, nodes in rejected.items() if nodes}
     if scores is not None and feasible.any():
         said["scores"] = _scores(scores, rows, cluster, feasible)
-    said["preemption"] = protected
+    said |= protected
     return {key: value for key, value in said.items() if value not in ({}, None)}
 
 
@@ -66,7 +68,7 @@ def why_silent(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
     return plugin.selection.unselected(pod, cluster) or _not_meant(plugin, pod, plugin.context(cluster))
 
 
-def _protected(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> dict[str, str]:
+def _protected(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> dict[str, Any]:
     """Name the placed pods of lower priority that the policy protects, with what its condition read of them."""
     guard, pods = guard_of(plugin), cluster.pods
     if guard is None:
@@ -78,10 +80,12 @@ def _protected(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> dict[str, st
         if pod_priority(one.pod) < priority and one.pod.metadata.deletion_timestamp is None
     ]
     found = guard.protected(pod, cluster, np.array([one.slot for one in placed], np.intp))
-    if found is None:
+    if found is None or not found.codes.any():
         return {}
     kept = {placed[place].pod.key: place for place in np.flatnonzero(found.codes).tolist()}
-    return {key: found.values_of(kept[key]) or "false" for key in sorted(kept)}
+    told = {key: found.values_of(kept[key]) or "false" for key in sorted(kept)[:MOST_TOLD]}
+    more = len(kept) - MOST_TOLD
+    return {"preemption": told, "preemptionMore": more} if more > 0 else {"preemption": told}
 
 
 def _rejected(rule: FilterRow, codes: Any, cluster: Cluster) -> dict[str, str]:

@@ -53,7 +53,7 @@ def make_status(entry: StoredPolicy, instance: str, now: datetime, found: Covera
     warnings = found.warnings if active is not None and active is result.policy else ()
     status: Status = {
         "observedGeneration": generation,
-        "rules": 0 if active is None else len(active.filters) + len(active.scores),
+        "rules": 0 if active is None else active.rules_count,
         "conditions": [
             _condition(policy, "Compiled", *_compiled(entry, len(warnings)), now=now),
             _condition(policy, "Active", *_active(entry), now=now),

@@ -53,7 +53,7 @@ class PodTable:
     Shapes: `rows` and `signatures` (P,), one element a slot; a free slot has the row −1.
     """
 
-    __slots__ = ("_by_row", "_free", "_starts", "by_id", "by_slot", "rows", "signatures")
+    __slots__ = ("_by_row", "_created", "_free", "_going", "_starts", "by_id", "by_slot", "rows", "signatures")
 
     def __init__(self) -> None:
         self.by_id: dict[str, PlacedPod] = {}
@@ -61,6 +61,9 @@ class PodTable:
         self.signatures: NDArray[np.int32] = np.zeros(FIRST_SLOTS, np.int32)
         self.by_slot: list[PlacedPod | None] = [None] * FIRST_SLOTS
         self._starts: NDArray[np.float64] = np.full(FIRST_SLOTS, np.nan)
+        # These are as old as the starts: NaN there says that none of the three is known.
+        self._created: NDArray[np.float64] = np.full(FIRST_SLOTS, np.nan)
+        self._going: NDArray[np.bool_] = np.zeros(FIRST_SLOTS, np.bool_)
         self._by_row: dict[int, dict[str, PlacedPod]] = {}
         self._free = list(range(FIRST_SLOTS - 1, -1, -1))
 
@@ -106,11 +109,28 @@ class PodTable:
         They are read from the pods once for each version.
         Units: seconds since 1970.
         """
+        self._read(slots)
+        return self._starts[slots]
+
+    def created(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return when the pods of some slots were created, infinity where that is not known, as `starts` does."""
+        self._read(slots)
+        return self._created[slots]
+
+    def terminating(self, slots: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return which pods of some slots are being deleted, as `starts` does."""
+        self._read(slots)
+        return self._going[slots]
+
+    def _read(self, slots: NDArray[np.intp]) -> None:
         for slot in slots[np.isnan(self._starts[slots])].tolist():
             placed = self.by_slot[slot]
-            seconds = None if placed is None else seconds_of(placed.pod.status.start_time)
-            self._starts[slot] = math.inf if seconds is None else seconds
-        return self._starts[slots]
+            metadata = None if placed is None else placed.pod.metadata
+            started = None if placed is None else seconds_of(placed.pod.status.start_time)
+            created = None if metadata is None else seconds_of(metadata.creation_timestamp)
+            self._starts[slot] = math.inf if started is None else started
+            self._created[slot] = math.inf if created is None else created
+            self._going[slot] = metadata is not None and metadata.deletion_timestamp is not None
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -119,6 +139,8 @@ class PodTable:
         size = self.rows.size
         self.by_slot += [None] * size
         self._starts = np.concatenate((self._starts, np.full(size, np.nan)))
+        self._created = np.concatenate((self._created, np.full(size, np.nan)))
+        self._going = np.concatenate((self._going, np.zeros(size, np.bool_)))
         self.rows = np.concatenate((self.rows, np.full(size, -1, np.int32)))
         self.signatures = np.concatenate((self.signatures, np.zeros(size, np.int32)))
         self._free = list(range(2 * size - 1, size - 1, -1))
