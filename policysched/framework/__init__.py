@@ -73,7 +73,7 @@ from policysched.framework.post_filter import (
     WhatIf,
 )
 from policysched.framework.status import Code, Status, unresolvable, unschedulable
-from policysched.model.kinds import Resource
+from policysched.model.kinds import CustomResource, Resource
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
 from policysched.state.changes import Action, Change
 from policysched.state.cluster import Cluster
@@ -101,6 +101,7 @@ __all__ = [
     "Cluster",
     "Code",
     "Codes",
+    "CustomResource",
     "Event",
     "Everywhere",
     "FailedDecision",

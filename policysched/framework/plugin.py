@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework.status import Status
-from policysched.model.kinds import Resource
+from policysched.model.kinds import CustomResource, Resource
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
 from policysched.state.changes import Action, Change
@@ -87,7 +87,7 @@ class Hint:
     that have an index have the same one.
     """
 
-    resource: Resource
+    resource: Resource | CustomResource
     actions: Action
     helps: Callable[[Pod, Change, Cluster], bool] | None = None
     index: HintIndex | None = None

@@ -109,7 +109,7 @@ def _decode(answer: bytes, path: str, kind: str) -> _Page:
         if outlined is None:
             raise _malformed(path, str(error)) from error
         page = outlined
-    if page.kind != f"{kind}List":
+    if not page.kind.endswith("List") or kind not in ("", page.kind.removesuffix("List")):
         raise _malformed(path, f"it is of kind {page.kind!r:.80}")
     if not page.metadata.resource_version:
         raise _malformed(path, "it has no version")

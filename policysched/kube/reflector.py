@@ -133,12 +133,12 @@ class Reflector(Generic[T]):
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
         if self._cache.lacks_texts:
-            _, raws = await read_list(self._transport, self.watched.path, self.watched.kind)
+            _, raws = await read_list(self._transport, self.watched.path, self.watched.stated_kind)
             for _ in self._cache.filling(raws):
                 await asyncio.sleep(0)
 
     async def _list(self) -> None:
-        version, raws = await read_list(self._transport, self.watched.path, self.watched.kind)
+        version, raws = await read_list(self._transport, self.watched.path, self.watched.stated_kind)
         restored = self._is_restored(version)
         await self._replace(raws, restored=restored)
         self._version = self._newest = version

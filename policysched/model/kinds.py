@@ -81,6 +81,25 @@ class Resource(Enum):
     """Not an object: time passed, and a rule may say something else now."""
 
 
+@dataclass(frozen=True, slots=True)
+class CustomResource:
+    """What queueing hints call the objects of a custom resource: `plural.version.group`, as `foos.v1.example.com`.
+
+    Raises:
+        ValueError: it has another form.
+
+    Source: pkg/scheduler/eventhandlers.go (addAllEventHandlers), v1.36.
+    """
+
+    value: str
+
+    def __post_init__(self) -> None:
+        """Check the form."""
+        plural, version, group = (*self.value.split(".", 2), "", "")[:3]
+        if not (plural and version and group):
+            raise ValueError(f"{self.value!r} is no custom resource: plural.version.group is one")
+
+
 def _everything(_: object) -> bool:
     return True
 
@@ -99,7 +118,7 @@ class ApiKind(Generic[T]):
     plural: str
     decode: Callable[[Any], T]
     """Makes a struct of JSON or a dict; raises ObjectError for a malformed object."""
-    resource: Resource = Resource.OTHER
+    resource: Resource | CustomResource = Resource.OTHER
     namespaced: bool = True
     fill: Callable[[Object], None] = _nothing
     """Writes into an object from a file what the API server would have filled in."""
@@ -118,6 +137,11 @@ class ApiKind(Generic[T]):
     def group(self) -> str:
         """The API group, empty for the core."""
         return self.api_version.rpartition("/")[0]
+
+    @property
+    def stated_kind(self) -> str:
+        """What objects say as their kind; empty where nobody here knows that."""
+        return "" if isinstance(self.resource, CustomResource) else self.kind
 
     @property
     def path(self) -> str:

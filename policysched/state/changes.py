@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any
 
-from policysched.model.kinds import Resource
+from policysched.model.kinds import CustomResource, Resource
 from policysched.model.objects import Node, Pod, PodCondition
 from policysched.model.policy import MetricKey
 from policysched.model.requests import Requests, placed_requests
@@ -61,7 +61,7 @@ class Action(IntFlag):
 class Change:
     """One change: `old` is absent for an addition, `new` for a removal."""
 
-    resource: Resource
+    resource: Resource | CustomResource
     action: Action
     old: Any = None
     new: Any = None
@@ -76,7 +76,7 @@ class Change:
         return self.action is Action.NONE or self.resource is Resource.OTHER
 
 
-def change_of(resource: Resource, old: Any, new: Any) -> Change:
+def change_of(resource: Resource | CustomResource, old: Any, new: Any) -> Change:
     """Name the change of an object of which nobody looks at parts; either may be None."""
     if new is None:
         return Change(resource, Action.NONE if old is None else Action.DELETE, old)

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping
 from typing import Any, TypeVar
 
-from policysched.model.kinds import KINDS
+from policysched.model.custom_objects import CustomObject, custom_kind
+from policysched.model.kinds import KINDS, ApiKind, CustomResource
 from policysched.model.objects import LabelSelector, Service, Workload
 from policysched.state.changes import Change, change_of
 
@@ -31,9 +32,13 @@ class ObjectTables:
         """Return the table of a kind; it stays the same one."""
         return self._tables[shape.__name__]
 
+    def custom(self, resource: CustomResource) -> dict[str, CustomObject]:
+        """Return the table of a custom resource."""
+        return self._tables[resource.value]
+
     def put(self, obj: Any) -> Change:
         """Take an object as it is now."""
-        kind = KINDS[type(obj).__name__]
+        kind = _kind_of(obj)
         table, key = self._tables[kind.kind], kind.key(obj)
         old = table.get(key)
         table[key] = obj
@@ -41,8 +46,12 @@ class ObjectTables:
 
     def drop(self, obj: Any) -> Change:
         """Record that an object is gone."""
-        kind = KINDS[type(obj).__name__]
+        kind = _kind_of(obj)
         return change_of(kind.resource, self._tables[kind.kind].pop(kind.key(obj), None), None)
+
+
+def _kind_of(obj: Any) -> ApiKind[Any]:
+    return custom_kind(obj.resource) if isinstance(obj, CustomObject) else KINDS[type(obj).__name__]
 
 
 class Workloads:

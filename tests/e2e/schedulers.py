@@ -8,10 +8,11 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 
 from policysched.app.configuration.election import NO_ELECTION
+from policysched.app.plugins.discovery import find_plugins
 from policysched.app.running.metrics import NO_METRICS, MetricOptions
 from policysched.app.running.run import RunOptions, run_scheduler
 from tests.e2e.objects import NAME
@@ -62,14 +63,33 @@ class InProcess(Lines):
 
 @contextlib.asynccontextmanager
 async def in_process(
-    kubeconfig: Path | None, *names: str, wait: bool = True, metrics: MetricOptions = NO_METRICS
+    kubeconfig: Path | None,
+    *names: str,
+    wait: bool = True,
+    metrics: MetricOptions = NO_METRICS,
+    config: Path | None = None,
+    plugins: Iterable[str] = (),
 ) -> AsyncIterator[InProcess]:
-    """Run a scheduler in this process; it must not have ended by itself."""
+    """Run a scheduler in this process; it must not have ended by itself.
+
+    Args:
+        kubeconfig: How it reaches the server; None where a configuration says so.
+        names: Whose pods it schedules.
+        wait: Whether it has to begin to try pods.
+        metrics: Where it gets metrics from.
+        config: Its configuration.
+        plugins: What `--plugin` is given.
+    """
     log = logging.getLogger("policysched")
     before = log.level
     log.setLevel(logging.DEBUG)
     options = RunOptions(
-        kubeconfig=kubeconfig, scheduler_names=names or (NAME,), metrics=metrics, leader_election=NO_ELECTION
+        kubeconfig=kubeconfig,
+        scheduler_names=names or (NAME,),
+        config=config,
+        plugins=find_plugins(plugins).registry,
+        metrics=metrics,
+        leader_election=NO_ELECTION,
     )
     running = InProcess(options)
     log.addHandler(running)

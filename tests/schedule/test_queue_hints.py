@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from policysched.framework import Action, Change, Cluster, Hint, Resource
+from policysched.framework import Action, Change, Cluster, CustomResource, Hint, Resource
 from policysched.model.objects import Pod
 from policysched.pausing import finished
 from policysched.schedule.queue.hints import label
@@ -75,6 +75,13 @@ def test_hint_that_raises_counts_as_help(error: BaseException, caplog: pytest.Lo
     tested.reject(popped(tested), FIT)
     assert tested.move(NODE_ADDED) == 1
     assert "queueing hint of Fit failed for pod d/a" in caplog.text
+
+
+def test_hint_about_a_custom_resource_is_about_its_objects_alone() -> None:
+    foos, bars = CustomResource("foos.v1.example.com"), CustomResource("bars.v1.example.com")
+    tested = queue(StandingClock(), interests(Fit=(Hint(foos, Action.ADD),)))
+    tested.reject(popped(tested), FIT)
+    assert [tested.move(Change(one, Action.ADD)) for one in (bars, CustomResource(foos.value))] == [0, 1]
 
 
 @pytest.mark.parametrize(("change", "counts"), [(NODE_ADDED, (1, 0, 0, 0)), (POD_REMOVED, (0, 1, 0, 0))])

@@ -51,8 +51,9 @@ from policysched.kube.reflector import Reflector
 from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
 from policysched.metric_sources.problems import SourceCounters
+from policysched.model.custom_objects import custom_kind
 from policysched.model.decode import ObjectError
-from policysched.model.kinds import KINDS, NODES, PODS, POLICIES, ApiKind
+from policysched.model.kinds import KINDS, NODES, PODS, POLICIES, ApiKind, CustomResource
 from policysched.model.lenient_json import shallow
 from policysched.model.objects import Metadata, Pod, PodSpec
 from policysched.model.policy import KIND, Policy, PolicyKey
@@ -146,15 +147,19 @@ class Process:
                 on_broken=self._malformed if kind is PODS else self.left_out.malformed,
                 texts=self._texts.get(kind),
             )
-            for kind in KINDS.values()
-            if kind not in watched and self._is_read(kind)
+            for kind in self._kinds()
+            if kind not in watched
         ]
         self.reflectors += made
         return made
 
-    def _is_read(self, kind: ApiKind[Any]) -> bool:
-        """Return whether a plugin of the profiles reads a kind."""
-        return kind.is_read(frozenset().union(*(profile.plugin_names for profile in self._profiles.values())))
+    def _kinds(self) -> list[ApiKind[Any]]:
+        """Return the kinds that the profiles' plugins read."""
+        profiles = self._profiles.values()
+        plugins = frozenset[str]().union(*(profile.plugin_names for profile in profiles))
+        hints = (hint for profile in profiles for several in profile.hints.values() for hint in several)
+        custom = dict.fromkeys(hint.resource for hint in hints if isinstance(hint.resource, CustomResource))
+        return [*map(custom_kind, custom), *(kind for kind in KINDS.values() if kind.is_read(plugins))]
 
     def _unlisted(self) -> str:
         """Say how many kinds are not listed yet; it may be asked from any thread."""
@@ -252,8 +257,9 @@ class Process:
             async with asyncio.timeout(LISTED_WITHIN):
                 for reflector in self._watch_more():
                     tasks.create_task(reflector.run())
+                read = self._kinds()
                 for reflector in self.reflectors:
-                    if self._is_read(reflector.watched):
+                    if reflector.watched in read:
                         await reflector.synced.wait()
                         await reflector.list_texts()
         except TimeoutError as error:

@@ -1,8 +1,8 @@
 """`PluginHandle`: what out-of-tree plugins reach the scheduler with.
 
 A plugin is given one as it is made and keeps it. It is connected as the scheduler starts; until then, and in a dry-run
-for what belongs to a running scheduler, asking it is an error. Everything but `nodes` and `pods`, which belong to the
-loop's thread, may be called from any thread.
+for what belongs to a running scheduler, asking it is an error. Everything but `nodes`, `pods` and `custom_objects`,
+which belong to the loop's thread, may be called from any thread.
 
 Source: k8s.io/kube-scheduler/framework/interface.go (Handle), v0.36.
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from policysched.errors import NotConnectedError
@@ -20,6 +21,8 @@ from policysched.framework.binding import Handle, WaitingPod
 from policysched.framework.client import Client, Clock, Event
 from policysched.framework.out_of_tree.node_info import NodeInfo, NodeInfos
 from policysched.framework.out_of_tree.watch import PluginWatch
+from policysched.model.custom_objects import CustomObject
+from policysched.model.kinds import CustomResource
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
@@ -73,6 +76,13 @@ class PluginHandle:
     def pods(self) -> list[Pod]:
         """All pods that are on a node or assumed there."""
         return [placed.pod for placed in self._connected.pods.by_id.values()]
+
+    def custom_objects(self, resource: CustomResource) -> Mapping[str, CustomObject]:
+        """Return the objects of a custom resource that a plugin's `events` name, by `namespace/name`, as they are now.
+
+        Where the API server does not have the resource, or does not let the scheduler read it, there are none.
+        """
+        return MappingProxyType(self._connected.objects.custom(resource))
 
     @property
     def client(self) -> Client:

@@ -21,6 +21,7 @@ from policysched.framework import (
     Change,
     Clock,
     Cluster,
+    CustomResource,
     Hint,
     HintIndex,
     PreEnqueuePlugin,
@@ -71,7 +72,7 @@ class Interests:
             plugin: hint.index for plugin, hints in self._hints.items() for hint in hints if hint.index is not None
         }
         """What finds the pods that a plugin may say yes about, by the plugin's name."""
-        self._matching: dict[tuple[Resource, Action], Matching] = {}
+        self._matching: dict[tuple[Resource | CustomResource, Action], Matching] = {}
 
     def matching(self, change: Change) -> Matching:
         """Select the hints that are about such a change, by plugin."""
@@ -81,9 +82,9 @@ class Interests:
             found = self._matching[kind] = self._select(*kind)
         return found
 
-    def _select(self, resource: Resource, action: Action) -> Matching:
+    def _select(self, resource: Resource | CustomResource, action: Action) -> Matching:
         selected = {
-            plugin: tuple(hint for hint in hints if hint.resource is resource and hint.actions & action)
+            plugin: tuple(hint for hint in hints if hint.resource == resource and hint.actions & action)
             for plugin, hints in self._hints.items()
         }
         return {plugin: hints for plugin, hints in selected.items() if hints}
