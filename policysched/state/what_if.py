@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +19,13 @@ from policysched.state.cluster import Cluster
 from policysched.state.nominations import PodsByRow
 from policysched.state.placed.counters import WIDEST, PodCounter
 from policysched.state.placed.pods import Measured, PlacedPod, measure, pod_id
-from policysched.state.tables.amounts import HostPort
 from policysched.state.tables.columns import RowNumbers
 
 
 class ChangedRow:
     """A row and the pods that it would lose and gain. Read it before the cluster changes."""
 
-    __slots__ = ("_added", "_amounts", "_removed", "_sums", "cluster", "history", "pods_count", "ports", "row")
+    __slots__ = ("_added", "_amounts", "_known", "_removed", "_sums", "cluster", "history", "pods_count", "row")
 
     def __init__(self, cluster: Cluster, row: int) -> None:
         self.cluster, self.row = cluster, row
@@ -33,12 +33,11 @@ class ChangedRow:
         """Every pod added (1) or removed (-1), in order; one may be there several times."""
         self.pods_count: int = cluster.nodes.pods_count.data.item(row)
         """How many pods there would be."""
-        self.ports: dict[HostPort, int] = {}
-        """How often each host port would be used more, or less where it is below 0."""
         self._removed: dict[str, PlacedPod] = {}
         self._added: dict[str, PlacedPod] = {}
         self._amounts: dict[str, int] = {}
         self._sums: dict[Hashable, list[int]] = {}
+        self._known: dict[Hashable, int] = {}
 
     def remove(self, pod: Pod) -> None:
         """Take a pod away that is placed on the row or was added here.
@@ -76,8 +75,6 @@ class ChangedRow:
         amounts = self._amounts
         for resource, amount in placed.pod_resources.amounts:
             amounts[resource] = amounts.get(resource, 0) + sign * amount
-        for port in placed.pod_resources.ports:
-            self.ports[port] = self.ports.get(port, 0) + sign
 
     @property
     def more_pods(self) -> int:
@@ -98,6 +95,13 @@ class ChangedRow:
     def new_pods(self) -> list[PlacedPod]:
         """List the pods that come and are of a kind that no placed pod is of."""
         return [placed for placed in self._added.values() if placed.signature < 0]
+
+    def now(self, key: Hashable, work_out: Callable[[], int]) -> int:
+        """Return what the row's pods weigh together as they are, worked out once for a key."""
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = work_out()
+        return known
 
     def more(self, key: Hashable, weigh: Callable[[PlacedPod], int]) -> int:
         """Return how much more the pods would weigh together than they do, below 0 for less.
@@ -137,16 +141,18 @@ class ChangedRows:
     Shapes: rows (R,); slots and of (V,).
     """
 
-    __slots__ = ("_beside", "_gone", "_of", "_pods", "_signatures", "_sums", "_weighed", "cluster", "rows")
+    __slots__ = ("_beside", "_gone", "_known", "_of", "_pods", "_signatures", "_slots", "_sums", "_weighed",
+                 "cluster", "rows")  # fmt: skip
 
     def __init__(self, cluster: Cluster, rows: RowNumbers, slots: NDArray[np.intp], of: NDArray[np.intp]) -> None:
         self.cluster, self.rows = cluster, rows
         self._of = of
-        self._signatures = cluster.pods.signatures[slots]
+        self._slots, self._signatures = slots, cluster.pods.signatures[slots]
         self._gone: NDArray[np.bool_] = np.zeros(slots.size, np.bool_)
         self._pods: NDArray[np.int64] = np.zeros(rows.size, np.int64)
         self._sums: dict[str, NDArray[np.int64]] = {}
         self._weighed: dict[Hashable, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._known: dict[Hashable, NDArray[np.int64]] = {}
         self._beside: tuple[PodsByRow, ChangedRows] | None = None
 
     def remove(self, pods: NDArray[np.intp]) -> None:
@@ -176,24 +182,39 @@ class ChangedRows:
             np.subtract.at(found, self._of[gone], self._amounts(resource, gone))
         return found
 
-    def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int]) -> NDArray[np.int64]:
+    def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int], *, alike: bool = True) -> NDArray[np.int64]:
         """Return how much more the pods of each row would weigh together than they do; not to be changed.
 
         Args:
             key: What the weights mean. Each signature, and each pod that comes, is weighed once for a key.
-            weigh: The weight of a pod; it may read nothing that pods of one signature differ in.
+            weigh: The weight of a pod.
+            alike: Whether pods of one signature weigh the same; else each pod is weighed.
 
         Shapes: (R,).
         """
         found = self._weighed.get(key)
         if found is None:
-            present, of_pod = np.unique(self._signatures, return_inverse=True)
-            placed = (self.cluster.signatures.present[signature] for signature in present.tolist())
+            numbers: NDArray[Any] = self._signatures
+            pods: Sequence[PlacedPod | None] = self.cluster.signatures.present
+            if not alike:
+                numbers, pods = self._slots, self.cluster.pods.by_slot
+            present, of_pod = np.unique(numbers, return_inverse=True)
+            placed = (pods[number] for number in present.tolist())
             weights = np.array([0 if one is None else weigh(one) for one in placed], np.int64)[of_pod]
             sums = np.zeros(self.rows.size, np.int64)
             np.subtract.at(sums, self._of[self._gone], weights[self._gone])
             found = self._weighed[key] = weights, sums
         return found[1]
+
+    def now(self, key: Hashable, work_out: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return what the pods of each row weigh together as they are, worked out once for a key.
+
+        Shapes: (R,).
+        """
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = work_out()
+        return known
 
     def new_pods(self) -> Sequence[PlacedPod]:
         """List the pods that come and are of a kind that no placed pod is of."""
@@ -234,6 +255,7 @@ class _WithNominated(ChangedRows):
 
     def __init__(self, base: ChangedRows, nominated: PodsByRow) -> None:
         self.cluster, self.rows, self._base = base.cluster, base.rows, base
+        self._known = base._known
         places = {row: place for place, row in enumerate(base.rows.tolist()) if row in nominated}
         measured = base.cluster.nominations.measured
         self._nominated = [
@@ -255,13 +277,13 @@ class _WithNominated(ChangedRows):
                 added[place] += dict(known.resources.amounts).get(resource, 0)
         return self._base.more(resource) + added
 
-    def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int]) -> NDArray[np.int64]:
+    def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int], *, alike: bool = True) -> NDArray[np.int64]:
         added = self._added_weights.get(key)
         if added is None:
             added = self._added_weights[key] = np.zeros(self.rows.size, np.int64)
             for (place, _, _), placed in zip(self._nominated, self._as_placed(), strict=True):
                 added[place] += weigh(placed)
-        return self._base.weighed(key, weigh) + added
+        return self._base.weighed(key, weigh, alike=alike) + added
 
     def new_pods(self) -> Sequence[PlacedPod]:
         return [placed for placed in self._as_placed() if placed.signature < 0]

@@ -1,12 +1,14 @@
 """Running a coroutine for a command."""
 
+import asyncio
 import gc
+import subprocess
 import sys
 
 import pytest
 
 from policysched.app.files.objects import read
-from policysched.cli.event_loop import uncollected, wait_for
+from policysched.cli.event_loop import serve, uncollected, wait_for
 from policysched.cli.output import working
 
 
@@ -31,6 +33,35 @@ def test_a_documents_text_is_no_part_of_how_it_is_shown() -> None:
     """Each of many objects holds the text of the whole file: what shows them may not repeat it."""
     [document] = read("kind: Node\nmetadata: {name: n1, annotations: {note: long-long-text}}", "f.yaml")
     assert "long-long-text" not in repr(document.source)
+
+
+HANGING = """
+import asyncio, threading
+from policysched.cli.event_loop import serve
+
+async def work(stop):
+    begun = threading.Event()
+    hanging = asyncio.get_running_loop().run_in_executor(None, lambda: (begun.set(), threading.Event().wait()))
+    assert begun.wait(30) and not hanging.done()
+
+serve(work)
+"""
+
+
+def test_end_waits_for_no_thread_that_hangs() -> None:
+    subprocess.run([sys.executable, "-c", HANGING], check=True, timeout=60)
+
+
+def test_threads_give_what_they_are_asked_for_and_what_goes_wrong() -> None:
+    seen: list[object] = []
+
+    async def work(stop: asyncio.Event) -> None:
+        seen.append(await asyncio.to_thread(len, "four"))
+        with pytest.raises(ValueError, match="invalid literal"):
+            await asyncio.to_thread(int, "x")
+
+    serve(work)
+    assert seen == [4]
 
 
 def test_collecting_goes_on_afterwards() -> None:

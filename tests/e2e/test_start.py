@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import socket
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from policysched.kube import exec_plugin
 from policysched.sandbox import Sandbox
 from tests.e2e.conftest import Running, Spawning, write_kubeconfig
 from tests.e2e.objects import DEFINITION, node, only, pod, unfit
 from tests.e2e.schedulers import in_process, spawned
 from tests.e2e.server import Server
 from tests.e2e.waiting import until_true
+from tests.kube.test_kube_connection import kubeconfig
 
 POLICIES = "schedulingpolicies"
 
@@ -148,3 +153,24 @@ async def test_kubeconfig_is_taken_from_the_environment(
     await server.load(node("n1"), pod("web"))
     async with in_process(None):
         await server.placed("web")
+
+
+@pytest.mark.parametrize("hangs", ["credentials", "metrics"])
+async def test_process_that_is_told_to_stop_waits_for_nothing_that_hangs(hangs: str, tmp_path: Path) -> None:
+    begun, pipe = tmp_path / "begun", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    arguments = ["-c", f"touch {begun}; exec sleep 1000"]
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": arguments}
+    (tmp_path / "config").write_text(yaml.safe_dump(kubeconfig("http://127.0.0.1:1", {"exec": plugin})))
+    flags = ("--metrics-file", str(pipe)) if hangs == "metrics" else ()
+    writers = []
+    async with spawned("--kubeconfig", str(tmp_path / "config"), *flags, wait=False) as process:
+        if hangs == "credentials":
+            await until_true(begun.exists)
+        else:
+            writers.append(await asyncio.to_thread(os.open, pipe, os.O_WRONLY))  # comes back as it is opened to be read
+        started = time.monotonic()
+        assert await process.end() == 0
+        assert time.monotonic() - started < exec_plugin.PATIENCE / 2
+    for one in writers:
+        os.close(one)

@@ -13,6 +13,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import ApiError, AssumedPod, Handle, PostFilterResult, PreFlight, Status, Wait
 from policysched.model.objects import Pod, PodCondition, PodStatus
 from policysched.pausing import finished
+from policysched.plugins.default_preemption import eviction
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.observer import Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -166,6 +167,14 @@ async def test_victim_that_is_gone_already_counts_as_deleted(status: int) -> Non
         assert [one for one in stand.client.events if one.reason == "Preempted"] == []
 
 
+@pytest.fixture
+def without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let preemptors try again at once whose victims could not be evicted."""
+    monkeypatch.setattr(eviction, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(eviction, "PAUSE_EACH", 0.0)
+
+
+@pytest.mark.usefixtures("without_pause")
 async def test_refused_deletion_lets_the_preemptor_try_again_and_no_other_victim_goes() -> None:
     async with running(node("n1")) as stand:
         stand.client.errors["deletion"] = [ApiError(403, "Forbidden", "no")]
@@ -175,6 +184,31 @@ async def test_refused_deletion_lets_the_preemptor_try_again_and_no_other_victim
         assert stand.attempts("high") == 2
 
 
+async def test_preemptor_whose_victims_are_not_evicted_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eviction, "FIRST_PAUSE", 3600.0)
+    monkeypatch.setattr(eviction, "LONGEST_PAUSE", 3600.0)
+    async with running(node("n1")) as stand:
+        stand.client.errors["deletion"] = [ApiError(403, "Forbidden", "no")] * 100
+        await stand.settled(LOW, HIGH)
+        await stand.pass_time(60)
+        assert (stand.attempts("high"), len(stand.client.errors["deletion"])) == (1, 99)
+
+
+@pytest.mark.parametrize(("preemptors", "longest"), [(1, 1.0), (50, 5.0), (1000, 10.0)])
+async def test_preemptors_pause_longer_the_more_they_are(preemptors: int, longest: float) -> None:
+    pauses, evictions = list[float](), eviction.Evictions("Preemption")
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    async with running(node("n1")) as stand:
+        handle = replace_field(stand.scheduler._binder.handle, pause=pause)
+        await asyncio.gather(*(evictions._pause(handle) for _ in range(preemptors)))
+    assert (pauses[0], pauses[-1]) == (1.0, longest)
+
+
+@pytest.mark.usefixtures("without_pause")
 async def test_refused_mark_is_a_refused_eviction() -> None:
     async with running(node("n1")) as stand:
         stand.client.errors["condition"] = [ApiError(403, "Forbidden", "no")]

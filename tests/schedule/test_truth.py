@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
 from policysched.state.tables import journal
-from policysched.state.tables.amounts import CPU, MEMORY
+from policysched.state.tables.amounts import CPU, MEMORY, WantedPorts
 from tests.schedule.life_pods import spread, wanted
 from tests.schedule.life_policies import policies
 from tests.schedule.neighbours import neighbourly
@@ -32,7 +32,9 @@ def columns(cluster: Cluster) -> dict[str, Any]:
     """Everything that is counted, by node."""
     nodes = cluster.nodes
     addresses = ("0.0.0.0", "10.0.0.1", "10.0.0.2")  # noqa: S104 - compared, not bound
-    ports = [cluster.ports.taken([(one, "TCP", 8080)], slice(0, nodes.size), nodes.size) for one in addresses]
+    ports = [
+        cluster.ports.taken(WantedPorts([(one, "TCP", 8080)]), slice(0, nodes.size), nodes.size) for one in addresses
+    ]
     found = {}
     for name, row in nodes.row_of.items():
         held = {

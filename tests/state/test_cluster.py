@@ -22,7 +22,7 @@ from policysched.model.objects import (
 )
 from policysched.model.objects import Node as NodeObject
 from policysched.state.changes import pod_difference
-from policysched.state.tables.amounts import MEMORY, PodResources, pod_resources
+from policysched.state.tables.amounts import MEMORY, PodResources, WantedPorts, pod_resources
 from policysched.state.tables.nodes import MOST_EXTENDED
 from tests.build import cluster, node, pod
 
@@ -181,7 +181,7 @@ def test_a_placed_pod_takes_its_requests_and_gives_them_back() -> None:
     assert (change.resource, change.action, change.old, change.new) == (Resource.ASSIGNED_POD, Action.ADD, None, placed)
     assert aspects(made, position) == Aspect.USAGE | Aspect.PODS | Aspect.PORTS
     assert cpu(made, "n1") == 1000
-    wanted = [("0.0.0.0", "TCP", 80)]  # noqa: S104 - compared, not bound
+    wanted = WantedPorts([("0.0.0.0", "TCP", 80)])  # noqa: S104 - compared, not bound
     assert made.ports.taken(wanted, slice(0, 1), 1)[0]
     change = made.remove_pod("default.p")
     assert (change.action, change.old, change.new, change.row) == (Action.DELETE, placed, None, 0)

@@ -11,11 +11,11 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -61,6 +61,7 @@ from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 LISTED_WITHIN = 60.0
 """How long a changed configuration waits for kinds that were not watched before. Units: seconds."""
 PLACE_LEFT_WITHIN = 2.0
@@ -296,10 +297,13 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         else None
     )
     election = _election(options, configuration)
-    source = make_source(options.metrics, SystemClock(), SourceCounters(registry))
+    reading = asyncio.to_thread(make_source, options.metrics, SystemClock(), SourceCounters(registry))
+    source = await _unless(stop, reading)
     kubeconfig = _kubeconfig(options, configuration)
     connect = partial(Connection.open, SystemClock(), kubeconfig=kubeconfig, context=options.context)
-    connection = await connect()
+    connection = await _unless(stop, connect())
+    if source is None or connection is None:
+        return
     names = tuple(options.scheduler_names if configuration is None else configuration.profiles)
     log.info("policysched for schedulerName %s on %s", ", ".join(names), connection.url)
     try:
@@ -340,6 +344,17 @@ def _presence(names: Sequence[str], election: LeaderElection, process: Process, 
     own = Place(0, holder=identity, scheduler_names=frozenset(names), election=lease)
     places = LeasePlaces(transport, election.resource_namespace)
     return PresenceWatch(places, own, SystemClock(), Pacing(random.random))
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """Return what work gives; None where it is told to stop before: a file, or a plugin for credentials, may hang."""
+    doing, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not doing.done():
+        doing.cancel()
+        await asyncio.gather(doing, return_exceptions=True)
+    return None if doing.cancelled() else doing.result()
 
 
 def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> dict[str, Profile]:

@@ -2,7 +2,8 @@
 
 All victims but one go at once, and the last one when these are gone for: its deletion is the event that brings the
 preemptor back. Until then the preemptor does not enter the active queue, because it would only find the node full. What
-is there no more is as good as deleted; any other refusal lets the preemptor try again at once.
+is there no more is as good as deleted; after any other refusal the preemptor tries again, seconds later and not at once
+as in kube-scheduler, whose client asks 50 times a second at most.
 
 Source: pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync, IsPodRunningPreemption), KEP-4832, v1.36.
 """
@@ -23,6 +24,11 @@ from policysched.state.placed.pods import pod_id
 log = logging.getLogger(__name__)
 GONE: Final = frozenset((404, 409, 422))
 """What a server says of a pod that is no more, or is another one of the same name."""
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 10.0
+"""How long a preemptor waits whose victims could not be evicted, as the queue's backoff does. Units: seconds."""
+PAUSE_EACH: Final = 0.1
+"""How much longer for each that waits so: together they try ten times a second. Units: seconds."""
 MARK: Final = "DisruptionTarget"
 REASON: Final = "PreemptionByScheduler"
 
@@ -61,6 +67,8 @@ class Evictions:
     def __init__(self, plugin: str) -> None:
         self._plugin = plugin
         self._running: dict[str, Preemption] = {}
+        self._pausing = 0
+        """How many preemptors wait after a failure."""
 
     def holds_back(self, pod: Pod) -> bool:
         """Return whether a pod has to wait for the requests of its own preemption."""
@@ -76,16 +84,29 @@ class Evictions:
         return self._run(preemption, handle)
 
     async def _run(self, preemption: Preemption, handle: Handle) -> None:
-        preemptor = pod_id(preemption.preemptor)
-        failed = True
+        preemptor, error = pod_id(preemption.preemptor), None
         try:
             cleared = await self._clear_nominations(preemption, handle)
             failed = not await self._evict(preemption, handle) or not cleared
+        except Exception as caught:
+            failed, error = True, caught
         finally:
             if self._running.get(preemptor) is preemption:
                 del self._running[preemptor]
-            if failed or (preemption.held_back and preemption.left_nobody):
-                handle.activate((preemptor,))
+        if failed:
+            await self._pause(handle)
+        if failed or (preemption.held_back and preemption.left_nobody):
+            handle.activate((preemptor,))
+        if error is not None:
+            raise error
+
+    async def _pause(self, handle: Handle) -> None:
+        """Wait after a failure, the longer the more preemptors do: what was refused would be refused again at once."""
+        self._pausing += 1
+        try:
+            await handle.pause(min(max(FIRST_PAUSE, self._pausing * PAUSE_EACH), LONGEST_PAUSE))
+        finally:
+            self._pausing -= 1
 
     async def _evict(self, preemption: Preemption, handle: Handle) -> bool:
         """Evict all victims, the last one only where nothing went wrong before; return whether nothing did."""

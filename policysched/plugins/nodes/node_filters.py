@@ -21,7 +21,9 @@ from policysched.framework import (
     Aspect,
     Change,
     ChangedRow,
+    ChangedRows,
     Cluster,
+    Codes,
     Hint,
     Mask,
     Resource,
@@ -45,7 +47,7 @@ from policysched.plugins.helper import (
     pods_of,
     updates_itself,
 )
-from policysched.state.tables.amounts import HostPort
+from policysched.state.tables.amounts import WantedPorts
 
 BYTES_PER_TOLERATION = 256
 BYTES_PER_PORT = 256
@@ -164,16 +166,16 @@ class RequiredPorts:
     """The ports that a pod takes of its node."""
 
     cluster: Cluster
-    ports: tuple[HostPort, ...]
+    wanted: WantedPorts
 
     def rejects(self, rows: Rows) -> Mask:
         """Return on which rows any of the ports is taken. Shapes: (R,)."""
-        return self.cluster.ports.taken(self.ports, rows, self.cluster.nodes.size)
+        return self.cluster.ports.taken(self.wanted, rows, self.cluster.nodes.size)
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes. Units: bytes."""
-        return BYTES_PER_PORT * len(self.ports)
+        return BYTES_PER_PORT * len(self.wanted)
 
 
 def _gives_a_port_back(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
@@ -196,12 +198,22 @@ class NodePorts(OneReasonFilter):
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         """List the wanted ports."""
         ports = host_ports(pod)
-        return RequiredPorts(cluster, ports) if ports else SKIP
+        return RequiredPorts(cluster, WantedPorts(ports)) if ports else SKIP
 
     def filter_changed(self, state: RequiredPorts, changed: ChangedRow) -> Status | None:
         """Return whether any of the ports would be taken."""
-        taken = changed.cluster.ports.would_be_taken(state.ports, changed.row, changed.ports)
-        return self.rejection if taken else None
+        wanted, row = state.wanted, changed.row
+        taken = changed.now(wanted, lambda: changed.cluster.ports.uses(wanted, row))
+        taken += changed.more(wanted, lambda placed: wanted.count(placed.pod_resources.ports))
+        return self.rejection if taken > 0 else None
+
+    def filter_changed_rows(self, state: RequiredPorts, changed: ChangedRows) -> Codes:
+        """Reject rows where any of the ports would be taken."""
+        wanted, ports = state.wanted, changed.cluster.ports
+        rows = changed.rows.tolist()
+        taken = changed.now(wanted, lambda: np.array([ports.uses(wanted, row) for row in rows], np.int64))
+        more = changed.weighed(wanted, lambda placed: wanted.count(placed.pod_resources.ports), alike=False)
+        return (taken + more > 0).astype(np.int32)
 
 
 def _declares_others(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature

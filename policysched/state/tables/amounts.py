@@ -55,6 +55,8 @@ NOTHING: Final[Mapping[str, int]] = {}
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 HostPort = tuple[str, str, int]
 """Address (never empty), protocol (never empty) and port number (never 0)."""
+Port = tuple[str, int]
+"""Protocol and number."""
 FEW = 8
 """How many rows are looked at one by one."""
 
@@ -308,70 +310,96 @@ def pod_resources(pod: Pod) -> PodResources:
 class PortTable:
     """Which row uses which host ports."""
 
-    __slots__ = ("_used",)
+    __slots__ = ("_on_row", "_used")
 
     def __init__(self) -> None:
-        self._used: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
+        self._used: dict[Port, dict[int, dict[str, int]]] = {}
+        """How often each address of a port is used, by row."""
+        self._on_row: dict[int, dict[Port, dict[str, int]]] = {}
+        """The same by row and port."""
 
-    def taken(self, wanted: Collection[HostPort], rows: Rows, size: int) -> NDArray[np.bool_]:
+    def taken(self, wanted: WantedPorts, rows: Rows, size: int) -> NDArray[np.bool_]:
         """Tell where any of the wanted ports is taken, of so many rows that are in use.
 
         Shapes: (R,).
-        Cost: O(wanted ports + rows that use one of them), for a few rows O(wanted ports) each.
+        Cost: O(wanted ports + rows that use one of them), for a few rows that of `uses` each.
         """
         if not isinstance(rows, slice) and rows.size <= FEW:
-            return np.array([self._is_taken(wanted, row) for row in rows.tolist()], np.bool_)
+            return np.array([self.uses(wanted, row) > 0 for row in rows.tolist()], np.bool_)
         found = np.zeros(size, np.bool_)
-        for address, protocol, number in wanted:
-            for row, addresses in self._used.get((protocol, number), {}).items():
-                if _meets(address, addresses):
+        for port, addresses in wanted.addresses.items():
+            for row, used in self._used.get(port, {}).items():
+                if _meets(addresses, used):
                     found[row] = True
         return found[rows]
 
-    def would_be_taken(self, wanted: Collection[HostPort], row: int, more: Mapping[HostPort, int]) -> bool:
-        """Return whether a wanted port would be taken on a row where ports were used so much more, or less."""
-        if not more:
-            return self._is_taken(wanted, row)
-        for address, protocol, number in wanted:
-            used = dict(self._used.get((protocol, number), {}).get(row, {}))
-            for (other, other_protocol, other_number), count in more.items():
-                if (other_protocol, other_number) == (protocol, number):
-                    used[other] = used.get(other, 0) + count
-            if _meets(address, {other: count for other, count in used.items() if count > 0}):
-                return True
-        return False
+    def uses(self, wanted: WantedPorts, row: int) -> int:
+        """Count the uses of ports on a row that keep a pod out which wants these.
 
-    def _is_taken(self, wanted: Iterable[HostPort], row: int) -> bool:
-        used = self._used
-        return any(
-            row in rows and _meets(address, rows[row])
-            for address, protocol, number in wanted
-            if (rows := used.get((protocol, number)))
+        Cost: O(the row's ports or the wanted ones, whichever are fewer).
+        """
+        there = self._on_row.get(row)
+        if not there:
+            return 0
+        fewer = wanted.addresses if len(wanted.addresses) < len(there) else there
+        return sum(
+            count
+            for port in fewer
+            if port in there and port in wanted.addresses
+            for address, count in there[port].items()
+            if wanted.meets(address, port)
         )
 
     def add(self, row: int, ports: Iterable[HostPort], count: int = 1) -> None:
         """Take the ports on the row, or give them back with a count of -1."""
         for address, protocol, number in ports:
-            rows = self._used.setdefault((protocol, number), {})
-            addresses = rows.setdefault(row, {})
+            port = protocol, number
+            addresses = self._used.setdefault(port, {}).setdefault(row, {})
+            self._on_row.setdefault(row, {})[port] = addresses
             left = addresses[address] = addresses.get(address, 0) + count
             if left <= 0:
-                self._give_back(address, (protocol, number), row)
+                self._give_back(address, port, row)
 
-    def _give_back(self, address: str, port: tuple[str, int], row: int) -> None:
-        rows = self._used[port]
+    def _give_back(self, address: str, port: Port, row: int) -> None:
+        rows, there = self._used[port], self._on_row[row]
         del rows[row][address]
         if not rows[row]:
-            del rows[row]
+            del rows[row], there[port]
         if not rows:
             del self._used[port]
+        if not there:
+            del self._on_row[row]
 
     def __len__(self) -> int:
         """Count the ports that some row uses."""
         return len(self._used)
 
 
-def _meets(wanted: str, used: Mapping[str, int]) -> bool:
-    if wanted == ANY_ADDRESS:
+class WantedPorts:
+    """The host ports that a pod asks for, found by port."""
+
+    __slots__ = ("addresses",)
+
+    def __init__(self, ports: Iterable[HostPort]) -> None:
+        self.addresses: dict[Port, set[str]] = {}
+        """The addresses that are asked for, by port."""
+        for address, protocol, number in ports:
+            self.addresses.setdefault((protocol, number), set()).add(address)
+
+    def meets(self, address: str, port: Port) -> bool:
+        """Return whether a use of a port keeps the pod out."""
+        asked = self.addresses.get(port)
+        return asked is not None and (address == ANY_ADDRESS or ANY_ADDRESS in asked or address in asked)
+
+    def count(self, ports: Iterable[HostPort]) -> int:
+        """Count those among a placed pod's ports that keep this one out."""
+        return sum(self.meets(address, (protocol, number)) for address, protocol, number in ports)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.addresses.values()))
+
+
+def _meets(wanted: Collection[str], used: Collection[str]) -> bool:
+    if ANY_ADDRESS in wanted or ANY_ADDRESS in used:
         return bool(used)
-    return wanted in used or ANY_ADDRESS in used
+    return any(address in used for address in wanted)
