@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import Aspect, ChangedRow, Rows
+from policysched.framework import Aspect, ChangedRow, ChangedRows, Rows
 from policysched.language.ir.graph import ANY_KEY, Input
 from policysched.model.objects import Pod
 from policysched.model.objects.meta import seconds_of
@@ -134,6 +134,20 @@ def changed_amount(changed: ChangedRow, item: Input) -> float:
         allocatable, requested = nodes.allocatable(resource).item(row), changed.requested(resource)
     value = float(requested if item.path[0] == "requested" else wrap(allocatable - requested))
     return value / MILLIS if item.key == "cpu" else value
+
+
+def changed_amounts(changed: ChangedRows, item: Input) -> NDArray[np.float64]:
+    """Return what an input of `node.requested` or `node.free` would be on rows whose pods were others. Shapes: (R,)."""
+    nodes, rows = changed.cluster.nodes, changed.rows
+    resource = item.key or RESOURCE_NAMES.get(item.path[1], item.path[1])
+    if resource == "pods":
+        allocatable, requested = nodes.pods_allowed.data[rows], nodes.pods_count.data[rows] + changed.more_pods()
+    else:
+        allocatable = nodes.allocatable(resource)[rows]
+        requested = nodes.requested(resource, rows) + changed.more(resource)
+    amounts = requested if item.path[0] == "requested" else allocatable - requested
+    values = np.asarray(amounts, np.float64)
+    return values / MILLIS if item.key == "cpu" else values
 
 
 def _amount(cluster: Cluster, side: str, resource: str, rows: Rows) -> NDArray[np.float64]:

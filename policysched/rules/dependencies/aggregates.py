@@ -72,6 +72,24 @@ def changed_aggregate_at(
     return _aggregate(context, node, pod).changed_at(rows, row, changed)
 
 
+def changed_aggregates_at(
+    context: EvaluationContext, node: Typed, pod: PodInputs, rows: RowNumbers, changed: RuleFrame
+) -> Floats | None:
+    """Return what an aggregate would be on each of some rows if that row alone were another.
+
+    Args:
+        context: What it is evaluated in.
+        node: The aggregate.
+        pod: The pod that is decided about.
+        rows: The rows.
+        changed: What would be seen on each of them.
+
+    Shapes: (R,).
+    Missing: None where each row has to be asked by itself.
+    """
+    return _aggregate(context, node, pod).changed_each(rows, changed)
+
+
 def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> tuple[object, ...]:
     """Return what has to be held so that graphs find it kept: counters, aggregates, ages and metrics."""
     kept = [to_hold(root) for root in roots]
@@ -221,9 +239,23 @@ class Aggregate:
             values[self._domains.of_row[rows] == domain] = value
         return values
 
+    def changed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
+        """Return what it would be on each row if that one alone were another, None where that takes all rows."""
+        self._refresh()
+        if self._sums is None or self._domains is None or self._keys_may_move():
+            return None
+        domains = self._domains.of_row[rows]
+        values = self._sums.changed_each(rows, domains, changed)
+        if values is not None:
+            values[self._domains.none[domains]] = math.nan
+        return values
+
+    def _keys_may_move(self) -> bool:
+        return any(ABOUT_PODS & aspects_read(key.inputs) for key in self._node.args)
+
     def _changed_domain(self, domain: int, row: int, changed: RuleFrame) -> float | None:
         """Return what it would be in the domain of a changed row, None where that takes all rows."""
-        if not self._local_rows or any(ABOUT_PODS & aspects_read(key.inputs) for key in self._node.args):
+        if not self._local_rows or self._keys_may_move():
             return None
         if self._sums is not None:
             return self._sums.changed(row, domain, changed)
@@ -325,14 +357,24 @@ class WholeSums:
 
     def changed(self, row: int, domain: int, frame: RuleFrame) -> float | None:
         """Return the aggregate of a domain if one of its rows were another; None where it would not stay exact."""
-        now = self._adding(frame)[:, 0]
-        before = np.array([one.added[row] for one in self._parts], np.float64)
-        size = self._size + abs(now.item(0)) - abs(before.item(0))
-        if np.count_nonzero(now != np.rint(now)) or not size < EXACT:
+        found = self.changed_each(np.array([row]), np.array([domain]), frame)
+        return None if found is None else found.item(0)
+
+    def changed_each(self, rows: RowNumbers, domains: NDArray[np.intp], frame: RuleFrame) -> Floats | None:
+        """Return the aggregates of domains, each if one of its rows were another.
+
+        Shapes: (R,).
+        Missing: None where one would not stay exact.
+        """
+        now = self._adding(frame)
+        before = np.array([one.added[rows] for one in self._parts], np.float64)
+        sizes = self._size + np.abs(now[0]) - np.abs(before[0])
+        if np.count_nonzero(now != np.rint(now)) or not (sizes < EXACT).all():
             return None
-        totals = now - before + [one.totals[domain] for one in self._parts]
+        totals: Floats = now - before + np.array([one.totals[domains] for one in self._parts])
         with np.errstate(all="ignore"):
-            return float(totals[0] / totals[1] if self._node.op is Op.AVG_NODES else totals[0])
+            found: Floats = totals[0] / totals[1] if self._node.op is Op.AVG_NODES else totals[0]
+        return found
 
     def results(self) -> Floats:
         """Return the aggregate of each domain; the array is the caller's.

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import ABOUT_PODS, Aspect, ChangedRow, Mask, Rows
+from policysched.framework import ABOUT_PODS, Aspect, ChangedRow, ChangedRows, Mask, Rows
 from policysched.language.evaluation.columns import pod_aggregate_over
 from policysched.language.ir.graph import POD_AGGREGATES, Input, Typed, per_graph
 from policysched.rules.compile.graphs import parts, walk
-from policysched.rules.dependencies.aggregates import changed_aggregate_at
+from policysched.rules.dependencies.aggregates import changed_aggregate_at, changed_aggregates_at
 from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
 from policysched.rules.dependencies.counters import PeerFrame, counter
-from policysched.rules.inputs import PodInputs, Scalar, aspect_of, aspects_read, changed_amount
+from policysched.rules.inputs import PodInputs, Scalar, aspect_of, aspects_read, changed_amount, changed_amounts
 from policysched.state.placed.pods import PlacedPod
 
 
@@ -83,6 +83,60 @@ class ChangedFrame(RuleFrame):
         values = super().pod_aggregate(node).copy()
         values[self._here] = value
         return values
+
+
+class RowByRowError(Exception):
+    """What a rule reads is known of one changed row at a time only."""
+
+
+class ChangedRowsFrame(RuleFrame):
+    """A frame of rows that sees each of them changed, and the others as they are."""
+
+    __slots__ = ("_changed",)
+
+    def __init__(self, context: EvaluationContext, pod: PodInputs, changed: ChangedRows) -> None:
+        super().__init__(context, pod, changed.rows)
+        self._changed = changed
+
+    def column(self, item: Input, /) -> NDArray[Any]:
+        """Return a node's or a metric's values on the rows."""
+        if item.root == "node" and aspect_of(item) & Aspect.USAGE:
+            return changed_amounts(self._changed, item)
+        return super().column(item)
+
+    def scalar(self, item: Input, /) -> Scalar:
+        """Return a pod or cluster input's value.
+
+        Raises:
+            RowByRowError: each row sees another one.
+        """
+        if item.root == "cluster" and item.path[0] == "pods":
+            raise RowByRowError
+        return super().scalar(item)
+
+    def aggregate(self, node: Typed, /) -> Floats | float:
+        """Return what would be made of all nodes.
+
+        Raises:
+            RowByRowError: a row more or less does not tell.
+        """
+        if not reads_pods(node):
+            return super().aggregate(node)
+        found = changed_aggregates_at(self._context, node, self._pod, self._changed.rows, self)
+        if found is None:
+            raise RowByRowError
+        return found
+
+    def pod_aggregate(self, node: Typed, /) -> Floats:
+        """Return what would be made of the rows' pods.
+
+        Raises:
+            RowByRowError: it is counted when it is read.
+        """
+        kept = counter(self._context, node, self._pod)
+        if kept is None or not self._changed.counts(kept):
+            raise RowByRowError
+        return self._changed.count(kept).astype(np.float64)
 
 
 class ChangedPeers(PeerFrame):

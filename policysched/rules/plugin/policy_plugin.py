@@ -26,6 +26,7 @@ from policysched.framework import (
     Action,
     Change,
     ChangedRow,
+    ChangedRows,
     Cluster,
     Codes,
     Hint,
@@ -238,6 +239,10 @@ class PolicyPlugin:
         """Name the first rule that would not hold on a row whose pods were others."""
         code = state.changed_code(changed)
         return self.reason(state, code) if code else None
+
+    def filter_changed_rows(self, state: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
+        """Reject rows where a rule would not hold if their pods were others, None where each has to be asked."""
+        return state.changed_codes(changed)
 
     def reason(self, state: object, code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
         """Name the policy, the rule and what it says."""

@@ -17,12 +17,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import ChangedRow, Codes, Mask, Rows, Scores
+from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, Rows, Scores
 from policysched.language.evaluation.columns import Batch
 from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.dependencies.derived import AffectedRows, Dependency, dependencies_of
-from policysched.rules.dependencies.what_if import ChangedFrame
+from policysched.rules.dependencies.what_if import ChangedFrame, ChangedRowsFrame, RowByRowError, reads_pods
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.rule_results import FINE, FilterRow, PodIndependentResults, ScoreRow, done
 from policysched.state.tables.columns import part_of
@@ -142,6 +142,31 @@ class PolicyMatrix(ABC, Generic[RowT]):
         frame = ChangedFrame(self._context, self.pod, changed)
         codes = (rule.result(frame).item() for rule in self._speaking[policy])
         return next((code for code in codes if code != FINE), 0)
+
+    def changed_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Codes | None:
+        """Return a policy's codes for rows whose pods were others, None where they have to be asked one by one.
+
+        Shapes: (R,).
+        """
+        rules = self._speaking[policy]
+
+        def unmoved() -> NDArray[np.int64]:
+            frame = RuleFrame(self._context, self.pod, changed.rows)
+            codes = np.full(changed.rows.size, FINE, np.int64)
+            for rule in rules:
+                if not reads_pods(rule.root):
+                    np.minimum(codes, rule.result(frame), out=codes)
+            return codes
+
+        codes = changed.now((self, policy), unmoved).astype(np.int32)
+        frame = ChangedRowsFrame(self._context, self.pod, changed)
+        try:
+            for rule in rules:
+                if reads_pods(rule.root):
+                    np.minimum(codes, rule.result(frame), out=codes)
+        except RowByRowError:
+            return None
+        return done(codes)
 
     def by_rule(self, policy: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
         """Return the result of each rule of a policy on rows, whatever the others say.
@@ -277,6 +302,10 @@ class PolicySlice(Generic[RowT]):
     def changed_code(self: PolicySlice[FilterRow], changed: ChangedRow) -> int:
         """Return the policy's code for a row whose pods were others."""
         return self._matrix.changed_code(self._place, changed)
+
+    def changed_codes(self: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
+        """Return the policy's codes for rows whose pods were others, None where they have to be asked one by one."""
+        return self._matrix.changed_codes(self._place, changed)
 
     def by_rule(self, rows: Rows) -> Iterator[tuple[RowT, Array]]:
         """Return the result of each of its rules on rows. Shapes: (R,) each."""
