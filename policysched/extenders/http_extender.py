@@ -91,7 +91,7 @@ class HttpExtender:
         """Ask for scores; they count by the extender's weight, ten for ten of a plugin's hundred."""
         body = await self._post(self._settings.prioritize_verb, self._arguments(pod, nodes))
         factor = self._settings.weight * _SCALE
-        return {node: score * factor for node, score in wire.read_scores(body).items()}
+        return {node: score * factor for node, score in wire.read_scores(body, len(nodes)).items()}
 
     async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> dict[str, NamedVictims]:
         """Ask which candidates are left, and which pods have to leave them."""

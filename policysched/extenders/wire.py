@@ -20,6 +20,21 @@ MAX_PRIORITY: Final = 10
 LONGEST_MESSAGE: Final = 1024
 """How much is kept of why a node fails. Units: code points."""
 INT64: Final = range(-(2**63), 2**63)
+MORE_THAN_ASKED: Final = 4
+"""How many times as many nodes an answer may have as were asked about: each is looked at while all pods wait."""
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_NAMED: Final = msgspec.json.Decoder(_Named)
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 
 def filter_arguments(pod: bytes, nodes: Iterable[bytes]) -> bytes:
@@ -70,18 +85,16 @@ def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: s
         extender: Its name.
 
     Raises:
-        ExtenderError: the answer is an error, cannot be read, or names a node that was not asked about.
+        ExtenderError: the answer is an error, cannot be read, names a node that was not asked about, or far too many.
     """
-    answer = _object(body)
+    given = _members(body, "the answer")
+    answer = {name: _decoded(raw) for name, raw in given.items() if name.lower() != "nodes"}
     check_error(answer)
-    names, nodes = _field(answer, "NodeNames"), _field(answer, "Nodes")
+    names, nodes = _field(answer, "NodeNames"), _field(given, "Nodes")
     if by_name and names is not None:
         left = [_text(name, "NodeNames") for name in _list(names, "NodeNames")]
-    elif nodes is not None:
-        items = _list(_field(_mapping(nodes, "Nodes"), "items") or [], "Nodes.items")
-        left = [_name_of(item) for item in items]
     else:
-        left = []
+        left = _names_of(nodes, MORE_THAN_ASKED * len(asked))
     if foreign := set(left).difference(asked):
         name = min(foreign)
         raise ExtenderError(
@@ -92,15 +105,19 @@ def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: s
     )
 
 
-def read_scores(body: bytes) -> dict[str, int]:
+def read_scores(body: bytes, asked: int) -> dict[str, int]:
     """Read the scores of nodes; of several for one node the sum counts.
 
+    Args:
+        body: The answer.
+        asked: How many nodes it was asked about.
+
     Raises:
-        ExtenderError: the answer cannot be read.
+        ExtenderError: the answer cannot be read, or has far too many scores.
     """
     scores: dict[str, int] = {}
-    for one in _list(_decoded(body) or [], "the answer"):
-        given = _mapping(one, "a score")
+    for raw in _items(body, "the answer", MORE_THAN_ASKED * asked):
+        given = _mapping(_decoded(raw), "a score")
         host, score = _text(_field(given, "Host") or "", "Host"), _int(_field(given, "Score"), "Score")
         scores[host] = scores.get(host, 0) + score
     return scores
@@ -140,7 +157,7 @@ def check_error(answer: Mapping[str, Any]) -> None:
         raise ExtenderError(_text(text, "Error")[:LONGEST_MESSAGE])
 
 
-def _decoded(body: bytes) -> Any:
+def _decoded(body: bytes | msgspec.Raw) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -192,8 +209,45 @@ def _field(given: Mapping[str, Any], name: str) -> Any:
     return next((value for key, value in given.items() if key.lower() == lowered), None)
 
 
-def _name_of(node: Any) -> str:
-    metadata = _mapping(_field(_mapping(node, "a node"), "metadata") or {}, "metadata")
+def _members(body: bytes | msgspec.Raw, what: str) -> Mapping[str, msgspec.Raw]:
+    """Read the fields of an object without what is in them: whole nodes are large."""
+    try:
+        return _MEMBERS.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return {name: msgspec.Raw(msgspec.json.encode(one)) for name, one in _mapping(_decoded(body), what).items()}
+
+
+def _items(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[msgspec.Raw]:
+    """Read the items of a list without what is in them; null is none.
+
+    Raises:
+        ExtenderError: it is no list, or has too many.
+    """
+    try:
+        items = _ITEMS.decode(body) or []
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        items = [msgspec.Raw(msgspec.json.encode(one)) for one in _list(_decoded(body), what)]
+    if len(items) > most:
+        raise ExtenderError(f"{what}: {len(items)} are more than {most}")
+    return items
+
+
+def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
+    """Read the names of the nodes of a list, and nothing else of them."""
+    if nodes is None or bytes(nodes) == b"null":
+        return []
+    items = _field(_members(nodes, "Nodes"), "items")
+    return [] if items is None else [_name_of(one) for one in _items(items, "Nodes.items", most)]
+
+
+def _name_of(node: msgspec.Raw) -> str:
+    """Read a node's name; its fields may be in any case, and hardly ever are."""
+    try:
+        if name := _NAMED.decode(node).metadata.name:
+            return name
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
+    metadata = _mapping(_field(_mapping(_decoded(node), "a node"), "metadata") or {}, "metadata")
     return _text(_field(metadata, "name") or "", "metadata.name")
 
 
