@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.election import ElectionFlags, election_without_file, lease_of
@@ -31,6 +31,7 @@ from policysched.app.running.garbage_collection import GarbageCollection, Memory
 from policysched.app.running.leadership import ElectionThread, Leadership, new_identity
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.plugin_times import PluginTimes
+from policysched.app.running.scheduler_metrics import SchedulerMetrics, StateMetrics
 from policysched.app.running.shadow_victims import ShadowVictims
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import HEALTHZ, READYZ, Health
@@ -57,6 +58,7 @@ from policysched.model.kinds import KINDS, NODES, PODS, POLICIES, ApiKind, Custo
 from policysched.model.lenient_json import shallow
 from policysched.model.objects import Metadata, Pod, PodSpec
 from policysched.model.policy import KIND, Policy, PolicyKey
+from policysched.schedule.observer import LOG_LINES
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 
@@ -115,13 +117,18 @@ class Process:
         client = KubeClient(transport, self.events, pacing)
         self._extenders = RunningExtenders(None if configuration is None else configuration.completed)
         self._profiles = profiles = with_extenders(_profiles(options, configuration), self._extenders.present)
-        self.scheduler = Scheduler(profiles, client, clock, random.Random())  # noqa: S311 - draws among equals
+        metrics = SchedulerMetrics(clock)
+        rng = random.Random()  # noqa: S311 - draws among equals
+        self.scheduler = Scheduler(profiles, client, clock, rng, (*LOG_LINES, metrics))
         if configuration is not None:
             self.scheduler.queue.use_backoff(configuration.backoff)
         self.watchdog = Watchdog(self.scheduler.plugin_watches)
         registry.register(PluginTimes(self.scheduler.plugin_watches))
         registry.register(ShadowVictims(self.scheduler.shadows))
         self.reloader = Reloader(self.scheduler, client, clock, lease_of(self._election))
+        registry.register(metrics)
+        registry.register(StateMetrics(self.scheduler, self.reloader.store))
+        ProcessCollector(registry=registry)
         self.reloader.on_failure = partial(self.left_out.failed, KIND)
         self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon)
         self.reloader.on_swap = self.feed.use

@@ -64,5 +64,5 @@ def refusal(error: RefusedError) -> web.Response:
         status["details"] = {}
     answer = json_answer(status | {"code": error.code}, error.code)
     if error.code == HTTPStatus.METHOD_NOT_ALLOWED:
-        answer.headers["Allow"] = "GET, HEAD, POST"
+        answer.headers["Allow"] = "GET, HEAD"
     return answer

@@ -90,15 +90,20 @@ async def _serve(
 ) -> None:
     """Serve until cancelled, in the thread."""
     from policysched.app.serving.access import DelegatedAccess  # noqa: PLC0415 - see above
+    from policysched.app.serving.client_authorities import follow_client_authorities  # noqa: PLC0415
     from policysched.app.serving.endpoints import Endpoints  # noqa: PLC0415
     from policysched.app.serving.server import SecureServer  # noqa: PLC0415
 
     (served, loop), clock = shown, SystemClock()
     connection = await connect()
     try:
-        access = DelegatedAccess(options, Transport(connection, REVIEW_TIMEOUT), clock)
+        transport = Transport(connection, REVIEW_TIMEOUT)
+        access = DelegatedAccess(options, transport, clock)
         endpoints = Endpoints(access, served.health, served.registry, served.documents, loop)
-        await SecureServer(listener, certificate or ServingCertificate(options, clock.now()), endpoints.answer).run()
+        certificate = certificate or ServingCertificate(options, clock.now())
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(SecureServer(listener, certificate, endpoints.answer).run())
+            tasks.create_task(follow_client_authorities(transport, certificate))
     finally:
         await connection.close()
 

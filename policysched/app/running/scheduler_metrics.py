@@ -1,0 +1,258 @@
+"""`SchedulerMetrics`: what becomes of pods, under kube-scheduler's names, labels, buckets and texts.
+
+An observer counts with plain numbers as it hears of pods, and samples are made of them only when somebody asks for the
+metrics; so what it costs does not show beside a decision. The rest is read off the queue and the cluster when asked.
+No series is about one pod. docs/endpoints.md says which of kube-scheduler's metrics are not here, and why.
+
+Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/schedule_one.go.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Final
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as MetricFamily
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from policysched.framework import Clock, PostFilterResult, Status, WaitingPod
+from policysched.framework.plugin import PREFIX
+from policysched.rules.policy_set.store import PolicyStore
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.observer import Attempt, AttemptResult, Observer
+from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.scheduler import Scheduler
+
+FAILED_ATTEMPT: Final = "ScheduleAttemptFailure"
+"""The event that puts a pod back after an attempt."""
+MANY_ATTEMPTS: Final = 15
+"""Pods that took so many attempts share a label."""
+Labels = tuple[str, ...]
+
+
+def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Return the upper bounds of buckets, each as many times the one before, as Go computes them."""
+    bounds = accumulate(range(count - 1), lambda bound, _: bound * factor, initial=start)
+    return tuple(bounds)
+
+
+class Histogram:
+    """A histogram with labels; to observe costs a search among its bounds."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str], bounds: tuple[float, ...]) -> None:
+        self._name, self._text, self._labels = name, text, labels
+        self._bounds = bounds
+        self._counts: dict[Labels, list[float]] = {} if labels else {(): self._empty()}
+
+    def observe(self, labels: Labels, value: float) -> None:
+        """Count a value."""
+        counts = self._counts.get(labels)
+        if counts is None:
+            counts = self._counts[labels] = self._empty()
+        counts[bisect_left(self._bounds, value)] += 1
+        counts[-1] += value
+
+    def collect(self) -> MetricFamily:
+        """Make samples; it may be asked from any thread."""
+        family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
+        names = [*map(_as_go, self._bounds), "+Inf"]
+        for labels, counts in dict(self._counts).items():
+            *buckets, total = tuple(counts)
+            family.add_metric(labels, list(zip(names, accumulate(buckets), strict=True)), total)
+        return family
+
+    def _empty(self) -> list[float]:
+        """Make counts for each bucket, those above all bounds, and the sum of the values."""
+        return [0] * (len(self._bounds) + 1) + [0.0]
+
+
+class SchedulerMetrics(Observer, Collector):
+    """Counts what becomes of pods.
+
+    Args:
+        clock: The one that the scheduler reads.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._monotonic = clock.monotonic
+        of_attempts = exponential(0.001, 2, 15)
+        self._attempts: Counter[Labels] = Counter()
+        self._attempt_seconds = Histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "[STABLE] Scheduling attempt latency in seconds (scheduling algorithm + binding)",
+            ("result", "profile"),
+            of_attempts,
+        )
+        self._algorithm_seconds = Histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "[ALPHA] Scheduling algorithm latency in seconds",
+            (),
+            of_attempts,
+        )
+        self._pod_attempts = Histogram(
+            "scheduler_pod_scheduling_attempts",
+            "[STABLE] Number of attempts to successfully schedule a pod.",
+            (),
+            exponential(1, 2, 5),
+        )
+        self._pod_seconds = Histogram(
+            "scheduler_pod_scheduling_sli_duration_seconds",
+            "[BETA] E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue and might "
+            "involve multiple scheduling attempts.",
+            ("attempts",),
+            exponential(0.01, 2, 20),
+        )
+        self._victims = Histogram(
+            "scheduler_preemption_victims", "[STABLE] Number of selected preemption victims", (), exponential(1, 2, 7)
+        )
+        self._permit_seconds = Histogram(
+            "scheduler_permit_wait_duration_seconds",
+            "[BETA] Duration of waiting on permit.",
+            ("result",),
+            of_attempts,
+        )
+        self._incoming: Counter[Labels] = Counter()
+        self._rejections: Counter[Labels] = Counter()
+        self._after_flush = 0
+
+    def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
+        """Count how long a decision took."""
+        if not decision.failed:
+            self._algorithm_seconds.observe((), self._monotonic() - queued.tried_at)
+
+    def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:  # noqa: ARG002 - an observer's
+        """Count the pods that make room."""
+        self._victims.observe((), len(result.victims))
+
+    def on_attempt(self, attempt: Attempt) -> None:
+        """Count an attempt, and what a pod took in all where it was the last."""
+        queued, result = attempt.queued, attempt.result
+        labels = (result.value, queued.profile)
+        self._attempts[labels] += 1
+        self._attempt_seconds.observe(labels, attempt.seconds)
+        if result is not AttemptResult.SCHEDULED:
+            return
+        count = queued.attempts
+        self._pod_attempts.observe((), count)
+        if queued.first_attempt_at is not None:
+            label = str(count) if count < MANY_ATTEMPTS else f"{MANY_ATTEMPTS}+"
+            self._pod_seconds.observe((label,), queued.tried_at + attempt.seconds - queued.first_attempt_at)
+        self._after_flush += queued.flushed
+
+    def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
+        """Count a pod that enters a queue, and the policies that sent it there."""
+        self._incoming[queue, event] += 1
+        if event == FAILED_ATTEMPT:
+            for name in queued.rejectors:
+                if name.startswith(PREFIX):
+                    self._rejections[name.removeprefix(PREFIX), queued.profile] += 1
+
+    def on_permit_wait(self, waiting: WaitingPod, status: Status | None, seconds: float) -> None:  # noqa: ARG002 - as above
+        """Count how long a pod waited at Permit."""
+        self._permit_seconds.observe(("Success" if status is None else status.code.text,), seconds)
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """Make samples; it may be asked from any thread."""
+        yield _counters(
+            "scheduler_schedule_attempts",
+            "[STABLE] Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be "
+            "scheduled, while 'error' means an internal scheduler problem.",
+            ("result", "profile"),
+            self._attempts,
+        )
+        yield _counters(
+            "scheduler_queue_incoming_pods",
+            "[STABLE] Number of pods added to scheduling queues by event and queue type.",
+            ("queue", "event"),
+            self._incoming,
+        )
+        yield _counters(
+            "scheduler_pod_scheduled_after_flush",
+            "[ALPHA] Number of pods that were successfully scheduled after being flushed from unschedulablePods due to "
+            "timeout. This metric helps detect potential queueing hint misconfigurations or event handling issues.",
+            (),
+            {(): self._after_flush},
+        )
+        yield _counters(
+            "policysched_policy_rejections",
+            "Attempts to schedule a pod that failed with the policy among those that rejected nodes.",
+            ("policy", "profile"),
+            self._rejections,
+        )
+        for histogram in (
+            self._attempt_seconds,
+            self._algorithm_seconds,
+            self._pod_attempts,
+            self._pod_seconds,
+            self._victims,
+            self._permit_seconds,
+        ):
+            yield histogram.collect()
+
+
+class StateMetrics(Collector):
+    """How many pods, nodes and policies there are, read when somebody asks.
+
+    Args:
+        scheduler: Whose queue and cluster.
+        store: The policies.
+    """
+
+    def __init__(self, scheduler: Scheduler, store: PolicyStore) -> None:
+        self._scheduler, self._store = scheduler, store
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """Make samples; it may be asked from any thread."""
+        pending = GaugeMetricFamily(
+            "scheduler_pending_pods",
+            "[STABLE] Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' "
+            "means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulablePods that the "
+            "scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the "
+            "scheduler never attempted to schedule because they are gated.",
+            labels=("queue",),
+        )
+        for queue, count in self._scheduler.queue.counts()._asdict().items():
+            pending.add_metric((queue,), count)
+        cluster = self._scheduler.cluster
+        size = GaugeMetricFamily(
+            "scheduler_cache_size",
+            "[ALPHA] Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
+            labels=("type",),
+        )
+        size.add_metric(("nodes",), cluster.nodes.count)
+        size.add_metric(("pods",), len(cluster.pods))
+        yield from (pending, size, *self._policies())
+
+    def _policies(self) -> Iterator[MetricFamily]:
+        names = ("policy",)
+        newest = GaugeMetricFamily("policysched_policy_generation", "The newest generation of a policy.", labels=names)
+        active = GaugeMetricFamily(
+            "policysched_policy_active_generation", "The generation of a policy in force, 0 for none.", labels=names
+        )
+        errors = GaugeMetricFamily(
+            "policysched_policy_errors", "How many errors the newest generation of a policy has.", labels=names
+        )
+        for key in sorted(self._store.listed()):
+            entry = self._store.get(key)
+            if entry is not None:
+                newest.add_metric((key,), entry.policy.metadata.generation)
+                active.add_metric((key,), entry.active.generation if entry.active is not None else 0)
+                errors.add_metric((key,), entry.result.errors)
+        yield from (newest, active, errors)
+
+
+def _as_go(bound: float) -> str:
+    """Write a bound as Go does, who has no `.0`: queries name buckets by their texts."""
+    return str(int(bound)) if bound == int(bound) else str(floatToGoString(bound))  # type: ignore[no-untyped-call]
+
+
+def _counters(name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> MetricFamily:
+    family = CounterMetricFamily(name, text, labels=labels)
+    for values, count in dict(counts).items():
+        family.add_metric(values, count)
+    return family
