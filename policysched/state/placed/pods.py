@@ -61,7 +61,7 @@ class PodTable:
         self.signatures: NDArray[np.int32] = np.zeros(FIRST_SLOTS, np.int32)
         self.by_slot: list[PlacedPod | None] = [None] * FIRST_SLOTS
         self._starts: NDArray[np.float64] = np.full(FIRST_SLOTS, np.nan)
-        # These are as old as the starts: NaN there says that none of the three is known.
+        # These are as old as the starts: NaN there says that none of the three is known. Creations are read when asked.
         self._created: NDArray[np.float64] = np.full(FIRST_SLOTS, np.nan)
         self._going: NDArray[np.bool_] = np.zeros(FIRST_SLOTS, np.bool_)
         self._by_row: dict[int, dict[str, PlacedPod]] = {}
@@ -115,6 +115,10 @@ class PodTable:
     def created(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return when the pods of some slots were created, infinity where that is not known, as `starts` does."""
         self._read(slots)
+        for slot in slots[np.isnan(self._created[slots])].tolist():
+            placed = self.by_slot[slot]
+            seconds = None if placed is None else seconds_of(placed.pod.metadata.creation_timestamp)
+            self._created[slot] = math.inf if seconds is None else seconds
         return self._created[slots]
 
     def terminating(self, slots: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -123,14 +127,13 @@ class PodTable:
         return self._going[slots]
 
     def _read(self, slots: NDArray[np.intp]) -> None:
-        for slot in slots[np.isnan(self._starts[slots])].tolist():
+        unread = slots[np.isnan(self._starts[slots])]
+        self._created[unread] = np.nan
+        for slot in unread.tolist():
             placed = self.by_slot[slot]
-            metadata = None if placed is None else placed.pod.metadata
-            started = None if placed is None else seconds_of(placed.pod.status.start_time)
-            created = None if metadata is None else seconds_of(metadata.creation_timestamp)
-            self._starts[slot] = math.inf if started is None else started
-            self._created[slot] = math.inf if created is None else created
-            self._going[slot] = metadata is not None and metadata.deletion_timestamp is not None
+            seconds = None if placed is None else seconds_of(placed.pod.status.start_time)
+            self._starts[slot] = math.inf if seconds is None else seconds
+            self._going[slot] = placed is not None and placed.pod.metadata.deletion_timestamp is not None
 
     def __len__(self) -> int:
         return len(self.by_id)
