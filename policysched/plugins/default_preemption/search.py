@@ -144,14 +144,16 @@ def search_victims(failed: FailedDecision, priority: int, rows: RowNumbers, budg
         found.cluster, found.rows, found.slots, np.repeat(np.arange(found.rows.size), np.diff(found.begins))
     )
     changed.remove(np.arange(found.slots.size))
-    found.verdicts = failed.verdicts(changed)
-    if found.verdicts is not None:
-        found.fits = found.verdicts.fits
+    verdicts = found.verdicts = failed.verdicts(changed)
+    if verdicts is not None:
+        found.fits = verdicts.fits
         _put_violating_first(found, budgets)
-        _bring_back_together(found, failed)
-        return found
+        if _bring_back_together(found, failed):
+            return found
+        found.victims[:] = False
     trials = _without_all(found, failed)
-    _put_violating_first(found, budgets)
+    if verdicts is None:
+        _put_violating_first(found, budgets)
     for place, trial in trials.items():
         _bring_back_on(found, trial, place)
     return found
@@ -214,12 +216,16 @@ def _put_violating_first(found: Search, budgets: Budgets) -> None:
     found.priorities, found.starts, found.importance = found.priorities[order], found.starts[order], order
 
 
-def _bring_back_together(found: Search, failed: FailedDecision) -> None:
-    """Bring back one pod after another, on all nodes where the pod fits without them, and note who has to stay away."""
+def _bring_back_together(found: Search, failed: FailedDecision) -> bool:
+    """Bring back one pod after another, on all nodes where the pod fits without them, and note who has to stay away.
+
+    Returns:
+        Whether all filters could tell: sums of a rule may be whole with some of the pods and not with others.
+    """
     all_lengths = np.diff(found.begins)
     kept = np.flatnonzero(found.fits)
     if not kept.size:
-        return
+        return True
     lengths = all_lengths[kept]
     places = np.flatnonzero(np.repeat(found.fits, all_lengths))
     of = np.repeat(np.arange(kept.size), lengths)
@@ -231,10 +237,11 @@ def _bring_back_together(found: Search, failed: FailedDecision) -> None:
         changed.restore(back)
         verdicts = failed.verdicts(changed)
         if verdicts is None:
-            raise RuntimeError("a filter that answered for many nodes does not any more")
+            return False
         away = back[~verdicts.fits[of[back]]]
         changed.remove(away)
         found.victims[places[away]] = True
+    return True
 
 
 def _without_all(found: Search, failed: FailedDecision) -> dict[int, WhatIf]:

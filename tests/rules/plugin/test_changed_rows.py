@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policysched.framework import SKIP, ChangedRow, ChangedRows, Cluster, Status
+from policysched.app.configuration.profiles import default_profile
+from policysched.framework import SKIP, ChangedRow, ChangedRows, Cluster, RowVerdicts, Status
 from policysched.model.objects import Pod
+from policysched.plugins.default_preemption.budgets import Budgets
+from policysched.plugins.default_preemption.search import search_victims
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.post_filter import FailedCycle
 from tests.build import cluster, node, pod
-from tests.rules.build import filtering, plugin
+from tests.rules.build import filtering, plugin, policy_set
 from tests.work import calls
 
 WORLDS = 25
@@ -121,3 +126,28 @@ def test_rules_cost_an_operation_and_not_each_row() -> None:
         return calls(lambda: policy.filter_changed_rows(state, changed))
 
     assert work(400) < 2 * work(100)
+
+
+def test_victims_are_found_where_sums_are_whole_with_some_pods_only() -> None:
+    """With both pods and with none their half sums up to whole numbers, and with one it does not."""
+    have = node("n1", allocatable={"cpu": 4}, labels={"topology.kubernetes.io/zone": "x"})
+    small = {"cpu": "1m"}
+    around = cluster(
+        have, *(pod(name, on="n1", requests=small) for name in "ab"), pod("c", on="n1", requests={"cpu": 3})
+    )
+    rule = "sum(node.requested.cpu / 2) by node.zone < 1"
+    profile = policy_set(p={"filters": filtering(rule)}).join(default_profile())
+    decision = Engine(around, profile, Random(1)).decide(pod("high", requests={"cpu": 3}, priority=9))
+    failed = FailedCycle(decision, Random(1))
+    together = failed.verdicts
+    answers: list[bool] = []
+
+    def noted(changed: ChangedRows) -> RowVerdicts | None:
+        answers.append((said := together(changed)) is not None)
+        return said
+
+    failed.verdicts = noted  # type: ignore[method-assign]
+    found = search_victims(failed, 9, np.zeros(1, np.intp), Budgets(around), 0.0)
+    assert (answers[0], answers[-1]) == (True, False)
+    away = [around.pods.by_slot[slot] for slot in found.slots[found.victims].tolist()]
+    assert [one and one.pod.metadata.name for one in away] == ["c"]
