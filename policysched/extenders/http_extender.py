@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final, Protocol
 
 import aiohttp
@@ -17,15 +18,17 @@ from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from yarl import URL
 
 from policysched.connection_errors import LOST, describe
-from policysched.errors import UsageError
+from policysched.errors import ConnectionProblemError, UsageError
 from policysched.extenders import wire
 from policysched.extenders.settings import ExtenderSettings, make_tls, shown_url
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
 from policysched.framework.plugin import MAX_NODE_SCORE
 from policysched.model.objects import Container, Pod
+from policysched.proxies import proxy_for
 
 BEYOND: Final = 4 << 20
 """How much more an answer may have than twice the question: it repeats nodes, with a reason each. Units: bytes."""
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _PIECE: Final = 1 << 16
 _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
@@ -53,8 +56,15 @@ class ToldOf:
 class HttpExtender:
     """One extender, and one HTTP session with it."""
 
-    def __init__(self, settings: ExtenderSettings, texts: ObjectTexts) -> None:
+    def __init__(
+        self, settings: ExtenderSettings, texts: ObjectTexts, environment: Mapping[str, str] = NOTHING
+    ) -> None:
         """Look at the settings; no request is made yet.
+
+        Args:
+            settings: Where it is and what it does.
+            texts: What it is sent.
+            environment: Says which proxy there is.
 
         Raises:
             UsageError: the URL or a certificate cannot be used.
@@ -63,6 +73,7 @@ class HttpExtender:
         url = _checked(settings)
         self._url = settings.url_prefix.rstrip("/") + "/"
         self._tls = make_tls(settings) if url.scheme == "https" else None
+        self._proxy = _proxy(url, environment)
         self._timeout = aiohttp.ClientTimeout(total=settings.timeout)
         self._session: aiohttp.ClientSession | None = None
         self._under_way, self._retired = 0, False
@@ -156,6 +167,7 @@ class HttpExtender:
                 headers=headers,
                 timeout=self._timeout,
                 allow_redirects=False,
+                proxy=self._proxy,
                 server_hostname=self._settings.tls.server_name or None,
             ) as response:
                 if response.status != HTTPStatus.OK:
@@ -196,6 +208,13 @@ def _checked(settings: ExtenderSettings) -> URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise UsageError(f'extender "{prefix}": urlPrefix is no http or https URL')
     return url
+
+
+def _proxy(url: URL, environment: Mapping[str, str]) -> str | None:
+    try:
+        return proxy_for(url, environment)
+    except ConnectionProblemError as error:
+        raise UsageError(f'extender "{shown_url(str(url))}": {error}') from error
 
 
 def _names(container: Container, managed: frozenset[str]) -> bool:

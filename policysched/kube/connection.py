@@ -25,6 +25,7 @@ from yarl import URL
 from policysched.errors import ConnectionProblemError, KubeconfigError
 from policysched.framework import Clock
 from policysched.kube.exec_plugin import ExecPlugin
+from policysched.proxies import proxy_for
 
 RENEWAL = 60.0
 """How old credentials may be before they are looked at again. Units: seconds."""
@@ -56,13 +57,21 @@ class Connection:
         self._session: aiohttp.ClientSession | None = None
 
     @classmethod
-    async def open(cls, clock: Clock, *, kubeconfig: str | None = None, context: str | None = None) -> Connection:
+    async def open(
+        cls, clock: Clock, *, kubeconfig: str | None = None, context: str | None = None, named_by: str = "--kubeconfig"
+    ) -> Connection:
         """Find the server and the credentials; no request is made yet.
+
+        Args:
+            clock: Says when credentials are looked at again.
+            kubeconfig: The file; absent, KUBECONFIG, then ~/.kube/config, then the pod's service account.
+            context: The context to use instead of the file's current one.
+            named_by: Where the user names a kubeconfig, for messages.
 
         Raises:
             ConnectionProblemError: the kubeconfig cannot be used.
         """
-        credentials = await find_credentials(kubeconfig, context)
+        credentials = await find_credentials(kubeconfig, context, named_by)
         configuration = credentials.configuration
         connection = cls(_checked(configuration.host), clock, tls=_tls(configuration), routing=_routing(configuration))
         connection._credentials = credentials
@@ -168,9 +177,11 @@ def _load_certificate(tls: ssl.SSLContext, configuration: Any) -> None:
 
 
 def _routing(configuration: Any) -> Routing:
+    """Say how requests go: through the kubeconfig's proxy, else that of the environment."""
     routing: Routing = {}
-    if configuration.proxy:
-        routing["proxy"] = configuration.proxy
+    proxy = configuration.proxy or proxy_for(URL(str(configuration.host)), os.environ)
+    if proxy:
+        routing["proxy"] = proxy
     if configuration.tls_server_name:
         routing["server_hostname"] = configuration.tls_server_name
     return routing
@@ -221,12 +232,15 @@ class Credentials:
             await _load(self._loader, self.configuration)
 
 
-async def find_credentials(path: str | None = None, context: str | None = None) -> Credentials:
+async def find_credentials(
+    path: str | None = None, context: str | None = None, named_by: str = "--kubeconfig"
+) -> Credentials:
     """Load what a kubeconfig says, or a pod's service account where there is none.
 
     Args:
         path: the kubeconfig; absent, KUBECONFIG, then ~/.kube/config, then the pod's service account.
         context: the context to use instead of the file's current one.
+        named_by: where the user names a kubeconfig, for messages.
 
     Raises:
         ConnectionProblemError: there is nothing usable.
@@ -235,7 +249,7 @@ async def find_credentials(path: str | None = None, context: str | None = None) 
     if path is None and not _existing(chosen) and SERVICE_HOST in os.environ:
         return _in_cluster()
     if not _existing(chosen):
-        raise KubeconfigError(f"no kubeconfig at {chosen}: name one with --kubeconfig or the variable KUBECONFIG")
+        raise KubeconfigError(f"no kubeconfig at {chosen}: name one with {named_by} or the variable KUBECONFIG")
     return await _from_files(chosen, context)
 
 

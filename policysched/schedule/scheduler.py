@@ -140,13 +140,15 @@ class Scheduler:
             profile.take_over(self._profiles[name])
         self._profiles = {**self._profiles, **profiles}
         self._connect_plugins()
-        return (yield from self._taking_force(active, changed))
+        return (yield from self._taking_force(active, changed, "ConfigurationUpdate"))
 
-    def _taking_force(self, active: Mapping[str, Profile], changed: frozenset[str]) -> Pausing[int]:
+    def _taking_force(
+        self, active: Mapping[str, Profile], changed: frozenset[str], event: str = "SchedulingPolicyUpdate"
+    ) -> Pausing[int]:
         interests = {**self.queue.profiles, **_interests(active)}
         old = [self._engines[name].use(profile) for name, profile in active.items()]
         self.queue.profiles = interests
-        moved = yield from self.queue.moving_rejected_by(changed)
+        moved = yield from self.queue.moving_rejected_by(changed, event)
         for evaluations in old:
             while evaluations:
                 evaluations.popitem()

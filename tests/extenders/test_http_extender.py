@@ -253,6 +253,18 @@ async def test_a_slow_extender_is_given_up_in_time() -> None:
             await extender.filter(pod(), NODES)
 
 
+async def test_the_environments_proxy_is_asked_in_the_extenders_place() -> None:
+    async with fake_extender() as proxy:
+        proxy.answers["filter"] = lambda asked: {"NodeNames": asked["NodeNames"]}
+        settings = ExtenderSettings("http://extender.example/scheduler", filter_verb="filter", node_cache_capable=True)
+        extender = HttpExtender(settings, Texts(), {"HTTP_PROXY": proxy.url.removesuffix("/scheduler")})
+        assert (await extender.filter(pod(), NODES)).nodes == set(NODES)
+        await extender.retire()
+    assert proxy.headers[0]["Host"] == "extender.example"
+    with pytest.raises(UsageError, match=r'"http://extender\.example": HTTP_PROXY is no http or'):
+        HttpExtender(ExtenderSettings("http://me:secret@extender.example"), Texts(), {"HTTP_PROXY": "socks5://x"})
+
+
 async def test_a_server_that_is_not_there_is_an_error() -> None:
     async with fake_extender() as fake:
         pass

@@ -234,6 +234,23 @@ async def test_way_to_the_server_is_taken_from_the_kubeconfig(home: Path, name: 
     assert connection.routing == expected
 
 
+async def test_environment_names_the_proxy_where_the_kubeconfig_names_none(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    path = write(home, kubeconfig("https://x:6443/"))
+    assert (await Connection.open(Ticking(), kubeconfig=path)).routing == {"proxy": "http://proxy:3128"}
+    monkeypatch.setenv("NO_PROXY", "x")
+    assert (await Connection.open(Ticking(), kubeconfig=path)).routing == {}
+
+
+async def test_missing_kubeconfig_is_told_where_it_is_named(home: Path) -> None:
+    with pytest.raises(ConnectionProblemError, match=r"name one with clientConnection\.kubeconfig of c\.yaml or"):
+        await Connection.open(
+            Ticking(), kubeconfig=str(home / "nowhere"), named_by="clientConnection.kubeconfig of c.yaml"
+        )
+
+
 async def test_check_tells_a_wrong_user_from_a_missing_server(kube: Kube) -> None:
     kube.server.on("GET", "/version", refuse(401, "Unauthorized", "Unauthorized"))
     with pytest.raises(ConnectionProblemError, match="does not accept the credentials: Unauthorized"):

@@ -40,7 +40,10 @@ async def test_pods_that_a_removed_plugin_rejected_are_tried_again() -> None:
         await attempt(stand)
         assert stand.scheduler.queue.counts().unschedulable == 1
         without = {"me": default_profile("me", off=["TaintToleration"])}
+        events: list[str] = []
+        stand.scheduler.queue.report_to(lambda _queued, _queue, event: events.append(event))
         assert await stand.reloader.use_profiles(without, TOLERATION, policies=False) == 1
+        assert events == ["ConfigurationUpdate"]
         assert stand.scheduler.queue.counts().unschedulable == 0
         assert not stand.rejected
 

@@ -5,6 +5,7 @@ Source: pkg/scheduler/scheduler.go (buildExtenders), v1.36.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -31,7 +32,7 @@ def make_extenders(configuration: Configuration, texts: ObjectTexts) -> tuple[Ht
     Raises:
         UsageError: a URL or a certificate cannot be used.
     """
-    made = (HttpExtender(_settings(one), texts) for one in configuration.extenders)
+    made = (HttpExtender(_settings(one), texts, os.environ) for one in configuration.extenders)
     return tuple(sorted(made, key=lambda one: one.ignorable))
 
 

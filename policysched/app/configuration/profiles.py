@@ -164,9 +164,8 @@ class _Parts:
             plugin = registry.make(name, args, self._handle)
             self._acts_at[name] = points_of(plugin)
             self._plugins[name] = _adapted(registry[name], plugin, self._handle)
-        except Exception as error:
-            why = str(error) if isinstance(error, UsageError) else f"{name} cannot be made: {error!r}"
-            self._unmade.append((places.get(name, "plugins"), why))
+        except UsageError as error:
+            self._unmade.append((places.get(name, "plugins"), str(error)))
 
     def faults(self) -> Iterator[Fault]:
         """Name what is wrong with the profile."""

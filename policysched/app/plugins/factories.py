@@ -50,9 +50,10 @@ class CheckedFactory:
         given = (self._arguments(args, taken[0]) if taken else None, handle)
         try:
             made = self.factory(*given[: len(taken)])
-        except Exception as error:
+            acts = points_of(made)
+        except (Exception, SystemExit) as error:
             raise self._refusal(f"it cannot be made: {shown_error(error)}") from error
-        if not points_of(made):
+        if not acts:
             raise self._refusal(f"{type(made).__name__} has no method of an extension point, such as filter or score")
         return made
 

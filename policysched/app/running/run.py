@@ -307,7 +307,8 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
     reading = asyncio.to_thread(make_source, options.metrics, SystemClock(), SourceCounters(registry))
     source = await _unless(stop, reading)
     kubeconfig = _kubeconfig(options, configuration)
-    connect = partial(Connection.open, SystemClock(), kubeconfig=kubeconfig, context=options.context)
+    named_by = f"clientConnection.kubeconfig of {options.config}" if options.config else "--kubeconfig"
+    connect = partial(Connection.open, SystemClock(), kubeconfig=kubeconfig, context=options.context, named_by=named_by)
     connection = await _unless(stop, connect())
     if source is None or connection is None:
         return

@@ -229,10 +229,10 @@ class Queue:
             self._in_flight.record(Occurrence(change))
         return self._in_portions(list(concerned.values()), partial(self._judge_all, change))
 
-    def moving_rejected_by(self, plugins: frozenset[str]) -> Pausing[int]:
+    def moving_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> Pausing[int]:
         """Requeue the pods that these plugins had rejected, because the plugins changed; count them.
 
-        It pauses now and then; pods that are elsewhere by then stay there.
+        It pauses now and then; pods that are elsewhere by then stay there. `event` is what logs and metrics call it.
         """
         self._in_flight.record(Occurrence(plugins=plugins))
         concerned = {
@@ -244,7 +244,7 @@ class Queue:
         moved = 0
         for number, queued in enumerate(concerned.values(), 1):
             if queued.stage is Stage.UNSCHEDULABLE and not plugins.isdisjoint(queued.rejectors | queued.pending):
-                moved += self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, "SchedulingPolicyUpdate")
+                moved += self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, event)
             if number % PORTION == 0:
                 yield
         return moved

@@ -158,6 +158,26 @@ def test_what_makes_no_plugin_is_refused(factory: Any, why: str) -> None:
     assert why in refusal(factory)
 
 
+class Ending:
+    """A plugin whose constructor ends the process."""
+
+    def __init__(self) -> None:
+        raise SystemExit(3)
+
+
+class Lying:
+    """A plugin that fails when it is looked at."""
+
+    @property
+    def filter(self) -> Any:
+        raise RuntimeError("not now")
+
+
+@pytest.mark.parametrize(("factory", "error"), [(Ending, "SystemExit: 3"), (Lying, "RuntimeError: not now")])
+def test_plugin_that_ends_the_process_or_cannot_be_looked_at_is_refused(factory: Any, error: str) -> None:
+    assert f"plugin P: it cannot be made: {error} (test_factories.py:" in refusal(factory)
+
+
 def test_factory_that_raises_is_named_with_the_place() -> None:
     said = refusal(Broken, {"a": 1})
     assert re.fullmatch(r"""plugin P: it cannot be made: KeyError: "\{'a': 1\}" \(test_factories\.py:\d+\)""", said)
