@@ -11,6 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.fake_server import Answer, posts_served
+
 Respond = Callable[[Any], Any]
 """Makes an answer of a question, both as plain JSON values."""
 
@@ -21,9 +23,7 @@ class FakeExtender:
 
     asked: list[tuple[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    answers: dict[str, Respond | Callable[[web.Request], Awaitable[web.StreamResponse]] | web.Response] = field(
-        default_factory=dict
-    )
+    answers: dict[str, Respond | Answer | web.Response] = field(default_factory=dict)
     url: str = ""
 
     async def respond(self, request: web.Request) -> web.StreamResponse:
@@ -44,14 +44,6 @@ class FakeExtender:
 @asynccontextmanager
 async def fake_extender(tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeExtender]:
     fake = FakeExtender()
-    app = web.Application(client_max_size=1 << 30)
-    app.router.add_post("/scheduler/{verb:.*}", fake.respond)
-    runner = web.AppRunner(app, shutdown_timeout=0.01, handle_signals=False)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-        port = runner.addresses[0][1]
-        fake.url = f"https://localhost:{port}/scheduler" if tls else f"http://127.0.0.1:{port}/scheduler"
+    async with posts_served("/scheduler/{verb:.*}", fake.respond, tls) as url:
+        fake.url = f"{url}/scheduler"
         yield fake
-    finally:
-        await runner.cleanup()

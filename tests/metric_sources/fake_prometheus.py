@@ -6,7 +6,7 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from tests.fake_server import Answer, posts_served
 
 
 @dataclass
@@ -44,17 +44,8 @@ async def fake_prometheus(
     tls: ssl.SSLContext | None = None, path: str = "/api/v1/query"
 ) -> AsyncIterator[FakePrometheus]:
     fake = FakePrometheus()
-    app = web.Application()
-    app.router.add_post(path, fake.respond)
-    runner = web.AppRunner(app, shutdown_timeout=0.01, handle_signals=False)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-        port = runner.addresses[0][1]
-        fake.url = f"https://localhost:{port}" if tls else f"http://127.0.0.1:{port}"
+    async with posts_served(path, fake.respond, tls) as fake.url:
         yield fake
-    finally:
-        await runner.cleanup()
 
 
 def series(node: str | None, value: object, at: float | None = None, label: str = "node", **labels: str) -> Any:
@@ -100,6 +91,27 @@ def after(seconds: float, answer: Answer) -> Answer:
         return await answer(request)
 
     return respond
+
+
+class Counted:
+    """Answers slowly, and counts how many requests are under way.
+
+    Args:
+        seconds: How long an answer takes.
+        answer: The answer.
+    """
+
+    def __init__(self, seconds: float, answer: Answer) -> None:
+        self._slow = after(seconds, answer)
+        self._under_way = self.most = 0
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        self._under_way += 1
+        self.most = max(self.most, self._under_way)
+        try:
+            return await self._slow(request)
+        finally:
+            self._under_way -= 1
 
 
 def cut_after(data: bytes, announced: int) -> Answer:

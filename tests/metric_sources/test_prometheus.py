@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from policysched.framework import MetricKey, Sample
 from policysched.metric_sources.prometheus import AT_ONCE, SLOW_AT_ONCE, by_query
 from policysched.metric_sources.prometheus_http import PrometheusClient, ServerSettings
-from tests.metric_sources.fake_prometheus import Held, fake_prometheus, given, nodes, series, vector
+from tests.metric_sources.fake_prometheus import Counted, Held, fake_prometheus, given, nodes, series, vector
 from tests.metric_sources.following import LOAD, answers, prometheus, wanting
 
 
@@ -52,54 +51,34 @@ async def test_queries_reach_the_server_as_they_are_written() -> None:
 
 
 async def test_only_so_many_queries_are_under_way() -> None:
-    under_way = most = 0
-    answer = nodes(n1=1)
-
-    async def counting(request):  # type: ignore[no-untyped-def]
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(0.02)
-        under_way -= 1
-        return await answer(request)
-
+    counted = Counted(0.02, nodes(n1=1))
     async with fake_prometheus() as fake:
-        fake.otherwise = counting
+        fake.otherwise = counted
         keys = [MetricKey(f"q{number}", "node") for number in range(3 * AT_ONCE)]
         found = await answers(prometheus(fake), keys)
     assert len(found.answers) == 3 * AT_ONCE
-    assert most == AT_ONCE
+    assert counted.most == AT_ONCE
 
 
 async def test_queries_that_were_slow_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("policysched.metric_sources.prometheus.SLOW", 0.01)
-    under_way = most = 0
-    answer = nodes(n1=1)
-
-    async def slow(request):  # type: ignore[no-untyped-def]
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(0.05)
-        under_way -= 1
-        return await answer(request)
-
+    slow = Counted(0.05, nodes(n1=1))
     async with fake_prometheus() as fake:
         fake.otherwise = slow
         source = prometheus(fake)
         wanted = wanting(*(MetricKey(f"q{number}", "node") for number in range(3 * AT_ONCE)))
         seen = []
         for _ in range(2):
-            most = 0
+            slow.most = 0
             assert len(await source.ask(wanted)) == 3 * AT_ONCE
-            seen.append(most)
+            seen.append(slow.most)
         assert seen == [AT_ONCE, SLOW_AT_ONCE]
-        fake.otherwise = answer
+        fake.otherwise = nodes(n1=1)
         await source.ask(wanted)
-        fake.otherwise, most = slow, 0
+        fake.otherwise, slow.most = slow, 0
         monkeypatch.setattr("policysched.metric_sources.prometheus.SLOW", 10.0)
         await source.ask(wanted)
-        assert most == AT_ONCE
+        assert slow.most == AT_ONCE
 
 
 async def test_the_time_of_a_sample_is_the_servers() -> None:
