@@ -54,7 +54,7 @@ class Port:
 async def serving(kubeconfig: Path | None, *flags: str, wait: bool = True) -> AsyncIterator[tuple[Spawned, Port]]:
     """Run a scheduler with a port of its own."""
     port = Port(free_port())
-    own = [f"--secure-port={port.number}", "--bind-address=127.0.0.1"]
+    own = [f"--secure-port={port.number}", "--bind-address=127.0.0.1", "--leader-elect=false"]
     own += [f"--kubeconfig={kubeconfig}"] if kubeconfig is not None else []
     async with spawned(*own, *flags, wait=wait) as scheduler:
         if wait:
