@@ -83,6 +83,37 @@ def test_nulls_and_missing_specs_are_fine() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("priority", "nominated", "result"),
+    [
+        (0, {}, "Unschedulable"),  # of equal priority
+        (7, {}, "Unschedulable"),
+        (-1, {}, "Scheduled"),
+        (0, {"phase": "Failed"}, "Scheduled"),
+        (0, {"nominatedNodeName": "n2"}, "Scheduled"),
+    ],
+)
+def test_pods_nominated_to_a_node_keep_their_place_from_those_of_no_higher_priority(
+    priority: int, nominated: Object, result: str
+) -> None:
+    kept = pod("kept", 3, priority=priority) | {"status": {"nominatedNodeName": "n1"} | nominated}
+    found = record([node(), kept], pod("web", 3))
+    assert found["result"] == result
+    if result == "Unschedulable":
+        assert found["rejected"]["n1"]["reasons"] == ["Insufficient cpu"]
+
+
+def test_a_nominated_pod_that_others_need_as_a_neighbour_does_not_count_as_one_yet() -> None:
+    kept = pod("kept", priority=5) | {"status": {"nominatedNodeName": "n1"}}
+    kept["metadata"]["labels"] = {"app": "db"}
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    there = node(labels={"kubernetes.io/hostname": "n1"})
+    assert record([there, kept], pod(affinity=near))["result"] == "Unschedulable"
+    kept["spec"]["nodeName"] = "n1"
+    assert record([there, kept], pod(affinity=near))["result"] == "Scheduled"
+
+
 def test_kinds_that_nobody_reads_are_left_alone() -> None:
     assert record([node(), {"kind": "ConfigMap", "metadata": {"name": "c"}}], pod())["result"] == "Scheduled"
 

@@ -5,7 +5,6 @@ Source: plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolat
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,21 +14,32 @@ from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Mask
 from policysched.model.objects import Pod, PodDisruptionBudget
-from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector
-from policysched.state.placed.selector_index import demanded_labels
+from policysched.model.selection.selectors import (
+    LabelMatcher,
+    LabelRequirement,
+    Operator,
+    SelectorError,
+    compile_selector,
+)
 
 Places = NDArray[np.intp]
+NEGATIVE: Final = (Operator.NOT_IN, Operator.DOES_NOT_EXIST)
 SPARE: Final = 1024
 """How many sets of labels more than twice those at hand are remembered before all are forgotten."""
 
 
 class LabelSets:
-    """The sets of labels that pods of one namespace have, numbered from 0, and who has which label."""
+    """The sets of labels that pods of one namespace have, numbered from 0, and who has which label.
+
+    Shapes: S sets.
+    """
 
     def __init__(self) -> None:
         self.labels: list[Mapping[str, str]] = []
         self._numbers: dict[frozenset[tuple[str, str]], int] = {}
-        self._with_label: dict[tuple[str, str], list[int]] = {}
+        self._with_value: dict[tuple[str, str], list[int]] = {}
+        self._with_key: dict[str, list[int]] = {}
+        self._key_masks: dict[str, Mask] = {}
 
     def number(self, labels: Mapping[str, str]) -> int:
         """Return the number of a set."""
@@ -38,25 +48,46 @@ class LabelSets:
         if number == len(self.labels):
             self.labels.append(labels)
             for pair in pairs:
-                self._with_label.setdefault(pair, []).append(number)
+                self._with_value.setdefault(pair, []).append(number)
+                self._with_key.setdefault(pair[0], []).append(number)
         return number
 
-    def having(self, pairs: Iterable[tuple[str, str]] | None, since: int) -> Iterable[int]:
-        """Give the sets from a number on that have one of some labels, for None all of them."""
-        if pairs is None:
-            return range(since, len(self.labels))
-        found = (self._with_label.get(pair, ()) for pair in pairs)
-        return [number for numbers in found for number in numbers[bisect_left(numbers, since) :]]
+    def selected(self, matcher: LabelMatcher) -> Mask:
+        """Say of each set whether a selector selects it.
+
+        Shapes: (S,).
+        Cost: a few operations over the sets for each requirement, and one step for each of its values.
+        """
+        found: Mask = np.ones(len(self.labels), np.bool_)
+        for one in matcher.requirements or ():
+            named = self._having(one)
+            found &= ~named if one.operator in NEGATIVE else named
+        return found
+
+    def _having(self, one: LabelRequirement) -> Mask:
+        """Say which sets have a label, with one of the values where some are named."""
+        if one.operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST):
+            known = self._key_masks.get(one.key)
+            if known is None or known.size < len(self.labels):
+                known = self._key_masks[one.key] = self._mask([self._with_key.get(one.key)])
+            return known
+        return self._mask(self._with_value.get((one.key, value)) for value in one.values)
+
+    def _mask(self, parts: Iterable[Sequence[int] | None]) -> Mask:
+        mask: Mask = np.zeros(len(self.labels), np.bool_)
+        for numbers in parts:
+            if numbers:
+                mask[numbers] = True
+        return mask
 
 
 class SelectedLabels:
-    """What the selector of a budget selects; each set of labels is asked about once, and if it may match."""
+    """What the selector of a budget selects; it is worked out when there are new sets of labels."""
 
-    __slots__ = ("_demanded", "_known", "_sets", "matcher")
+    __slots__ = ("_known", "_sets", "matcher")
 
     def __init__(self, matcher: LabelMatcher) -> None:
         self.matcher = matcher
-        self._demanded = demanded_labels(matcher)
         self._sets: LabelSets | None = None
         self._known: Mask = np.zeros(0, np.bool_)
 
@@ -65,13 +96,8 @@ class SelectedLabels:
 
         Shapes: (sets,).
         """
-        since = self._known.size if self._sets is sets else 0
-        if self._sets is not sets or since < len(sets.labels):
-            known: Mask = np.zeros(len(sets.labels), np.bool_)
-            known[:since] = self._known[:since]
-            for number in sets.having(self._demanded, since):
-                known[number] = self.matcher.matches(sets.labels[number])
-            self._sets, self._known = sets, known
+        if self._sets is not sets or self._known.size < len(sets.labels):
+            self._sets, self._known = sets, sets.selected(self.matcher)
         return self._known
 
 
@@ -98,6 +124,8 @@ class Budgets:
     def __init__(self, cluster: Cluster, before: Budgets | None = None) -> None:
         self._by_namespace: dict[str, list[SelectingBudget]] = {}
         self._compiled: dict[Hashable, Compiled] = {}
+        self._alike: dict[str, tuple[int, list[Alike]]] = {}
+        """The budgets of a namespace that select the same of so many sets."""
         self._sets: dict[str, LabelSets] = {}
         """The labels of pods by namespace, those of namespaces with budgets."""
         for key, one in cluster.objects.of(PodDisruptionBudget).items():
@@ -151,11 +179,17 @@ class Budgets:
     ) -> Iterator[tuple[Sequence[SelectingBudget], Places]]:
         """Give budgets that select the same, with the places of the signatures that they select."""
         for namespace, (places, numbers) in self._numbered(cluster, signatures).items():
-            alike: dict[bytes, tuple[list[SelectingBudget], Mask]] = {}
-            for one in self._by_namespace[namespace]:
-                selected = one.selection.of(self._sets[namespace])[numbers]
-                alike.setdefault(selected.tobytes(), ([], selected))[0].append(one)
-            yield from ((budgets, places[selected]) for budgets, selected in alike.values() if selected.any())
+            found = _joined((budgets, selected[numbers]) for budgets, selected in self._alike_in(namespace))
+            yield from ((budgets, places[selected]) for budgets, selected in found if selected.any())
+
+    def _alike_in(self, namespace: str) -> list[Alike]:
+        """Return the budgets of a namespace by what they select, of all sets of labels."""
+        sets = self._sets[namespace]
+        known = self._alike.get(namespace)
+        if known is None or known[0] != len(sets.labels):
+            found = _joined(([one], one.selection.of(sets)) for one in self._by_namespace[namespace])
+            known = self._alike[namespace] = len(sets.labels), found
+        return known[1]
 
     def _numbered(self, cluster: Cluster, signatures: Sequence[int]) -> dict[str, tuple[Places, Places]]:
         """Return the places of signatures whose pods budgets may select, with the numbers of their labels."""
@@ -172,12 +206,23 @@ class Budgets:
             sets = self._sets.setdefault(namespace, LabelSets())
             if len(sets.labels) > 2 * len(labelled) + SPARE:
                 sets = self._sets[namespace] = LabelSets()
+                self._alike.pop(namespace, None)
             numbers = [sets.number(labels) for _, labels in labelled]
             found[namespace] = np.array([place for place, _ in labelled], np.intp), np.array(numbers, np.intp)
         return found
 
 
 Compiled = tuple[PodDisruptionBudget, SelectingBudget | None]
+Alike = tuple[list[SelectingBudget], Mask]
+"""Budgets that select the same, and what: (sets,)."""
+
+
+def _joined(selecting: Iterable[Alike]) -> list[Alike]:
+    """Join those that select the same."""
+    found: dict[bytes, Alike] = {}
+    for budgets, selected in selecting:
+        found.setdefault(selected.tobytes(), ([], selected))[0].extend(budgets)
+    return list(found.values())
 
 
 def _spent(

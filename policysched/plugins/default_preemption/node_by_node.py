@@ -50,7 +50,7 @@ class NodeByNode:
         self.budgets = budgets_of(failed.cluster)
         self.failures: list[Status] = []
         """The statuses of nodes that are no candidates."""
-        self._found: dict[int, Found] = {}
+        self._found: dict[str, Found] = {}
         self._generation = 0
 
     async def run(self, rows: Sequence[int], most: int) -> bool:
@@ -78,11 +78,11 @@ class NodeByNode:
         while self._found:
             choice = self._choice()
             node = self._failed.rng.choice(choice.best)
-            [(row, found)] = [(row, one) for row, one in self._found.items() if one.name == node]
-            if found.generation == self._generation:
+            if self._found.pop(node).generation == self._generation:
                 return node, choice
-            del self._found[row]
-            self._look_at([row])
+            row = self._failed.cluster.nodes.row_of.get(node, -1)
+            if row in self._failed.rows_with(Code.UNSCHEDULABLE):
+                self._look_at([row])
         return None
 
     def guarded(self, rows: Sequence[int]) -> Guarded | None:
@@ -115,9 +115,8 @@ class NodeByNode:
             return
         costs = zip(*(one.tolist() for one in costs_of(found, places)), strict=True)
         for place, cost in zip(places.tolist(), costs, strict=True):
-            row = int(found.rows[place])
-            victims = found.victims_and_violations(place)
-            self._found[row] = Found(cluster.nodes.names[row], *victims, cost, self._generation)
+            name = cluster.nodes.names[int(found.rows[place])]
+            self._found[name] = Found(name, *found.victims_and_violations(place), cost, self._generation)
 
     def _choice(self) -> Choice:
         found = list(self._found.values())

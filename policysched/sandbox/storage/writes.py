@@ -203,10 +203,16 @@ def _priority(store: ObjectStore, pod: Json, *, loaded: bool) -> None:
             f"priority admission controller computed {value} from the given PriorityClass name"
         )
         raise _refused(pod, why)
+    policy = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
+    if not loaded and spec.get("preemptionPolicy", policy) != policy:
+        why = (
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name"
+        )
+        raise _refused(pod, why)
     if found:
         fill(spec, priorityClassName=found["metadata"]["name"])
-    fill(spec, priority=value)
-    fill(spec, preemptionPolicy=(found or {}).get("preemptionPolicy", "PreemptLowerPriority"))
+    fill(spec, priority=value, preemptionPolicy=policy)
 
 
 def _priority_class(store: ObjectStore, name: str) -> Json | None:

@@ -47,6 +47,7 @@ async def test_generate_name_adds_a_suffix(quiet_api: Api) -> None:
         (PODS, pod("x", restartPolicy="Maybe"), 422, "Invalid", "supported values"),
         (PODS, pod("x", priorityClassName="no"), 403, "Forbidden", "no PriorityClass with name no was found"),
         (PODS, pod("x", priority=7), 403, "Forbidden", "must not be provided in pod spec"),
+        (PODS, pod("x", preemptionPolicy="Never"), 403, "Forbidden", "computed PreemptLowerPriority from the given"),
         (PODS, pod("x", serviceAccountName="no"), 403, "Forbidden", "error looking up service account"),
         ("/api/v1/nope", {}, 404, "NotFound", "could not find the requested resource"),
     ],
