@@ -168,6 +168,17 @@ SCRIPTS = {
     "a plugin at Filter is asked about what preemption tries": written(
         {"filter": {"p3": [{"byNode": {"n1": NO}}]}}, points={"preFilter": ["a"], "filter": ["b", "a"]}, pods=PREEMPTING
     ),
+    "who rejected the pod at PreFilter is asked about what preemption tries": written(
+        {"preFilter": {"p3": [NO]}, "filter": {"p3": [{"byNode": {"n1": NO}}]}},
+        points={"preFilter": ["a", "b"], "filter": ["b", "a"]},
+        pods=PREEMPTING,
+    ),
+    "who skipped at PreFilter is not asked about what preemption tries": written(
+        {"preFilter": {"p3": [{"code": "Skip"}]}, "filter": {"p3": [{"byNode": {"n1": NO, "n2": NO}}]}},
+        {"preFilter": {"p3": [NO]}},
+        points={"preFilter": ["a", "b"], "filter": ["a", "b"]},
+        pods=PREEMPTING,
+    ),
     "a pod that waits at Permit is preempted in memory": written(
         {"permit": {"p1": [WAIT], "p2": [{"code": "Wait", "timeout": 75.0}]}}, points={"permit": ["a"]}, pods=PREEMPTING
     ),

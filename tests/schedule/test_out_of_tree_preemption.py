@@ -15,7 +15,7 @@ from policysched.framework.registry import PluginRegistry
 from policysched.model.objects import Pod
 from policysched.plugins.default_preemption import node_by_node
 from tests.build import node, pod
-from tests.schedule.out_of_tree import Scripted
+from tests.schedule.out_of_tree import SKIPPED, Scripted
 from tests.schedule.stand import ME, running
 
 LOW = [pod(f"low-{name}", on=name, requests={"cpu": 3}, priority=0) for name in ("n1", "n2")]
@@ -79,6 +79,39 @@ async def test_victims_are_sought_where_out_of_tree_filters_would_pass(
         assert kept is None or kept.node in nodes
         assert len(stand.client.deleted) == bool(nodes)
         assert stand.bound == {}
+
+
+@pytest.mark.parametrize(
+    ("answers", "nodes"),
+    [
+        ({"filter": {"n1": unschedulable("never")}}, ["n2"]),
+        ({"filter": {"n2": unresolvable("never")}}, ["n1"]),
+        ({"filter": unschedulable("never")}, []),
+        ({"filter": ValueError("a bug")}, []),
+    ],
+)
+async def test_plugin_that_rejected_a_pod_at_pre_filter_is_asked_which_victims_help(
+    answers: dict[str, Any], nodes: list[str]
+) -> None:
+    plugin = Scripted(pre_filter=unschedulable("not yet"), **answers)
+    async with running(*NODES, of=profile_of(plugin)) as stand:
+        for one in LOW:
+            stand.scheduler.set_pod(one)
+        await stand.settled(HIGH)
+        kept = stand.scheduler.cluster.nominations.get("default.high")
+        assert ([kept.node] if kept else []) == nodes
+        assert len(stand.client.deleted) == len(nodes)
+        assert {"X.filter n1", "X.filter n2"} <= set(plugin.log)
+
+
+async def test_plugin_that_skipped_a_pod_at_pre_filter_is_not_asked_which_victims_help() -> None:
+    plugin = Scripted(pre_filter=SKIPPED, filter=unschedulable("never"))
+    async with running(*NODES, of=profile_of(plugin)) as stand:
+        for one in LOW:
+            stand.scheduler.set_pod(one)
+        await stand.settled(HIGH)
+        assert len(stand.client.deleted) == 1
+        assert not [call for call in plugin.log if "filter n" in call and "pre_filter" not in call]
 
 
 async def test_long_search_for_victims_gives_the_loop_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:

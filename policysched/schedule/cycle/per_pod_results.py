@@ -90,7 +90,8 @@ class _PodPreFilter(PreFilter):
             return False
         if isinstance(answer, Status | frozenset) and self.ends_with(place, plugin.name, answer):
             return True
-        if plugin.name in self._places and not isinstance(answer, Status):
+        if plugin.name in self._places:
+            # preemption asks one that rejected the pod, too: only SKIP leaves Filter out
             self.filters.append(self._results(plugin))
         return False
 
