@@ -114,7 +114,11 @@ class FilterPlugin(Plugin, Protocol):
         """The aspects of a row that its filter reads, PRESENCE apart."""
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Return a state for `filter`, a Narrow, SKIP, or a Status that rejects the pod on every node."""
+        """Return a state for `filter`, a Narrow, SKIP, or a Status that rejects the pod on every node.
+
+        Nobody could be asked without a state, so the rejection should be one that preemption cannot help; those of
+        kube-scheduler's default plugins are.
+        """
 
     def filter(self, state: Any, rows: Rows) -> Codes:
         """Return 0 for each row where the pod may go, else a positive reason code of this plugin.

@@ -72,6 +72,14 @@ class Status:
         return replace(self, plugin=plugin)
 
 
+def filter_error(status: Status) -> str:
+    """Return how kube-scheduler tells that a plugin failed at Filter.
+
+    Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPlugins).
+    """
+    return f'running "{status.plugin}" filter plugin: {status.message}'
+
+
 def unschedulable(*reasons: str) -> Status:
     """Reject, for reasons that removing pods could end."""
     return Status(Code.UNSCHEDULABLE, reasons)

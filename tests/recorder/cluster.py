@@ -16,6 +16,7 @@ from policysched.model.defaults import priority_classes
 from policysched.model.kinds import fill, kind_of
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.policy import Policy
+from tests.recorder.theirs import InvalidScriptError
 
 Thing = dict[str, Any]
 CLASSES: Final = priority_classes([])
@@ -46,8 +47,14 @@ class FakeCluster:
         self._store(key, thing)
 
     def remove(self, kind: str, name: str) -> None:
-        """Delete an object."""
-        thing = self.things.pop((kind, name))
+        """Delete an object.
+
+        Raises:
+            InvalidScriptError: it is gone, such as a victim of preemption.
+        """
+        thing = self.things.pop((kind, name), None)
+        if thing is None:
+            raise InvalidScriptError(f"{kind} {name} is gone")
         self._tell(self.drop, thing)
 
     def pod(self, name: str) -> Thing:

@@ -27,16 +27,16 @@ RUNS: Final = 30
 def disagreement(kube: KubeScheduler, script: Script, runs: int = RUNS) -> list[str]:
     """Tell where ours does what kube-scheduler never does, as the smallest diff there is; empty where it does not.
 
-    A script that kube-scheduler refuses is no disagreement.
+    A script that kube-scheduler refuses, or that removes what is gone on either side, is no disagreement.
     """
     smallest: list[str] = []
     mine = None
     for _ in range(runs):
         try:
             theirs = kube.play(script)
+            mine = mine or ours.play(script)
         except InvalidScriptError:
             return []
-        mine = mine or ours.play(script)
         found = differences(script, mine, theirs)
         if not found:
             return []

@@ -18,8 +18,8 @@ from tests.recorder.theirs import KubeScheduler
 
 pytestmark = pytest.mark.oracle
 SEED = int(os.environ.get("POLICYSCHED_SEED") or random.SystemRandom().randrange(1 << 32))
-COUNT = int(os.environ.get("POLICYSCHED_SCRIPTS") or "150")
-FEW = 0.02
+COUNT = int(os.environ.get("POLICYSCHED_SCRIPTS") or "300")
+FEW = 0.01
 """What part of the scripts may differ."""
 
 

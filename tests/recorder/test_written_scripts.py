@@ -173,6 +173,21 @@ SCRIPTS = {
         points={"preFilter": ["a", "b"], "filter": ["b", "a"]},
         pods=PREEMPTING,
     ),
+    "who fails in what preemption tries is named": written(
+        {"filter": {"p3": [{"byNode": {node: {"code": "Error", "reasons": ["broken"]} for node in ("n1", "n2")}}]}},
+        {"preFilter": {"p3": [NO]}},
+        points={"preFilter": ["b"], "filter": ["a"]},
+        pods=PREEMPTING,
+    ),
+    "a pod in flight hears that others had waited too long": written(
+        {
+            "filter": {"p1": [{"byNode": {"n1": NO, "n2": NO}}]},
+            "permit": {"p2": [{"code": "Wait", "timeout": 400.0}]},
+        },
+        points={"filter": ["a"], "permit": ["a"]},
+        events=[],
+        until=900.0,
+    ),
     "who skipped at PreFilter is not asked about what preemption tries": written(
         {"preFilter": {"p3": [{"code": "Skip"}]}, "filter": {"p3": [{"byNode": {"n1": NO, "n2": NO}}]}},
         {"preFilter": {"p3": [NO]}},

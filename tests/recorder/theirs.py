@@ -23,7 +23,7 @@ Outcome: TypeAlias = dict[str, Any]
 
 
 class InvalidScriptError(ValueError):
-    """kube-scheduler refuses the script's configuration, or an object of it cannot be read."""
+    """The script's configuration or an object of it is refused, or it removes what is gone."""
 
 
 class KubeScheduler:

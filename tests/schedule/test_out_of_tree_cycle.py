@@ -327,6 +327,17 @@ def test_nominated_node_that_fits_is_the_only_one_looked_at() -> None:
     assert plugin.log == ["X.pre_filter a,b,c", "X.filter b"]
 
 
+def test_nodes_kept_for_others_are_not_looked_at_where_the_nominated_one_fits() -> None:
+    plugin = Scripted()
+    engine, one, other = engine_of(plugin), pod(), pod("other")
+    engine.cluster.nominations.update(replace(other, status=replace(other.status, nominated_node_name="c")))
+    assert engine.decide(replace(one, status=replace(one.status, nominated_node_name="b"))).node == "b"
+    assert plugin.log == ["X.pre_filter a,b,c", "X.filter b"]
+    plugin.log.clear()
+    engine.decide(one)
+    assert plugin.log[:3] == ["X.pre_filter a,b,c", "X.add_pod other c", "X.filter c"]
+
+
 def test_nominated_node_that_does_not_fit_is_one_of_all() -> None:
     plugin = Scripted(filter={"b": SOFT})
     one = pod()

@@ -104,6 +104,16 @@ async def test_plugin_that_rejected_a_pod_at_pre_filter_is_asked_which_victims_h
         assert {"X.filter n1", "X.filter n2"} <= set(plugin.log)
 
 
+async def test_error_of_a_filter_in_what_preemption_tries_names_the_plugin() -> None:
+    plugin = Scripted(pre_filter=unschedulable("not yet"), filter=Status(Code.ERROR, ("broken",)))
+    async with running(*NODES, of=profile_of(plugin)) as stand:
+        for one in LOW:
+            stand.scheduler.set_pod(one)
+        await stand.settled(HIGH)
+        [note] = stand.notes
+        assert note == '0/2 nodes are available: not yet. preemption: running "X" filter plugin: broken'
+
+
 async def test_plugin_that_skipped_a_pod_at_pre_filter_is_not_asked_which_victims_help() -> None:
     plugin = Scripted(pre_filter=SKIPPED, filter=unschedulable("never"))
     async with running(*NODES, of=profile_of(plugin)) as stand:

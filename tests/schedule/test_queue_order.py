@@ -161,6 +161,23 @@ def test_what_has_waited_too_long_is_ready_like_others_after_another_half_minute
     assert drain(tested) == ["old", "new"]
 
 
+def test_pod_in_flight_comes_back_where_others_had_waited_too_long_meanwhile() -> None:
+    clock = StandingClock(0)
+    tested = queue(clock)
+    tested.reject(popped(tested, "waiting"), FIT)
+    queued = popped(tested, "in flight")
+    clock.at = 330
+    tested.flush()
+    tested.reject(queued, FIT)
+    assert queued.stage is Stage.BACKOFF
+    assert tested.counts().unschedulable == 0
+    later = popped(tested, "later")
+    clock.at += SWEEP
+    tested.flush()
+    tested.reject(later, FIT)
+    assert later.stage is Stage.UNSCHEDULABLE
+
+
 def test_queue_without_backoff_makes_failed_pods_ready_at_once() -> None:
     tested = queue(StandingClock(), maximum=0.0)
     queued = popped(tested)

@@ -34,6 +34,7 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.framework.extender import ExtenderError, NodeVictims
+from policysched.framework.status import filter_error
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
@@ -258,7 +259,8 @@ def _ineligible(pod: Pod, failed: FailedDecision) -> str:
 def _no_candidate(failures: Sequence[Status], guarded: Guarded | None, nodes: int) -> PostFilterResult:
     """Say of all nodes why preemption does not help there; no node is kept for the pod any more."""
     statuses = Counter(failures)
-    errors = list(dict.fromkeys(one.message for one in statuses if one.code is Code.ERROR))
+    failed = (one for one in statuses if one.code is Code.ERROR)
+    errors = list(dict.fromkeys(filter_error(one) if one.plugin else one.message for one in failed))
     if errors:
         return _said(Code.ERROR, errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     reasons: Counter[str] = Counter()

@@ -14,6 +14,7 @@ import numpy as np
 
 from policysched.framework import NO_ROWS, Code, RowNumbers, Status
 from policysched.framework.cycle_state import CycleState
+from policysched.framework.status import filter_error
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
 from policysched.schedule.cycle.plugin_results import PRE_FILTER_RESULT
@@ -117,7 +118,7 @@ class Decision:
     def error(self) -> str:
         """Return which plugin failed, and how."""
         if self.failure is not None and self.failure is self.evaluation.filter_failure:
-            return f'running "{self.failure.plugin}" filter plugin: {self.failure.message}'
+            return filter_error(self.failure)
         if self.failure is not None and self.failure is not self.evaluation.score_failure:
             return self.failure.message
         if self.failure is not None:

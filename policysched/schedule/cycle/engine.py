@@ -92,19 +92,21 @@ class Engine:
         evaluation = self.evaluate(pod, key)
         if self.profile.has_per_pod_results(pod):
             evaluation = with_per_pod_results(evaluation, self.profile, pod)
-        nominations = self.cluster.nominations
-        if nominations and evaluation.rejection is None:
-            nominated = nominations.yielded_to(pod, self.cluster.nodes.row_of)
-            evaluation = with_nominated_pods(evaluation, nominated) if nominated else evaluation
-        part = evaluation.out_of_tree
-        if part is None or evaluation.rejection is not None:
+        if evaluation.rejection is not None:
             return evaluation
-        if (row := self._row_of_nomination(pod)) is not None:
+        nominations = self.cluster.nominations
+        if nominations and (nominated := nominations.yielded_to(pod, self.cluster.nodes.row_of)):
+            evaluation = evaluation.copy()
+            evaluation.nominated = nominated
+        part = evaluation.out_of_tree
+        if part is not None and (row := self._row_of_nomination(pod)) is not None:
             part.nominated_status = evaluation.trial(row).verdict()
             part.nominated_row = row if part.nominated_status is None else None
-        # who is asked afterwards may still turn the nominated node down
-        is_found = part.nominated_row is not None and not self.profile.extending(pod)
-        return evaluation if is_found else with_out_of_tree_filters(evaluation, part)
+            # who is asked afterwards may still turn the nominated node down
+            if part.nominated_row is not None and not self.profile.extending(pod):
+                return evaluation
+        evaluation = with_nominated_pods(evaluation) if evaluation.nominated else evaluation
+        return evaluation if part is None else with_out_of_tree_filters(evaluation, part)
 
     def choose(self, pod: Pod, evaluation: Evaluation) -> Decision:
         """Choose among the nodes that were found, before the cluster changes."""

@@ -20,24 +20,22 @@ from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
 from policysched.schedule.cycle.per_pod_results import laid_over
 from policysched.schedule.cycle.plugin_results import FilterResults
 from policysched.schedule.cycle.what_if import verdicts_on
-from policysched.state.nominations import PodsByRow
 
 
-def with_nominated_pods(evaluation: Evaluation, nominated: PodsByRow) -> Evaluation:
+def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
     """Return an evaluation in which nodes have room for the pods nominated to them, too.
 
     Args:
-        evaluation: One that PreFilter did not end.
-        nominated: By row the pods that are to be left their place.
+        evaluation: One that PreFilter did not end, with the pods that are to be left their place.
 
     Cost: O(nodes with such pods).
     """
-    made = evaluation.copy()
-    made.nominated = nominated
-    present = made.cluster.nodes.present.data
-    rows = [row for row in nominated if present[row] and not (made.narrowing and made.first[row] == NARROWED)]
-    found = _rejections(made, rows)
-    return laid_over(made, [_WithNominatedPods(found, made.cluster.nodes.columns.capacity)]) if found else made
+    present, first = evaluation.cluster.nodes.present.data, evaluation.first
+    is_narrowed = bool(evaluation.narrowing)
+    rows = [row for row in evaluation.nominated if present[row] and not (is_narrowed and first[row] == NARROWED)]
+    found = _rejections(evaluation, rows)
+    capacity = evaluation.cluster.nodes.columns.capacity
+    return laid_over(evaluation, [_WithNominatedPods(found, capacity)]) if found else evaluation
 
 
 def _rejections(made: Evaluation, rows: Sequence[int]) -> dict[int, Status]:

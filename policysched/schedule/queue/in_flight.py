@@ -23,13 +23,14 @@ from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 class Occurrence:
     """Something that happened while pods were in flight.
 
-    Either a change, or a push: one for the pod `only`, or one for all pods that `plugins` rejected.
+    Either a change, or a push: one for the pod `only`, one for all pods that `plugins` rejected, or one for every pod.
     """
 
     change: Change | None = None
     only: str = ""
     """The one pod that it concerns; empty for all."""
     plugins: frozenset[str] = NO_PLUGINS
+    pushes_all: bool = False
 
 
 @dataclass(slots=True, eq=False)

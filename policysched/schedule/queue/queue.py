@@ -194,6 +194,9 @@ class Queue:
         self._next_sweep += SWEEP * (1 + (now - self._next_sweep) // SWEEP)
         waiting = (queued for queued in self._queues.waiting if not queued.gated_by)
         late = [queued for queued in waiting if now - queued.queued_at > self._max_unschedulable]
+        if late:
+            # as in kube-scheduler, where it is an event that is meant for every pod
+            self._in_flight.record(Occurrence(pushes_all=True))
         self._in_portions(late, self._try_again)
 
     def next_wake(self) -> float | None:
@@ -363,7 +366,7 @@ class Queue:
             verdict = judge(queued, occurrence.change, matching, self._cluster, asks=asks)
             self._hint_budget.stop()
             return verdict
-        pushed = occurrence.only or occurrence.plugins & (queued.rejectors | queued.pending)
+        pushed = occurrence.only or occurrence.pushes_all or occurrence.plugins & (queued.rejectors | queued.pending)
         return QueueingStrategy.AFTER_BACKOFF if pushed else QueueingStrategy.SKIP
 
     def _listeners(self, queued: QueuedPod) -> list[RejectionListener]:
