@@ -14,7 +14,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -57,12 +57,15 @@ MAX_BINDINGS = 512
 """How many bindings may be under way before the next pod has to wait; those that wait for plugins do not count."""
 AFTER_FAILURE = 1.0
 """How long no pod is tried after a failure that belongs to none. Units: seconds."""
-LAST_WORDS = 10.0
-"""How long bindings under way may take to end after the last cycle. Units: seconds."""
+LAST_WORDS: Final = 10.0
+"""`Scheduler.last_words` of a process that ends in peace. Units: seconds."""
 
 
 class Scheduler:
     """Schedules the pods of some profiles over one cluster."""
+
+    last_words: float = LAST_WORDS
+    """How long bindings under way may take to end after the last cycle. Units: seconds."""
 
     def __init__(
         self,
@@ -301,7 +304,7 @@ class Scheduler:
         self._binder.stop_waiting()
         if not self._tasks:
             return
-        _, late = await asyncio.wait(self._tasks, timeout=LAST_WORDS)
+        _, late = await asyncio.wait(self._tasks, timeout=self.last_words)
         for task in late:
             task.cancel()
         if late:

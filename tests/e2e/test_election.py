@@ -121,6 +121,17 @@ async def test_leader_ends_when_somebody_else_has_the_lease(server: Server, sand
     assert (await lease_of(server, "stolen"))["holderIdentity"] == "thief"
 
 
+async def test_leader_that_loses_the_lease_waits_for_no_binding(server: Server, sandbox: Sandbox) -> None:
+    sandbox.faults.delay("POST", "/binding", 60)
+    await server.load(node("n1"), pod("web"))
+    async with candidate(server.kubeconfig, "stolen") as leader:
+        await until_true(lambda: sandbox.faults.seen == 1)
+        patch = {"spec": {"holderIdentity": "thief"}}
+        await server.call("PATCH", f"{LEASES}/stolen", patch, "application/merge-patch+json")
+        assert await leader.exit_code() == 1
+        assert leader.saying("without an answer at the end: count=1")
+
+
 async def test_leader_ends_when_the_server_is_away_for_too_long(server: Server, sandbox: Sandbox) -> None:
     async with candidate(server.kubeconfig, "away") as leader:
         await sandbox.stop()

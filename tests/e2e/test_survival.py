@@ -113,7 +113,7 @@ async def test_end_does_not_wait_for_a_server_that_does_not_answer(
     server: Server, sandbox: Sandbox, scheduler: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert LAST_WORDS + EVENTS_DEADLINE < 20, "a pod has 30 seconds to end by default"
-    monkeypatch.setattr("policysched.schedule.scheduler.LAST_WORDS", 0.2)
+    monkeypatch.setattr("policysched.schedule.scheduler.Scheduler.last_words", 0.2)
     await server.load(node("n1"))
     sandbox.faults.delay("POST", BINDING, 60)
     await server.load(pod("web"))

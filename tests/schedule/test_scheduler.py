@@ -213,7 +213,7 @@ async def test_bindings_under_way_end_after_the_last_cycle() -> None:
 
 
 async def test_what_takes_too_long_at_the_end_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "LAST_WORDS", 0.01)
+    monkeypatch.setattr(scheduler.Scheduler, "last_words", 0.01)
     stand, holding, task = await cancelled_while_it_binds()
     with pytest.raises(asyncio.CancelledError):
         await task

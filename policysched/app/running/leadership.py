@@ -55,7 +55,7 @@ class ElectionThread:
 
 
 class Leadership:
-    """One process's part in an election, from `start` to `stop`.
+    """One process's part in an election, from `acquire` to `stop`.
 
     Args:
         election: How leaders are elected.
@@ -103,6 +103,11 @@ class Leadership:
             self._thread = threading.Thread(target=self._run, name="leader-election", daemon=True)
             self._thread.start()
         await self.leading.wait()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the lease was held and is lost."""
+        return self._lost.done()
 
     async def lost(self) -> None:
         """Wait until the lease is lost.

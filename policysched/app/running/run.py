@@ -28,7 +28,7 @@ from policysched.app.running.configuration_file import ConfigurationFile, NotNow
 from policysched.app.running.documents import configuration_document, configuration_of, policies_document
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
-from policysched.app.running.leadership import ElectionThread, Leadership, new_identity
+from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.plugin_times import PluginTimes
 from policysched.app.running.scheduler_metrics import SchedulerMetrics, StateMetrics
@@ -337,6 +337,8 @@ async def _work_until(stop: asyncio.Event, process: Process) -> None:
     if process.leadership is not None:
         ends.append(asyncio.create_task(process.leadership.lost()))
     await asyncio.wait((work, *ends), return_when=asyncio.FIRST_COMPLETED)
+    if process.leadership is not None and process.leadership.is_lost:
+        process.scheduler.last_words = END_WITHIN
     for task in (work, *ends):
         task.cancel()
     await asyncio.gather(work, *ends, return_exceptions=True)

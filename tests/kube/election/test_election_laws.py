@@ -7,6 +7,7 @@ import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +16,10 @@ from policysched.framework import ApiError
 from policysched.kube.election.elector import Elector
 from tests.kube.election.simulated import Fault, LeaseServer, SkewedClock, candidate, simulate
 
-TROUBLE = 120.0
+TROUBLE = 300.0
 """How long requests may fail. Units: seconds."""
+OUTAGE = 30.0
+"""How long at most one candidate is cut off in one piece. Units: seconds."""
 CALM = 90.0
 """How long they do not, at the end."""
 
@@ -31,11 +34,15 @@ class World:
     server: LeaseServer = field(default_factory=LeaseServer)
     acting: set[str] = field(default_factory=set)
     terms: int = 0
+    cut_off: dict[str, float] = field(default_factory=dict)
+    """Until when each candidate's requests all fail."""
 
-    def fate(self) -> tuple[Fault, float, float]:
-        """Draw what becomes of a request."""
-        draw = self.random
-        calm = asyncio.get_running_loop().time() > TROUBLE or draw.random() > self.failing
+    def fate(self, name: str) -> tuple[Fault, float, float]:
+        """Draw what becomes of a candidate's request; where one fails, those of some time after it may all fail."""
+        draw, now = self.random, asyncio.get_running_loop().time()
+        calm = now > TROUBLE or (now > self.cut_off.get(name, 0.0) and draw.random() > self.failing)
+        if not calm and now > self.cut_off.get(name, 0.0) and draw.random() < 0.3:
+            self.cut_off[name] = now + draw.random() * OUTAGE
         fault = Fault.NONE if calm else draw.choice([one for one in Fault if one is not Fault.NONE])
         slow = 0.05 if calm else 6.0
         return fault, draw.random() * slow, draw.random() * slow
@@ -53,7 +60,7 @@ async def process(world: World, name: str, clock: SkewedClock, *, ends: Callable
         life += 1
         own = f"{name}-{life}"
         elector, lock = candidate(world.server, own, clock=clock, seed=world.random.randrange(1 << 30))
-        lock.faults = world.fate
+        lock.faults = partial(world.fate, name)
 
         async def lead(elector: Elector = elector, own: str = own) -> None:
             await elector.acquire()
