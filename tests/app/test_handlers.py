@@ -25,7 +25,7 @@ from policysched.model.objects import (
     Requirement,
 )
 from policysched.model.objects.pods import NodeSelector, NodeSelectorTerm
-from policysched.model.objects.storage import PersistentVolumeSpec, VolumeNodeAffinity
+from policysched.model.objects.storage import PersistentVolumeSpec, PersistentVolumeStatus, VolumeNodeAffinity
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed.counters import PodCounter
 from tests.app.test_hostile_objects import fingerprint
@@ -60,7 +60,7 @@ class Stand:
 
 
 def volume(name: str, **more: Any) -> PersistentVolume:
-    return PersistentVolume(metadata=Metadata(name=name, **more))
+    return PersistentVolume(metadata=Metadata(name=name, **more), status=PersistentVolumeStatus(phase="Available"))
 
 
 GOOD = (node("n1"), node("n2"), pod("a", on="n1", labels={"app": "a"}), pod("b", on="n9"), volume("v1"))

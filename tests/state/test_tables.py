@@ -9,7 +9,7 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Metadata, Node, NodeCondition, NodeStatus, Taint
-from policysched.state.tables.amounts import HostPort, PortTable
+from policysched.state.tables.amounts import HostPort, PortTable, WantedPorts
 from policysched.state.tables.columns import FIRST_CAPACITY
 from policysched.state.tables.interner import MISSING
 from policysched.state.tables.nodes import KEPT, ImageTable
@@ -19,8 +19,9 @@ from tests.holdings import holdings
 ANY, ONE, OTHER = "0.0.0.0", "10.0.0.1", "10.0.0.2"  # noqa: S104 - compared, not bound
 
 
-def where(table: PortTable, *wanted: HostPort) -> list[int]:
+def where(table: PortTable, *ports: HostPort) -> list[int]:
     """The rows of twenty where a port is taken, asked at once, a few at a time and in between."""
+    wanted = WantedPorts(ports)
     at_once = table.taken(wanted, slice(0, 20), 20)
     few = [table.taken(wanted, np.array([row]), 20)[0] for row in range(20)]
     assert at_once.tolist() == few == table.taken(wanted, np.arange(20), 20).tolist()

@@ -283,12 +283,12 @@ class VolumePool:
 
     def _add(self, volume: PersistentVolume) -> None:
         name, of_class, claim = volume.metadata.name, class_of(volume), _claim(volume)
-        self._volumes[name] = volume
         if claim is not None:
             self._meant.setdefault((of_class, claim), set()).add(name)
         elif _is_free(volume):
-            affinity = affinity_key(volume.spec.node_affinity)
-            insort(self._free.setdefault(of_class, []), FreeVolume(capacity(volume).number, name, volume, affinity))
+            free = FreeVolume(capacity(volume).number, name, volume, affinity_key(volume.spec.node_affinity))
+            insort(self._free.setdefault(of_class, []), free)
+        self._volumes[name] = volume
 
     def _remove(self, volume: PersistentVolume) -> None:
         name = volume.metadata.name
