@@ -55,8 +55,9 @@ def list_faults(plugins: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Iterat
     yield from _name_faults(plugins, acts_at)
     points = {point: _expanded(point, plugins, acts_at) for point in _sets(plugins)}
     yield from _repeats(points)
-    if len(points["queueSort"]) != 1:
-        yield "plugins.queueSort", f"exactly one plugin has to sort the queue, not {len(points['queueSort'])}"
+    if len(sorting := points["queueSort"]) != 1:
+        named = f": {', '.join(sorting)}" if sorting else ""
+        yield "plugins.queueSort", f"exactly one plugin has to sort the queue, not {len(sorting)}{named}"
     if not points["bind"]:
         yield "plugins.bind", "at least one plugin has to bind"
     if len(points["placementGenerate"]) > 1:

@@ -207,6 +207,12 @@ def test_what_cannot_work_is_refused(given: dict[str, PluginSet], message: str) 
     assert message in str(refusal.value)
 
 
+def test_second_plugin_that_sorts_the_queue_is_named() -> None:
+    given = completed_plugins(multi_point=enabled("Mine"))
+    with pytest.raises(UsageError, match=r"exactly one plugin has to sort the queue, not 2: PrioritySort, Mine$"):
+        plugin_lists(given, {**POINTS_OF, "Mine": frozenset(("queueSort",))})
+
+
 def test_a_plugin_that_is_twice_in_multi_point_does_no_harm_where_points_override_it() -> None:
     twice = enabled("NodeName", "NodeName")
     assert at("filter", multi_point=twice, filter=enabled("NodeName"))[0] == "NodeName"
