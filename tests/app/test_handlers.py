@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
-from policysched.app.running.run import ObjectHandler
+from policysched.app.running.object_handlers import ObjectHandler
 from policysched.kube.object_cache import LeftOutObjects
 from policysched.model.objects import (
     Affinity,

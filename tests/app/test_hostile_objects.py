@@ -22,7 +22,8 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running import run
-from policysched.app.running.run import ObjectHandler, Process, RunOptions
+from policysched.app.running.object_handlers import ObjectHandler
+from policysched.app.running.run import Process, RunOptions
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection
 from policysched.kube.object_cache import LeftOutObjects

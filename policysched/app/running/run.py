@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from policysched.app.clock import SystemClock
@@ -30,6 +29,7 @@ from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
 from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
+from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
 from policysched.app.running.plugin_times import PluginTimes
 from policysched.app.running.scheduler_metrics import SchedulerMetrics, StateMetrics
 from policysched.app.running.shadow_victims import ShadowVictims
@@ -38,14 +38,14 @@ from policysched.app.serving.health import HEALTHZ, READYZ, Health
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.thread import Served, secure_port
 from policysched.errors import ConnectionProblemError
-from policysched.framework import ApiError, Clock, Event, MetricSource
+from policysched.framework import ApiError, MetricSource
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.kube.client import KubeClient
 from policysched.kube.connection import Connection
 from policysched.kube.election.presence import LeasePlaces, Place, PresenceWatch
 from policysched.kube.events.writer import EventWriter
-from policysched.kube.object_cache import HasMetadata, LeftOutObjects
+from policysched.kube.object_cache import LeftOutObjects
 from policysched.kube.object_texts import KeptTexts
 from policysched.kube.rate_limit import UNLIMITED, RateLimit
 from policysched.kube.reflector import Reflector
@@ -53,11 +53,8 @@ from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
 from policysched.metric_sources.problems import SourceCounters
 from policysched.model.custom_objects import custom_kind
-from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS, NODES, PODS, POLICIES, ApiKind, CustomResource
-from policysched.model.lenient_json import shallow
-from policysched.model.objects import Metadata, Pod, PodSpec
-from policysched.model.policy import KIND, Policy, PolicyKey
+from policysched.model.policy import KIND
 from policysched.schedule.observer import LOG_LINES
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
@@ -395,110 +392,3 @@ def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) ->
     if options.kubeconfig is not None:
         log.warning("--kubeconfig is ignored: with --config, clientConnection.kubeconfig of the file counts")
     return configuration.completed.client_connection.kubeconfig or None
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectHandler:
-    """Passes objects of any kind on to the scheduler; a list is a series of changes.
-
-    An object that cannot be taken in is taken out again, with what was known of it: the state is that of the others.
-    """
-
-    scheduler: Scheduler
-    left_out: LeftOutObjects
-
-    def replace(self, changed: Sequence[HasMetadata], gone: Sequence[HasMetadata]) -> None:
-        """Take what a list says: first what is gone, so that names may be used again."""
-        for obj in gone:
-            self.delete(obj)
-        for obj in changed:
-            self.upsert(obj)
-
-    def upsert(self, obj: HasMetadata) -> None:
-        """Take an object as it is now."""
-        try:
-            self.scheduler.take(obj)
-        except Exception as error:
-            self.left_out.failed(type(obj).__name__, obj, error)
-            self.delete(obj)
-
-    def delete(self, obj: HasMetadata) -> None:
-        """Record that an object is gone."""
-        try:
-            self.scheduler.drop(obj)
-        except Exception as error:
-            self.left_out.failed(type(obj).__name__, obj, error)
-
-
-class PolicyHandler:
-    """Gathers policies until the scheduler starts, then passes them on."""
-
-    def __init__(self, reloader: Reloader) -> None:
-        self._reloader = reloader
-        self._listed: dict[PolicyKey, Policy] | None = {}
-        self._in_force = False
-
-    async def start(self) -> None:
-        """Put what was listed in force; what changes meanwhile waits for the reloader's turn."""
-        if self._listed is not None:
-            listed, self._listed = self._listed, None
-            await self._reloader.start(listed.values())
-        self._in_force = True
-
-    def problem(self) -> str:
-        """Say why no pod is tried yet, where that is so; it may be asked from any thread."""
-        return "" if self._in_force else "the policies are not in force yet"
-
-    def replace(self, changed: Sequence[Policy], gone: Sequence[Policy]) -> None:
-        """Take what a list says."""
-        for policy in gone:
-            self.delete(policy)
-        for policy in changed:
-            self.upsert(policy)
-
-    def upsert(self, policy: Policy) -> None:
-        """Take a policy as it is now."""
-        if self._listed is not None:
-            self._listed[policy.key] = policy
-        else:
-            self._reloader.upsert(policy)
-
-    def delete(self, policy: Policy) -> None:
-        """Record that a policy is gone."""
-        if self._listed is not None:
-            self._listed.pop(policy.key, None)
-        else:
-            self._reloader.delete(policy.key)
-
-
-class _MalformedSpec(msgspec.Struct, rename="camel"):
-    scheduler_name: str = ""
-    node_name: str = ""
-
-
-class _MalformedPod(msgspec.Struct):
-    metadata: Metadata
-    spec: _MalformedSpec = msgspec.field(default_factory=_MalformedSpec)
-
-
-@dataclass(frozen=True, slots=True)
-class MalformedPods:
-    """Tells the owner of a pending pod that cannot be read why it is not scheduled."""
-
-    client: KubeClient
-    clock: Clock
-    scheduler_names: frozenset[str]
-    left_out: LeftOutObjects
-
-    def __call__(self, error: ObjectError, raw: bytes) -> None:
-        """Report a malformed pod once; the reflector does not repeat itself."""
-        self.left_out.malformed(error, raw)
-        try:
-            peek = msgspec.json.decode(shallow(raw), type=_MalformedPod)
-        except (msgspec.MsgspecError, UnicodeError):
-            return
-        if peek.spec.node_name or peek.spec.scheduler_name not in self.scheduler_names:
-            return
-        pod = Pod(metadata=peek.metadata, spec=PodSpec(scheduler_name=peek.spec.scheduler_name))
-        note = f"the pod cannot be read: {error}"
-        self.client.record(Event(pod, "Warning", "FailedScheduling", "Scheduling", note, self.clock.now()))
