@@ -1,4 +1,4 @@
-"""From a decision to a bound pod: Reserve, Permit, the binding cycle; and how failed attempts are reported.
+"""From an assumed pod to a bound one: Reserve, Permit, the binding cycle; and the Events of how attempts ended.
 
 Each binding cycle runs on its own while the next pods are decided; the pod counts on its node from the moment it was
 assumed. Whatever fails frees that at once. Plugins' exceptions are failures of theirs and stop nothing else.

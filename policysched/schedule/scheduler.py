@@ -1,4 +1,4 @@
-"""`Scheduler`: applies changes to the cluster, pops pending pods one after another, starts their bindings.
+"""`Scheduler`: applies changes to the cluster, pops pending pods, assumes each on its node, starts its binding.
 
 Everything happens on one event loop. A cycle is synchronous, so nothing changes under it; between cycles the loop gets
 its turn, at the latest every few milliseconds, and applies what arrived. It never talks to the network but through the

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from policysched.app.running.metrics import read_interval
+from policysched.app.running.node_metrics import read_interval
 from policysched.cli.commands.run import run
 from policysched.metric_sources.prometheus import INTERVAL
 from tests.cli.conftest import Command, Write

@@ -16,7 +16,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from policysched.app.clock import SystemClock
-from policysched.app.running.metrics import make_source
+from policysched.app.running.node_metrics import make_source
 from policysched.app.running.run import Process, RunOptions
 from policysched.framework import Cluster
 from policysched.kube.connection import Connection

@@ -58,7 +58,9 @@ def check_documents(documents: Iterable[Document], cluster: Cluster | None = Non
     ]
 
 
-def twins(documents: Iterable[Document], apart: Callable[[Document], Hashable] = lambda _: ()) -> Iterator[UsageError]:
+def repeated_policies(
+    documents: Iterable[Document], apart: Callable[[Document], Hashable] = lambda _: ()
+) -> Iterator[UsageError]:
     """Find policies that have the name of one before them: only one of a name can be in force.
 
     Args:

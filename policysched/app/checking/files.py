@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from policysched.app.checking.check import check_documents, twins
+from policysched.app.checking.check import check_documents, repeated_policies
 from policysched.app.checking.findings import Finding
 from policysched.app.checking.schema import is_meant
 from policysched.app.files.objects import Document, as_text, expand, read, read_bytes, shown
@@ -63,7 +63,7 @@ def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient
         for file in files:
             _check(file, cluster, made, lenient=lenient)
     # Policies of one name in several folders may be for several clusters.
-    made.problems += twins(made.documents, lambda one: Path(one.file).parent)
+    made.problems += repeated_policies(made.documents, lambda one: Path(one.file).parent)
     return made
 
 

@@ -27,7 +27,7 @@ from policysched.app.dry_run.extended import GivenTexts, decide
 from policysched.app.dry_run.workload_pods import as_new
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
-from policysched.app.running.metrics import MetricOptions, make_prometheus_client, metrics_read, wanted_by
+from policysched.app.running.node_metrics import MetricOptions, make_prometheus_client, metrics_read, wanted_by
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Wanted
 from policysched.framework.profile import Profile

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from policysched.app.checking.check import findings, twins
+from policysched.app.checking.check import findings, repeated_policies
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Measure, Report, compiles, dry_run, in_force, not_compiled
 from policysched.app.dry_run.live_cluster import read_cluster
@@ -109,7 +109,7 @@ async def gather(
     wanted = pod_of(load([pod]), pod)
     tried = load(policies)
     for several in (documents, tried):
-        for twin in twins(one for one in several if one.object["kind"] == KIND):
+        for twin in repeated_policies(one for one in several if one.object["kind"] == KIND):
             raise twin
     for one in tried:
         if one.object["kind"] != KIND:

@@ -1,5 +1,5 @@
 """Plugins of others: found in installed distributions and by `--plugin`, and made with their arguments.
 
-`discovery` fills a registry, `factories` calls what it finds, `listing` says what is registered, `price` what it costs.
-`package` writes the files of a new plugin.
+`discovery` fills a registry, `factories` calls what it finds, `listing` says what is registered, `measuring` what it
+costs. `package` writes the files of a new plugin.
 """

@@ -53,12 +53,12 @@ class PluginRow:
         return {key: value for key, value in said.items() if value is not None}
 
 
-def plugin_rows(found: FoundPlugins, prices: Mapping[str, float] = NOTHING_MEASURED) -> Iterator[PluginRow]:
+def plugin_rows(found: FoundPlugins, times: Mapping[str, float] = NOTHING_MEASURED) -> Iterator[PluginRow]:
     """List the default plugins in their order, then those that were found.
 
     Args:
         found: What was found.
-        prices: What was measured, by name. Units: microseconds.
+        times: What was measured, by name. Units: microseconds.
     """
     registry = registry_with(found.registry)
     for name in registry:
@@ -69,7 +69,7 @@ def plugin_rows(found: FoundPlugins, prices: Mapping[str, float] = NOTHING_MEASU
             yield PluginRow(name, None, entry.origin, str(error))
         else:
             ordered = None if points is None else tuple(point for point in _ORDER if point in points)
-            yield PluginRow(name, ordered, entry.origin, microseconds=prices.get(name))
+            yield PluginRow(name, ordered, entry.origin, microseconds=times.get(name))
 
 
 def plugin_table(rows: list[PluginRow]) -> Table:
@@ -79,8 +79,8 @@ def plugin_table(rows: list[PluginRow]) -> Table:
     table = Table(*heads, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     for row in rows:
         points = _NOT_KNOWN if row.points is None else " ".join(row.points)
-        price = "" if row.microseconds is None else f"{row.microseconds:,.0f}"
-        cells = (row.name, "-" if row.problem else points, row.origin, *((price,) if measured else ()))
+        taken = "" if row.microseconds is None else f"{row.microseconds:,.0f}"
+        cells = (row.name, "-" if row.problem else points, row.origin, *((taken,) if measured else ()))
         table.add_row(*(Text(visible(text)) for text in cells))
     return table
 

@@ -1,4 +1,4 @@
-"""What a running scheduler tells of itself as JSON: its configuration, and what decides in it."""
+"""The documents of /configz and /debug/policies: the configuration in force, and the policies and plugins that act."""
 
 from __future__ import annotations
 

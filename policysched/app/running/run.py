@@ -28,7 +28,7 @@ from policysched.app.running.documents import configuration_document, configurat
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
-from policysched.app.running.metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
+from policysched.app.running.node_metrics import NO_METRICS, MetricFeed, MetricOptions, make_source
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
 from policysched.app.running.plugin_times import PluginTimes
 from policysched.app.running.scheduler_metrics import SchedulerMetrics, StateMetrics

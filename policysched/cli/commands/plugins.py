@@ -56,7 +56,7 @@ def _prices(config: Path | None, nodes: int | None, registry: PluginRegistry) ->
         raise UsageError("--config and --measure belong together: plugins are measured as a configuration enables them")
     if config is None or nodes is None:
         return {}
-    from policysched.app.plugins.price import prices  # noqa: PLC0415 - as above
+    from policysched.app.plugins.measuring import measured_times  # noqa: PLC0415 - as above
 
     with working("measuring"):
-        return prices(config.read_text("utf-8"), registry, nodes, time.thread_time)
+        return measured_times(config.read_text("utf-8"), registry, nodes, time.thread_time)

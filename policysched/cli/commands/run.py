@@ -75,7 +75,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.configuration.election import read_flags  # noqa: PLC0415
     from policysched.app.configuration.profiles import DEFAULT_NAME  # noqa: PLC0415
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
-    from policysched.app.running.metrics import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.app.running.node_metrics import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.running.run import RunOptions, run_scheduler  # noqa: PLC0415
     from policysched.app.serving.options import ALWAYS_ALLOWED, PORT, ServingOptions, read_paths  # noqa: PLC0415
     from policysched.cli.event_loop import serve  # noqa: PLC0415

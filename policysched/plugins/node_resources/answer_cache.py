@@ -1,4 +1,4 @@
-"""The score cache: fit and score by row, shared by all pod classes that request the same amounts.
+"""Cached answers of the resource plugins: fit and score by row, shared by pod classes that request the same.
 
 Pods of many workloads ask for the same few amounts. What these score on a row, and whether they fit there, changes with
 the row alone: a placement is followed once for each of them, not once for each class. A single row is worked out with

@@ -228,7 +228,7 @@ class CompiledPolicy:
 
 
 def units_of(policy: CompiledPolicy) -> int:
-    """Return what a policy adds to a decision, with the search for victims; nothing if it is not enforced.
+    """Return the cost of a policy in a decision, with the search for victims; 0 if it is not enforced.
 
     Units: operations over all nodes.
     """

@@ -27,7 +27,7 @@ from policysched.rules.dependencies.counters import VictimFrame
 from policysched.rules.inputs import Scalar, peer_value
 from policysched.rules.plugin.hints import NODE_ACTIONS, is_own
 from policysched.rules.plugin.policy_plugin import PolicyPlugin, Selection
-from policysched.rules.results.rule_results import FilterRow, done, reason, shortened
+from policysched.rules.results.rule_results import FilterRow, plugin_codes, reason, shortened
 from policysched.state.placed.pods import pod_id
 from policysched.state.tables.interner import Interner
 from policysched.visible import visible
@@ -68,7 +68,7 @@ class PolicyGuard:
         if not self.speaks_for(pod, context):
             return None
         frame = VictimFrame(slots, context.inputs(pod), context)
-        codes: Codes = done(self._rows[0].result(frame))
+        codes: Codes = plugin_codes(self._rows[0].result(frame))
         return Protection(
             codes,
             lambda code: reason(self._plugin.policy.key, self._rows, code).message,

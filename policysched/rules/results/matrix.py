@@ -24,7 +24,7 @@ from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.dependencies.derived import AffectedRows, Dependency, dependencies_of
 from policysched.rules.dependencies.what_if import ChangedFrame, ChangedRowsFrame, RowByRowError, reads_pods
 from policysched.rules.inputs import PodInputs
-from policysched.rules.results.rule_results import FINE, FilterRow, PodIndependentResults, ScoreRow, done
+from policysched.rules.results.rule_results import FINE, FilterRow, PodIndependentResults, ScoreRow, plugin_codes
 from policysched.state.tables.columns import part_of
 
 FEW = 256
@@ -166,7 +166,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
                     np.minimum(codes, rule.result(frame), out=codes)
         except RowByRowError:
             return None
-        return done(codes)
+        return plugin_codes(codes)
 
     def by_rule(self, policy: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
         """Return the result of each rule of a policy on rows, whatever the others say.
@@ -240,7 +240,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
 
     def _work_out(self, rows: Rows, frame: RuleFrame) -> Codes:
         codes = np.full((len(self._speaking), frame.rows), FINE, np.int32)
-        return done(self._combine(np.minimum, codes, rows, frame))
+        return plugin_codes(self._combine(np.minimum, codes, rows, frame))
 
 
 class ScoreMatrix(PolicyMatrix[ScoreRow]):

@@ -139,8 +139,8 @@ class ScoreRow:
 RuleRow = FilterRow | ScoreRow
 
 
-def done(codes: Codes) -> Codes:
-    """Turn codes of which the smallest were looked for into those of a plugin.
+def plugin_codes(codes: Codes) -> Codes:
+    """Put 0, a plugin's code where the pod may go, in the place of FINE.
 
     Shapes: any, the same.
     """

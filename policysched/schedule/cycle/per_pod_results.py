@@ -1,4 +1,4 @@
-"""Results that belong to one pod alone (because of its volumes), laid over the evaluation of its class.
+"""Results that belong to one pod, of volume and out-of-tree plugins, laid over the evaluation of its class.
 
 Siblings of a StatefulSet are equal but for their claims. Their class is evaluated without these; the plugins that read
 them are asked about the pod at hand, on all rows, and what they say is laid over what the class's plugins say, in the

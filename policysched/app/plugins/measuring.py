@@ -21,7 +21,7 @@ DECISIONS: Final = 20
 _AMOUNTS: Final = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 
 
-def prices(config: str, registry: PluginRegistry, nodes: int, seconds: Callable[[], float]) -> dict[str, float]:
+def measured_times(config: str, registry: PluginRegistry, nodes: int, seconds: Callable[[], float]) -> dict[str, float]:
     """Measure the plugins that a configuration enables beside the default ones.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from policysched.app.clock import SystemClock
-from policysched.app.running.metrics import MetricFeed, MetricOptions, make_source, read_interval, wanted_by
+from policysched.app.running.node_metrics import MetricFeed, MetricOptions, make_source, read_interval, wanted_by
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, MetricSink, Sample, Wanted
 from policysched.metric_sources.file import NO_SOURCE, FileSource, NoSource
@@ -170,7 +170,7 @@ async def test_the_start_waits_for_values_but_not_long(monkeypatch: pytest.Monke
     fed = Fed()
     await fed.feed.first_answers()
     fed.source.slow = True
-    monkeypatch.setattr("policysched.app.running.metrics.FIRST_ANSWERS", 0.05)
+    monkeypatch.setattr("policysched.app.running.node_metrics.FIRST_ANSWERS", 0.05)
     began = time.monotonic()
     await fed.feed.first_answers()
     assert 0.04 < time.monotonic() - began < 60

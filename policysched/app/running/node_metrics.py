@@ -1,4 +1,4 @@
-"""Metrics of the running scheduler: make the source of the flags, follow what policies read, put answers in columns.
+"""Metrics of nodes, which policies read: make the source that flags ask for, and put its answers in columns.
 
 Here is added what neither a source nor the state can know: that values are for nodes of this cluster, and that a policy
 wants them younger than they are asked for.
