@@ -229,6 +229,17 @@ class FilterOfChangedRows(Protocol):
 
 
 @runtime_checkable
+class PodsBounding(Protocol):
+    """A filter that lets a pod on no row where more than so many are; preemption need not try to keep more there."""
+
+    def most_pods(self, state: Any, rows: RowNumbers) -> NDArray[np.int64]:
+        """Return how many other pods may be on each row at most for the pod to go there, whichever they are.
+
+        Shapes: (R,).
+        """
+
+
+@runtime_checkable
 class ScoreAffecting(Protocol):
     """A score plugin whose answer on a row depends on other rows too."""
 

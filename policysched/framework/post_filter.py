@@ -13,6 +13,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from policysched.framework.binding import Handle
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.extender import Extender
@@ -140,6 +143,12 @@ class FailedDecision(Protocol):
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
         """Return what would be said of many rows at once; None where only a what-if of each can tell."""
+
+    def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
+        """Return how many other pods may be on each row at most for the pod to go there, whichever they are.
+
+        Shapes: (R,).
+        """
 
 
 @dataclass(frozen=True, slots=True)

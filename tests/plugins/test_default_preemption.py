@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.errors import UsageError
-from policysched.framework import Cluster, Code, Mask, PostFilterResult
+from policysched.framework import Cluster, Code, Mask, PostFilterResult, RowNumbers
 from policysched.model.objects import (
     Affinity,
     LabelSelector,
@@ -426,10 +427,17 @@ class OneByOne(FailedCycle):
         return None
 
 
+class Unbounded(FailedCycle):
+    """A decision that does not say how many pods may be on a node."""
+
+    def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
+        return np.full(rows.size, 1 << 62)
+
+
 def told(found: Search) -> list[Any]:
     candidates = set(found.candidates.tolist())
     victims = [found.victims_and_violations(place) for place in sorted(candidates)]
-    return [found.rows.tolist(), candidates, victims, sorted(str(one) for one in found.failures())]
+    return [found.rows.tolist(), candidates, victims, found.failures()]
 
 
 def some_rule(chance: random.Random) -> Affinity:
@@ -480,11 +488,11 @@ def test_search_on_all_nodes_together_finds_what_it_finds_on_one_after_the_other
     rows = decision.rows_with(Code.UNSCHEDULABLE)
     found = [
         search_victims(failed(decision, random.Random(0)), 10, rows, Budgets(around), NOW)
-        for failed in (FailedCycle, OneByOne)
+        for failed in (FailedCycle, OneByOne, Unbounded)
     ]
     assert found[0].verdicts is not None
     assert found[1].verdicts is None
-    assert told(found[0]) == told(found[1])
+    assert told(found[0]) == told(found[1]) == told(found[2])
     results = [outcome(failed(decision, random.Random(0))) for failed in (FailedCycle, OneByOne)]
     assert results[0] == results[1]
 

@@ -7,6 +7,7 @@ once more if anything has changed since. A node that came into question meanwhil
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -48,8 +49,8 @@ class NodeByNode:
     def __init__(self, failed: FailedDecision, budgets_of: Callable[[Cluster], Budgets]) -> None:
         self._failed, self._budgets_of = failed, budgets_of
         self.budgets = budgets_of(failed.cluster)
-        self.failures: list[Status] = []
-        """The statuses of nodes that are no candidates."""
+        self.failures: Counter[Status] = Counter()
+        """The nodes that are no candidates, counted by their statuses."""
         self._found: dict[str, Found] = {}
         self._generation = 0
 
@@ -109,7 +110,7 @@ class NodeByNode:
         cluster, priority = failed.cluster, pod_priority(failed.pod)
         wanted = np.array(sorted(rows), np.intp)
         found = search_victims(failed, priority, wanted, self.budgets, cluster.time.seconds)
-        self.failures += found.failures()
+        self.failures.update(found.failures())
         places = found.candidates
         if not places.size:
             return

@@ -256,9 +256,8 @@ def _ineligible(pod: Pod, failed: FailedDecision) -> str:
     return TERMINATING if waits else ""
 
 
-def _no_candidate(failures: Sequence[Status], guarded: Guarded | None, nodes: int) -> PostFilterResult:
+def _no_candidate(statuses: Counter[Status], guarded: Guarded | None, nodes: int) -> PostFilterResult:
     """Say of all nodes why preemption does not help there; no node is kept for the pod any more."""
-    statuses = Counter(failures)
     failed = (one for one in statuses if one.code is Code.ERROR)
     errors = list(dict.fromkeys(filter_error(one) if one.plugin else one.message for one in failed))
     if errors:

@@ -12,6 +12,7 @@ Source: plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode), p
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -100,16 +101,19 @@ class Search:
         violating = frozenset(pod.key for number, pod in pods if self.violating[number])
         return tuple(pod for _, pod in pods), violating
 
-    def failures(self) -> list[Status]:
-        """List the status of every node that is no candidate."""
-        candidates = set(self.candidates.tolist())
-        found = dict.fromkeys(self.empty_rows.tolist(), NO_VICTIMS)
-        found |= {row: self._failure(place) for place, row in enumerate(self.rows.tolist()) if place not in candidates}
-        if self.guarded is not None:
-            for row, reasons in self.guarded.reasons().items():
-                if (status := found.get(row)) is not None and status.code is not Code.ERROR:
-                    found[row] = unschedulable(*(() if status is NO_VICTIMS else status.reasons), *reasons)
-        return list(found.values())
+    def failures(self) -> Counter[Status]:
+        """Count the nodes that are no candidates by their statuses."""
+        reasons = {} if self.guarded is None else self.guarded.reasons()
+        protected = [row for row in self.empty_rows.tolist() if row in reasons] if reasons else []
+        found = Counter({NO_VICTIMS: self.empty_rows.size - len(protected)})
+        found.update(unschedulable(*reasons[row]) for row in protected)
+        for place in np.setdiff1d(np.arange(self.rows.size), self.candidates).tolist():
+            status = self._failure(place)
+            more = reasons.get(int(self.rows[place])) if reasons else None
+            if more is not None and status.code is not Code.ERROR:
+                status = unschedulable(*status.reasons, *more)
+            found[status] += 1
+        return found
 
     def _failure(self, place: int) -> Status:
         status = self.statuses.get(place)
@@ -155,7 +159,7 @@ def search_victims(failed: FailedDecision, priority: int, rows: RowNumbers, budg
     if verdicts is None:
         _put_violating_first(found, budgets)
     for place, trial in trials.items():
-        _bring_back_on(found, trial, place)
+        _bring_back_on(found, failed, trial, place)
     return found
 
 
@@ -191,6 +195,8 @@ def _gather(failed: FailedDecision, priority: int, rows: RowNumbers, now: float)
 
 def lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
     """Return the slots of the pods of lower priority on some rows."""
+    if cluster.signatures.lowest_priority() >= priority:
+        return np.zeros(0, np.intp)
     slots = _slots_on(cluster, rows)
     return slots[cluster.signatures.priorities()[cluster.pods.signatures[slots]] < priority]
 
@@ -226,21 +232,26 @@ def _bring_back_together(found: Search, failed: FailedDecision) -> bool:
     kept = np.flatnonzero(found.fits)
     if not kept.size:
         return True
-    lengths = all_lengths[kept]
+    lengths, rows = all_lengths[kept], found.rows[kept]
     places = np.flatnonzero(np.repeat(found.fits, all_lengths))
     of = np.repeat(np.arange(kept.size), lengths)
     begins = np.append(0, np.cumsum(lengths))[:-1]
-    changed = ChangedRows(found.cluster, found.rows[kept], found.slots[places], of)
+    changed = ChangedRows(found.cluster, rows, found.slots[places], of)
     changed.remove(np.arange(places.size))
+    found.victims[places] = True
+    spare = failed.most_pods(rows) - found.cluster.nodes.pods_count.data[rows]
     for step in range(int(lengths.max())):
-        back = (begins + step)[step < lengths]
+        tried = np.flatnonzero((step < lengths) & (changed.more_pods() < spare))
+        if not tried.size:
+            break
+        back = begins[tried] + step
         changed.restore(back)
         verdicts = failed.verdicts(changed)
         if verdicts is None:
             return False
-        away = back[~verdicts.fits[of[back]]]
-        changed.remove(away)
-        found.victims[places[away]] = True
+        fits = verdicts.fits[tried]
+        changed.remove(back[~fits])
+        found.victims[places[back[fits]]] = False
     return True
 
 
@@ -259,13 +270,21 @@ def _without_all(found: Search, failed: FailedDecision) -> dict[int, WhatIf]:
     return trials
 
 
-def _bring_back_on(found: Search, trial: WhatIf, place: int) -> None:
+def _bring_back_on(found: Search, failed: FailedDecision, trial: WhatIf, place: int) -> None:
     """Bring back one pod after another on one node, and note who has to stay away."""
-    for number, pod in _pods_on(found, place):
+    row = found.rows[place : place + 1]
+    pods = _pods_on(found, place)
+    left = int((failed.most_pods(row) - found.cluster.nodes.pods_count.data[row])[0]) + len(pods)
+    for number, pod in pods:
+        found.victims[number] = True
+        if left <= 0:
+            continue
         trial.add(pod)
-        if trial.verdict() is not None:
+        if trial.verdict() is None:
+            found.victims[number] = False
+            left -= 1
+        else:
             trial.remove(pod)
-            found.victims[number] = True
 
 
 def _pods_on(found: Search, place: int) -> list[tuple[int, Pod]]:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 from msgspec.structs import force_setattr
+from numpy.typing import NDArray
 
 from policysched.framework import (
     Action,
@@ -66,7 +67,7 @@ from policysched.plugins.node_resources.allocation import (
 )
 from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.plugins.node_resources.shortages import Shortage, ShortageTest, shortage_test
-from policysched.state.tables.columns import part_of
+from policysched.state.tables.columns import RowNumbers, part_of
 
 FREES: Final = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
 ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}
@@ -203,6 +204,10 @@ class NodeResourcesFit(FinalScores, HintTable):
     def filter_changed_rows(self, state: FitState, changed: ChangedRows) -> Codes | None:
         """Reject rows where something would be short."""
         return state.requested.codes_changed(changed)
+
+    def most_pods(self, state: FitState, rows: RowNumbers) -> NDArray[np.int64]:
+        """Return how many pods a node may have for one more."""
+        return state.requested.nodes.pods_allowed.data[rows] - 1
 
     def reason(self, state: FitState, code: int) -> Status:
         """List everything that is short."""

@@ -14,10 +14,14 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from policysched.framework import (
     NO_ROWS,
     ChangedRows,
     Code,
+    PodsBounding,
     PostFilterPlugin,
     PostFilterResult,
     RowNumbers,
@@ -118,6 +122,14 @@ class FailedCycle:
         """Return what would be said of many rows at once; None where only a what-if of each can tell."""
         evaluation = self.decision.evaluation
         return verdicts_on(changed, self.filters, evaluation.nominated, evaluation.pod_cycle)
+
+    def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
+        """Return how many other pods filters let be on rows at most; they need not let so many be."""
+        most = np.full(rows.size, np.iinfo(np.int64).max)
+        for one in self.filters:
+            if isinstance(one.plugin, PodsBounding):
+                np.minimum(most, one.plugin.most_pods(one.state, rows), out=most)
+        return most
 
     @property
     def filters(self) -> list[FilterResults]:

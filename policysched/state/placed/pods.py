@@ -152,7 +152,8 @@ class PodTable:
 class PodSignatures:
     """The signatures that placed pods are of, numbered from 0; numbers of signatures without pods are used again."""
 
-    __slots__ = ("_columns", "_columns_of", "_counts", "_free", "_ids", "_keys", "_spaces", "generation", "present")
+    __slots__ = ("_by_priority", "_columns", "_columns_of", "_counts", "_free", "_ids", "_keys", "_spaces",
+                 "generation", "present")  # fmt: skip
 
     def __init__(self) -> None:
         self.present: list[PlacedPod | None] = []
@@ -164,6 +165,8 @@ class PodSignatures:
         self._counts: list[int] = []
         self._free: list[int] = []
         self._spaces: dict[str, dict[int, None]] = {}
+        self._by_priority: dict[int, int] = {}
+        """How many signatures there are of each priority."""
         self._columns: dict[str, NDArray[np.int64]] = {}
         self._columns_of = -1
 
@@ -174,6 +177,10 @@ class PodSignatures:
         Cost: O(signatures) after a signature appeared or went.
         """
         return self._column("", lambda placed: pod_priority(placed.pod))
+
+    def lowest_priority(self) -> float:
+        """Return the lowest priority of a placed pod, infinity where there is none."""
+        return min(self._by_priority, default=math.inf)
 
     def amounts(self, resource: str) -> NDArray[np.int64]:
         """Return how much of a resource each pod of a signature takes on its node, as `priorities` does."""
@@ -217,7 +224,7 @@ class PodSignatures:
             return False
         gone = self.present[signature]
         if gone is not None:
-            self._forget(gone.pod.metadata.namespace, signature)
+            self._forget(gone.pod, signature)
         del self._ids[self._keys[signature]]
         self.present[signature] = None
         self._keys[signature] = None
@@ -236,14 +243,20 @@ class PodSignatures:
             self._counts.append(1)
         self._ids[key] = signature
         self._spaces.setdefault(placed.pod.metadata.namespace, {})[signature] = None
+        priority = pod_priority(placed.pod)
+        self._by_priority[priority] = self._by_priority.get(priority, 0) + 1
         self.generation += 1
         return signature
 
-    def _forget(self, namespace: str, signature: int) -> None:
+    def _forget(self, pod: Pod, signature: int) -> None:
+        namespace, priority = pod.metadata.namespace, pod_priority(pod)
         space = self._spaces[namespace]
         del space[signature]
         if not space:
             del self._spaces[namespace]
+        self._by_priority[priority] -= 1
+        if not self._by_priority[priority]:
+            del self._by_priority[priority]
 
 
 def signature_key(placed: PlacedPod) -> Hashable:
