@@ -47,6 +47,10 @@ class Identities:
         """Write a kubeconfig with a user's token."""
         return self._write(path, user, {"token": self.token(user)})
 
+    def with_bearer(self, path: Path, token: str) -> Path:
+        """Write a kubeconfig with a token that the API server made, as that of a service account."""
+        return self._write(path, "bearer", {"token": token})
+
     def with_certificate(self, path: Path, user: str, groups: Sequence[str]) -> Path:
         """Write a kubeconfig with a certificate for any user and groups."""
         certificate, key = self.authority.client(user, groups)

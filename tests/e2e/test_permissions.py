@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from kubernetes.aio.config import incluster_config
 
 from tests.controlplane.plane import ControlPlane
@@ -19,25 +20,14 @@ def rule(group: str, resources: str, *verbs: str) -> Json:
     return {"apiGroups": [group], "resources": resources.split(), "verbs": list(verbs)}
 
 
-SCHEDULING = (
-    rule("", "nodes namespaces services replicationcontrollers", "list", "watch"),
-    rule("", "pods", "get", "list", "watch", "delete"),
-    rule("policy", "poddisruptionbudgets", "list", "watch"),
-    rule("apps", "replicasets statefulsets", "list", "watch"),
-    rule("resource.k8s.io", "deviceclasses", "list", "watch"),
-    rule("", "persistentvolumes persistentvolumeclaims", "list", "watch", "patch"),
-    rule(
-        "storage.k8s.io", "storageclasses csinodes csidrivers csistoragecapacities volumeattachments", "list", "watch"
-    ),
-    rule("", "pods/binding", "create"),
-    rule("", "pods/status", "patch"),
-    rule("events.k8s.io", "events", "create", "patch"),
+ROLE: Json = next(
+    obj
+    for obj in yaml.safe_load_all((Path(__file__).parents[2] / "deploy" / "base" / "rights.yaml").read_text("utf-8"))
+    if obj["kind"] == "ClusterRole"
 )
+POLICIES = tuple(one for one in ROLE["rules"] if one["apiGroups"] == ["policysched.io"])
+SCHEDULING = tuple(one for one in ROLE["rules"] if one not in POLICIES)
 LEASES = rule("coordination.k8s.io", "leases", "get", "list", "create", "update")
-POLICIES = (
-    rule("policysched.io", "schedulingpolicies", "list", "watch", "patch"),
-    rule("policysched.io", "schedulingpolicies/status", "patch"),
-)
 
 
 async def test_scheduler_needs_no_more_than_its_role(

@@ -1,0 +1,54 @@
+"""What `deploy/` comes to: the objects that kubectl makes of a kustomization."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from tests.controlplane.build import binary
+
+Json = dict[str, Any]
+DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+OVERLAYS: Final = ("beside", "in-place", "static-pod")
+NAMESPACE: Final = "kube-system"
+
+
+def kustomized(folder: Path) -> list[Json]:
+    """Give the objects of a kustomization."""
+    done = subprocess.run([binary("kubectl"), "kustomize", str(folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [obj for obj in yaml.safe_load_all(done.stdout) if obj]
+
+
+def of_kind(objects: list[Json], kind: str, name: str = "") -> list[Json]:
+    """Give the objects of a kind, or of a kind and a name."""
+    return [obj for obj in objects if obj["kind"] == kind and name in {"", obj["metadata"]["name"]}]
+
+
+def one(objects: list[Json], kind: str, name: str = "") -> Json:
+    """Give the only object of a kind, or of a kind and a name."""
+    [found] = of_kind(objects, kind, name)
+    return found
+
+
+def container(objects: list[Json]) -> Json:
+    """Give the scheduler's container."""
+    found: Json
+    [found] = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return found
+
+
+def configuration(objects: list[Json]) -> str:
+    """Give the scheduler's configuration file."""
+    text: str
+    [text] = one(objects, "ConfigMap")["data"].values()
+    return text
+
+
+def static_pod() -> Json:
+    """Give the pod that a kubelet starts in kube-scheduler's place."""
+    found: Json = yaml.safe_load((DEPLOY / "static-pod" / "kube-scheduler.yaml").read_text("utf-8"))
+    return found

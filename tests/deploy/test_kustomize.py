@@ -1,0 +1,163 @@
+"""What the kustomizations of `deploy/` come to, before any cluster sees it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from policysched.cli import execute
+from tests.deploy.rendering import (
+    DEPLOY,
+    NAMESPACE,
+    OVERLAYS,
+    Json,
+    configuration,
+    container,
+    kustomized,
+    of_kind,
+    one,
+    static_pod,
+)
+from tests.e2e.objects import DEFINITION
+
+pytestmark = pytest.mark.kubectl
+ROOT = DEPLOY.parent
+PORT = 10259
+CLUSTER_WIDE = {"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
+
+
+def composed(folder: Path, *components: str) -> list[Json]:
+    """Give the objects of a user's own kustomization, with optional parts."""
+    parts = [str(Path("..") / "deploy" / "components" / name) for name in components]
+    (folder / "deploy").symlink_to(DEPLOY)
+    mine = folder / "mine"
+    mine.mkdir()
+    content = {"resources": ["../deploy/beside"], "components": parts}
+    (mine / "kustomization.yaml").write_text(yaml.safe_dump(content))
+    return kustomized(mine)
+
+
+@pytest.fixture(params=OVERLAYS[:2])
+def objects(request: pytest.FixtureRequest) -> list[Json]:
+    return kustomized(DEPLOY / request.param)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_overlay_holds_our_definition_and_stays_in_its_namespace(overlay: str) -> None:
+    objects = kustomized(DEPLOY / overlay)
+    assert one(objects, "CustomResourceDefinition") == DEFINITION
+    for obj in objects:
+        namespace = None if obj["kind"] in CLUSTER_WIDE else NAMESPACE
+        assert obj["metadata"].get("namespace") == namespace, obj["metadata"]
+        assert obj["metadata"]["name"].startswith("policysched") or obj["kind"] == "CustomResourceDefinition"
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_lease_of_the_configuration_is_the_one_that_the_role_is_for(overlay: str) -> None:
+    objects = kustomized(DEPLOY / overlay)
+    text = (DEPLOY / overlay / "scheduler.yaml").read_text() if overlay == "static-pod" else configuration(objects)
+    [names] = [
+        rule["resourceNames"] for rule in one(objects, "Role", "policysched-leases")["rules"] if "get" in rule["verbs"]
+    ]
+    content = yaml.safe_load(text)
+    assert names == [content["leaderElection"]["resourceName"]]
+    in_place = [profile["schedulerName"] for profile in content["profiles"]] == ["default-scheduler"]
+    assert in_place is (names == ["kube-scheduler"])
+
+
+@pytest.mark.parametrize("path", sorted(DEPLOY.glob("*/scheduler.yaml")), ids=lambda path: path.parent.name)
+def test_configuration_is_one_that_the_scheduler_takes(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["config", "check", str(path)]) == 0, capsys.readouterr()
+
+
+def test_everything_that_selects_selects_the_pods(objects: list[Json]) -> None:
+    deployment = one(objects, "Deployment")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    selectors = [
+        deployment["spec"]["selector"]["matchLabels"],
+        one(objects, "Service")["spec"]["selector"],
+        one(objects, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
+    ]
+    assert all(selector and selector.items() <= labels.items() for selector in selectors)
+    assert deployment["spec"]["replicas"] > one(objects, "PodDisruptionBudget")["spec"]["minAvailable"]
+
+
+def test_ports_and_probes_are_those_of_the_secure_port(objects: list[Json]) -> None:
+    ours = container(objects)
+    assert f"--secure-port={PORT}" in ours["args"]
+    assert [port["containerPort"] for port in ours["ports"] if port["name"] == "https"] == [PORT]
+    [served] = one(objects, "Service")["spec"]["ports"]
+    assert (served["port"], served["targetPort"]) == (PORT, "https")
+    probes = {name: probe["httpGet"] for name, probe in ours.items() if name.endswith("Probe")}
+    assert {name: probe["path"] for name, probe in probes.items()} == {
+        "startupProbe": "/livez",
+        "livenessProbe": "/livez",
+        "readinessProbe": "/readyz",
+    }
+    assert all((probe["port"], probe["scheme"]) == ("https", "HTTPS") for probe in probes.values())
+
+
+def test_configuration_is_mounted_where_the_scheduler_looks(objects: list[Json]) -> None:
+    spec = one(objects, "Deployment")["spec"]["template"]["spec"]
+    [path] = [arg.removeprefix("--config=") for arg in container(objects)["args"] if arg.startswith("--config=")]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container(objects)["volumeMounts"]}
+    [volume] = [volume["name"] for volume in spec["volumes"] if "configMap" in volume]
+    assert f"{mounts[volume]}/{next(iter(one(objects, 'ConfigMap')['data']))}" == path
+    assert spec["serviceAccountName"] == one(objects, "ServiceAccount")["metadata"]["name"]
+
+
+def test_image_is_of_this_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    ours = container(kustomized(DEPLOY / "beside"))
+    assert ours["image"] == f"policysched:{version}" == static_pod()["spec"]["containers"][0]["image"]
+
+
+def test_static_pod_mounts_what_its_configuration_names() -> None:
+    spec = static_pod()["spec"]
+    [ours] = spec["containers"]
+    paths = {volume["name"]: volume.get("hostPath", {}).get("path") for volume in spec["volumes"]}
+    mounted = {mount["mountPath"]: paths[mount["name"]] for mount in ours["volumeMounts"]}
+    config = yaml.safe_load((DEPLOY / "static-pod" / "scheduler.yaml").read_text())
+    [file] = [arg.removeprefix("--config=") for arg in ours["args"] if arg.startswith("--config=")]
+    for needed in (file, config["clientConnection"]["kubeconfig"]):
+        assert mounted[needed] == needed
+    address, port = "127.0.0.1", f"--secure-port={PORT}"
+    assert spec["hostNetwork"] and f"--bind-address={address}" in ours["args"] and port in ours["args"]
+    probes = [probe["httpGet"] for name, probe in ours.items() if name.endswith("Probe")]
+    assert [(probe["host"], probe["port"]) for probe in probes] == [(address, PORT)] * 3
+
+
+def test_static_pod_s_rights_are_those_of_kube_scheduler_s_user() -> None:
+    objects = kustomized(DEPLOY / "static-pod")
+    kinds = {"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    assert {obj["kind"] for obj in objects} == kinds
+    for binding in (*of_kind(objects, "ClusterRoleBinding"), *of_kind(objects, "RoleBinding")):
+        assert [subject["name"] for subject in binding["subjects"]] == ["system:kube-scheduler"]
+
+
+def test_optional_parts_are_about_the_pods_and_the_service(tmp_path: Path) -> None:
+    objects = composed(tmp_path, "network-policy", "service-monitor")
+    labels = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    service = one(objects, "Service")
+    policy = one(objects, "NetworkPolicy")["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+    [[allowed]] = [rule["ports"] for rule in policy["ingress"]]
+    assert allowed["port"] == PORT
+    monitor = one(objects, "ServiceMonitor")["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["namespaceSelector"]["matchNames"] == [service["metadata"]["namespace"]]
+    [endpoint] = monitor["endpoints"]
+    assert [port["name"] for port in service["spec"]["ports"]] == [endpoint["port"]]
+    [rule] = one(objects, "ClusterRole", "policysched-metrics-reader")["rules"]
+    assert rule == {"nonResourceURLs": [endpoint["path"]], "verbs": ["get"]}
+
+
+def test_flags_of_the_pods_are_flags_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    given = [*container(kustomized(DEPLOY / "beside"))["args"], *static_pod()["spec"]["containers"][0]["args"]]
+    assert execute(["run", "--help"]) == 0
+    known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    assert {arg.partition("=")[0] for arg in given if arg.startswith("--")} <= known
