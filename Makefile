@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast e2e check bench pages grammar clean
+.PHONY: demo test test-fast e2e faults check bench pages grammar clean
 demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
@@ -23,6 +23,12 @@ test-fast: $(VENV)/.dev
 e2e: $(VENV)/.dev
 	$(BIN)/python -m tests.controlplane.build
 	$(BIN)/python -m tests.conformance_suite $(E2E)
+
+# Faults of servers, networks and neighbours in the middle of 500 pods; FAULTS takes arguments, such as
+# FAULTS="--scheduler both -o json" or FAULTS="--fault killed". For both schedulers it takes about 20 minutes.
+faults: $(VENV)/.dev
+	$(BIN)/python -m tests.controlplane.build
+	$(BIN)/python -m tests.faults $(FAULTS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -26,6 +26,16 @@ CONTROLLERS: Final = (
     "statefulset-controller",
 )
 
+BINDINGS_ALONE: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "Metadata", "verbs": ["create"], "resources": [{"group": "", "resources": ["pods/binding"]}]},
+        {"level": "None"},
+    ],
+}
+"""What the API server writes down: who was bound."""
 _ADVERTISED: Final = "192.0.2.1"
 """An address that nobody has: loopback is refused, and a machine without a network has no other."""
 
@@ -38,6 +48,16 @@ class Ports:
     peer: int
     apiserver: int
     manager: int
+
+
+def audit_policy(folder: Path) -> Path:
+    """Give the file that says what the API server writes down."""
+    return folder / "audit.yaml"
+
+
+def audit_log(folder: Path) -> Path:
+    """Give the file where it does."""
+    return folder / "audit.log"
 
 
 def etcd(program: Path, folder: Path, ports: Ports) -> Command:
@@ -82,6 +102,8 @@ def apiserver(program: Path, folder: Path, ports: Ports) -> Command:
         "--max-mutating-requests-inflight=1000",
         "--shutdown-watch-termination-grace-period=1s",
         "--profiling=false",
+        f"--audit-policy-file={audit_policy(folder)}",
+        f"--audit-log-path={audit_log(folder)}",
     ]
 
 

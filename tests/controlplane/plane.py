@@ -6,11 +6,15 @@ test sees here is what a cluster does; only the kubelets pretend, because pods m
 
 from __future__ import annotations
 
+import contextlib
+import http
+import json
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +24,17 @@ import yaml
 
 from tests.controlplane.api import Api, Json
 from tests.controlplane.build import binary
-from tests.controlplane.commands import CONTROLLERS, Ports, apiserver, controller_manager, etcd, kubelets
+from tests.controlplane.commands import (
+    BINDINGS_ALONE,
+    CONTROLLERS,
+    Ports,
+    apiserver,
+    audit_log,
+    audit_policy,
+    controller_manager,
+    etcd,
+    kubelets,
+)
 from tests.controlplane.etcd import Etcd
 from tests.controlplane.identities import Identities
 from tests.controlplane.loading import load, until
@@ -59,7 +73,7 @@ class ControlPlane:
     def __enter__(self) -> Self:
         programs = {name: binary(name) for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")}
         self.folder = Path(tempfile.mkdtemp(prefix="policysched-controlplane-"))
-        self._warden = Warden(self.folder)
+        self.warden = Warden(self.folder)
         try:
             self._prepare(programs)
             self._start()
@@ -82,6 +96,7 @@ class ControlPlane:
 
     def _prepare(self, programs: Mapping[str, Path]) -> None:
         self.logs.mkdir()
+        audit_policy(self.folder).write_text(yaml.safe_dump(BINDINGS_ALONE), "utf-8")
         ports = Ports(*(free_port() for _ in range(4)))
         self.url = f"https://127.0.0.1:{ports.apiserver}"
         self.identities = Identities(self.folder, self.url, self._users)
@@ -99,7 +114,7 @@ class ControlPlane:
             ),
         }
         self._programs = {
-            name: Program(name, command, self.logs / f"{name}.log", self._warden) for name, command in commands.items()
+            name: Program(name, command, self.logs / f"{name}.log", self.warden) for name, command in commands.items()
         }
         self._programs["kubelets"].environment["KUBELET_TOKEN"] = self.identities.token()
 
@@ -131,11 +146,11 @@ class ControlPlane:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         if not self.keep_logs:
             shutil.rmtree(self.folder)
-        self._warden.dismiss()
+        self.warden.dismiss()
 
     def start(self, name: str, command: Sequence[str | Path]) -> Program:
         """Start a further program, whose log is among the others; it is stopped before them."""
-        program = Program(name, command, self.logs / f"{name}.log", self._warden)
+        program = Program(name, command, self.logs / f"{name}.log", self.warden)
         program.start()
         self._programs[name] = program
         return program
@@ -149,13 +164,28 @@ class ControlPlane:
         self._programs["kube-apiserver"].stop(number)
         self.api.close()
 
-    def start_apiserver(self) -> None:
+    def bindings(self) -> Counter[str]:
+        """Count the bindings that the API server has made, by the pod's `NAMESPACE/NAME`."""
+        found: Counter[str] = Counter()
+        for line in audit_log(self.folder).read_text("utf-8").splitlines():
+            with contextlib.suppress(ValueError):  # what was being written when the server was killed
+                told = json.loads(line)
+                pod = told["objectRef"]
+                found[f"{pod['namespace']}/{pod['name']}"] += told["responseStatus"]["code"] == http.HTTPStatus.CREATED
+        return found
+
+    def start_apiserver(self, *, controllers: bool = True) -> None:
         """Start the API server again, on the same port and data, and wait until it is ready.
 
-        The controllers are started anew: by themselves they come back after up to half a minute.
+        Args:
+            controllers: whether these are started anew: by themselves they come back after up to half a minute.
         """
         self._programs["kube-apiserver"].start()
         self._programs["kube-apiserver"].wait(lambda: self.api.answers("/readyz"))
+        if controllers:
+            self._restart_manager()
+
+    def _restart_manager(self) -> None:
         self._programs["kube-controller-manager"].stop()
         self._start_manager()
 
@@ -166,14 +196,14 @@ class ControlPlane:
         """
         return self.etcd.compact()
 
-    def expire(self) -> int:
+    def expire(self, *, controllers: bool = True) -> int:
         """End every watch, and make all that came before too old to watch from: such a watch gets 410.
 
         The history is compacted while the API server is down, and it starts with an empty watch cache.
         """
         self.stop_apiserver()
         revision = self.compact()
-        self.start_apiserver()
+        self.start_apiserver(controllers=controllers)
         return revision
 
     def kubeconfig(self, path: Path | None = None) -> Path:

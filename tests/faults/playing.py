@@ -1,0 +1,51 @@
+"""Plays one fault with one scheduler, from an empty cluster to what was seen."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from tests.controlplane.plane import ControlPlane
+from tests.faults.faults import OTHER, Fault
+from tests.faults.judging import judge
+from tests.faults.proxy import ProxyThread
+from tests.faults.scene import Outcome, Scene, Size
+from tests.faults.schedulers import UnderTest
+
+_numbers = iter(range(10**6))
+
+
+def play(fault: Fault, scheduler: str, plane: ControlPlane, size: Size) -> Outcome:
+    """Play a fault and judge what comes of it; an outcome says so where it cannot be made."""
+    outcome = Outcome(fault.name, scheduler, size.pods, note=fault.why_not(scheduler))
+    if outcome.note:
+        return outcome
+    with scene_for(fault, scheduler, plane, size) as scene:
+        scene.make_pods(size.pods)
+        scene.until(lambda: not scene.unbound(), "all pods are bound before the fault")
+        scene.empty()
+        memory = scene.memory_mib()
+        scene.pause()
+        others = int(size.pods * fault.others)
+        scene.make_pods(size.pods - others)
+        scene.make_pods(others, OTHER)
+        outcome.note = fault.strike(scene)
+        judge(scene, outcome, memory)
+    return outcome
+
+
+@contextlib.contextmanager
+def scene_for(fault: Fault, scheduler: str, plane: ControlPlane, size: Size) -> Iterator[Scene]:
+    """Give nodes, and the schedulers as the fault wants them; all of it goes at the end."""
+    scene = Scene(plane, size, f"f{next(_numbers)}")
+    with contextlib.ExitStack() as stack:
+        stack.callback(scene.clear)
+        scene.make_nodes()
+        kubeconfig = plane.kubeconfig()
+        if fault.proxied:
+            scene.proxy = stack.enter_context(ProxyThread(plane, plane.folder / "through-the-proxy"))
+            kubeconfig = scene.proxy.kubeconfig
+        for _ in range(fault.instances):
+            made = UnderTest(scheduler, plane, kubeconfig, elects=fault.elects, muted=fault.muted)
+            scene.schedulers.append(stack.enter_context(made))
+        yield scene
