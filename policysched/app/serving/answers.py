@@ -11,7 +11,7 @@ from aiohttp import web
 
 PLAIN: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
-_HEADERS: Final = {"Server": "policysched", "Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}
+HEADERS: Final = {"Server": "policysched", "Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}
 _REASONS: Final[Mapping[int, str]] = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -41,13 +41,13 @@ class RefusedError(Exception):
 
 def text_answer(text: str, code: int = 200, media: str = PLAIN) -> web.Response:
     """Answer with a text."""
-    return web.Response(body=text.encode(), status=code, headers={**_HEADERS, "Content-Type": media})
+    return web.Response(body=text.encode(), status=code, headers={**HEADERS, "Content-Type": media})
 
 
 def json_answer(value: Any, code: int = 200) -> web.Response:
     """Answer with JSON that people can read, too."""
     body = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
-    return web.Response(body=body, status=code, headers={**_HEADERS, "Content-Type": JSON})
+    return web.Response(body=body, status=code, headers={**HEADERS, "Content-Type": JSON})
 
 
 def refusal(error: RefusedError) -> web.Response:

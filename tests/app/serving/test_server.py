@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import ssl
 from pathlib import Path
@@ -93,6 +94,63 @@ async def test_requests_that_are_none_are_refused_and_not_logged(sent: bytes, ca
         writer.close()
         assert await port.get("/a") == (200, "/a")
     assert caplog.messages == []
+
+
+async def test_answer_to_what_is_no_request_does_not_name_the_library() -> None:
+    async with open_port() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port, ssl=unverified())
+        writer.write(b"GET /a HTTP/1.1\r\nHost: x\rEvil: y\r\n\r\n")
+        said = await closed(reader)
+        writer.close()
+    assert b"Server: policysched\r\n" in said and said.endswith(b"\r\n\r\n400 Bad Request\n") and b"Evil" not in said
+
+
+def open_tls() -> int:
+    """Count the TLS connections that somebody holds, be it only the garbage."""
+    return sum(type(one) is ssl.SSLObject for one in gc.get_objects())
+
+
+@pytest.mark.parametrize("sent", [b"", b"hello", b"\x16\x03\x01\x00\x05hello", b"\x16\x03\x01\x02\x00\x01"])
+async def test_connections_without_tls_are_no_work_for_the_garbage_collector(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "CROWDED", 0.0)
+    async with open_port() as port:
+        gc.collect()
+        gc.disable()
+        try:
+            before = open_tls()
+            for _ in range(2):
+                opened = await asyncio.gather(*(port.connect() for _ in range(server.MAX_CONNECTIONS)))
+                for _, writer in opened:
+                    writer.write(sent)
+                await asyncio.gather(*(writer.drain() for _, writer in opened), return_exceptions=True)
+                for _, writer in opened:
+                    writer.transport.abort()
+            async with asyncio.timeout(PATIENCE):
+                while open_tls() > before:
+                    await asyncio.sleep(0.01)
+        finally:
+            gc.enable()
+
+
+async def test_malformed_requests_are_no_work_for_the_garbage_collector() -> None:
+    async with open_port() as port:
+        gc.collect()
+        gc.disable()
+        try:
+            before = open_tls()
+            for _ in range(20):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port.port, ssl=unverified())
+                writer.write(b"hello\r\n\r\n")
+                await closed(reader)
+                writer.close()
+            del reader, writer
+            async with asyncio.timeout(PATIENCE):
+                while open_tls() > before:
+                    await asyncio.sleep(0.01)
+        finally:
+            gc.enable()
 
 
 async def test_plain_http_is_no_request(caplog: pytest.LogCaptureFixture) -> None:
