@@ -21,7 +21,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from policysched.framework import ApiError, Clock
-from policysched.kube.election.lease import LeaseRecord, Lock, micro_time
+from policysched.kube.election.lease import MOST, LeaseRecord, Lock, micro_time
 from policysched.kube.transport import Pacing
 
 log = logging.getLogger(__name__)
@@ -184,7 +184,7 @@ class Elector:
             self._worked()
             return False
         else:
-            record = replace(record, transitions=found.transitions + 1)
+            record = replace(record, transitions=min(found.transitions + 1, MOST))
         await self._write(record)
         return True
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
@@ -23,6 +23,9 @@ from policysched.kube.transport import UNREADABLE, Transport
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 _EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MOST: Final = (1 << 31) - 1
+"""The largest number that a Lease may have anywhere."""
+_Int32 = Annotated[int, msgspec.Meta(ge=-MOST - 1, le=MOST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +57,10 @@ class Lock(Protocol):
 
 class _Spec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
+    lease_duration_seconds: _Int32 | None = None
     acquire_time: str | None = None
     renew_time: str | None = None
-    lease_transitions: int | None = None
+    lease_transitions: _Int32 | None = None
 
 
 def read_record(lease: Mapping[str, Any]) -> LeaseRecord:
@@ -135,7 +138,7 @@ class LeaseLock:
             controller: Who says so.
         """
         suffix = f".{int((at - _EPOCH).total_seconds() * 1e6) * 1000:x}"
-        metadata = self._lease.get("metadata", {})
+        metadata = self._lease["metadata"] if self._lease else {}
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -165,18 +168,21 @@ class LeaseLock:
     def _take(self, answer: bytes) -> LeaseRecord:
         try:
             lease = msgspec.json.decode(answer, type=dict[str, Any])
-            record = read_record(lease)
+            record, metadata = read_record(lease), msgspec.convert(lease.get("metadata"), dict[str, Any])
         except UNREADABLE as error:
             raise ApiError(0, "Malformed", f"the answer for lease {self} is no Lease: {error}") from error
-        self._lease = lease
+        metadata.pop("managedFields", None)  # may be large and deep; the server keeps what an update leaves out
+        self._lease = lease | {"metadata": metadata}
         return record
 
     async def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
-        encoded = None if body is None else msgspec.json.encode(body)
         try:
+            encoded = None if body is None else msgspec.json.encode(body)
             async with asyncio.timeout(self._timeout):
                 return await self._transport.request(method, path, encoded)
         except TimeoutError as error:
             raise ApiError(0, "Timeout", f"no answer about lease {self} within {self._timeout:g} s") from error
         except ConnectionProblemError as error:
             raise ApiError(0, "Unauthorized", str(error)) from error
+        except UNREADABLE as error:
+            raise ApiError(0, "Malformed", f"lease {self} cannot be written back: {error}") from error

@@ -30,6 +30,7 @@ EVERY: Final = 10.0
 SILENT: Final = 60.0
 """After how long without a renewal a holder counts as gone. Units: seconds."""
 _NAME: Final = "policysched-presence-"
+_NUMBERS: Final = {f"{_NAME}{number}": number for number in range(PLACES)}
 _LABEL: Final = "policysched.io/presence"
 _NAMES: Final = "policysched.io/scheduler-names"
 _LEASE: Final = "policysched.io/election"
@@ -125,6 +126,7 @@ class PresenceWatch:
     async def _look(self) -> None:
         places = {place.number: place for place in await self._places.read()}
         now = self._clock.monotonic()
+        self._seen = {number: seen for number, seen in self._seen.items() if number in places}
         for place in places.values():
             self._note(place, now)
         self._tell([places[number].holder for number in sorted(self._competing(places))])
@@ -266,8 +268,8 @@ class LeasePlaces:
 
 
 def _place(lease: _Lease) -> Place | None:
-    number = lease.metadata.name.removeprefix(_NAME)
-    if not number.isdecimal() or int(number) >= PLACES:
+    number = _NUMBERS.get(lease.metadata.name)
+    if number is None:
         return None
     said = lease.metadata.annotations or {}
     try:
@@ -276,7 +278,7 @@ def _place(lease: _Lease) -> Place | None:
         names = frozenset()
     spec = lease.spec
     return Place(
-        int(number),
+        number,
         lease.metadata.resource_version,
         spec.holder_identity or "",
         names,

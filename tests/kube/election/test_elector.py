@@ -14,7 +14,7 @@ import pytest
 
 from policysched.framework import ApiError
 from policysched.kube.election.elector import ElectionTiming, Elector
-from policysched.kube.election.lease import LeaseRecord
+from policysched.kube.election.lease import MOST, LeaseRecord
 from tests.kube.election.simulated import Fault, LeaseServer, RemoteLock, SkewedClock, candidate, simulate
 
 NEVER = 10_000.0
@@ -45,6 +45,8 @@ async def acquired(elector: Elector, seconds: float) -> bool:
         pytest.param(held("me"), 1, True, 1, ["get", "update"], id="renew an already acquired object"),
         pytest.param(held("another"), 15, True, 2, [], id="acquire once its duration has passed unchanged"),
         pytest.param(held("another", duration=300), 60, False, 1, [], id="the holder's own duration counts"),
+        pytest.param(held("another", duration=-9), 1, True, 2, ["get", "update"], id="a duration below 0 is over"),
+        pytest.param(held("", transitions=MOST), 1, True, MOST, [], id="transitions stay what a Lease can have"),
     ],
 )
 def test_candidate_takes_the_lease_when_it_may(

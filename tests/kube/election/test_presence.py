@@ -112,6 +112,25 @@ def test_place_of_a_killed_process_alarms_nobody_and_is_emptied_in_time(caplog: 
     assert not caplog.records
 
 
+def test_lease_that_somebody_deletes_ends_nothing() -> None:
+    async def run() -> None:
+        board = Board()
+        one, two = presence(board, "one"), presence(board, "two")
+        tasks = [asyncio.ensure_future(each.run()) for each in (one, two)]
+        await asyncio.sleep(25)
+        tasks[1].cancel()
+        gone = next(place.number for place in board.places.values() if place.holder == "two")
+        del board.places[gone]
+        await asyncio.sleep(200)
+        assert not tasks[0].done() and one.competing == frozenset()
+        board.places[1 - gone] = replace(board.places[1 - gone], renewed="")
+        await asyncio.sleep(12)
+        assert board.places[1 - gone].renewed
+        tasks[0].cancel()
+
+    simulate(run())
+
+
 def test_processes_that_are_killed_again_and_again_take_no_more_than_the_places(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -173,6 +192,8 @@ async def test_places_are_leases_with_a_label(kube: Kube) -> None:
         },
         {"metadata": {"name": "policysched-presence-4", "annotations": {"policysched.io/scheduler-names": "{"}}},
         {"metadata": {"name": "policysched-presence-99"}, "spec": {}},
+        {"metadata": {"name": "policysched-presence-03"}, "spec": {}},
+        {"metadata": {"name": "policysched-presence-" + "9" * 5000}, "spec": {}},
         {"metadata": {"name": "another"}, "spec": {}},
     ]
     kube.server.on("GET", LEASES, answer({"items": items}), answer(b"[]"), refuse(403, "Forbidden"))
