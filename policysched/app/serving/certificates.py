@@ -53,7 +53,7 @@ class ServingCertificate:
 
     def trust_clients(self, authorities: str) -> None:
         """Know clients by certificates of these authorities, in PEM form, beside those of --client-ca-file."""
-        self._clients = authorities
+        self._clients = authorities.encode("ascii", "ignore").decode()
 
     def refresh(self) -> None:
         """Take what the files say now; what cannot be used is said once, and changes nothing."""
@@ -78,7 +78,8 @@ class ServingCertificate:
             assert options.certificate is not None  # noqa: S101 - checked with the options
             assert options.key is not None  # noqa: S101 - as above
             certificate, key = options.certificate.read_bytes(), options.key.read_bytes()
-        clients = options.client_ca.read_text("ascii") if options.client_ca is not None else ""
+        # Comments between certificates may be in any language.
+        clients = options.client_ca.read_text("ascii", "ignore") if options.client_ca is not None else ""
         return certificate, key, "\n".join(filter(None, (clients, self._clients)))
 
 

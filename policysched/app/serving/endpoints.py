@@ -93,7 +93,10 @@ class Endpoints:
         return text_answer(text, code)
 
     def _metrics(self, request: web.BaseRequest) -> web.Response:
-        encode, media = choose_encoder(request.headers.get("Accept", ""))
+        try:
+            encode, media = choose_encoder(request.headers.get("Accept", ""))
+        except (TypeError, ValueError):  # versions that are none
+            encode, media = choose_encoder("")
         return text_answer(encode(self._registry).decode(), media=media)
 
     async def _in_loop(self, ask: Callable[[], Any]) -> Any:

@@ -30,6 +30,8 @@ BACKLOG: Final = 512
 """How many connections wait to be accepted."""
 END_WITHIN: Final = 5.0
 """How long the thread may take to end. Units: seconds."""
+AGAIN: Final = 1.0
+"""How long the port is not served after it failed. Units: seconds."""
 REVIEW_TIMEOUT: Final = 10.0
 """How long the API server may take to answer a review. Units: seconds."""
 
@@ -133,6 +135,19 @@ def listen(options: ServingOptions) -> socket.socket | None:
     return listener
 
 
+async def _again_and_again(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Begin anew where it fails, until cancelled: a process whose probes nobody answers would be killed."""
+    said = ""
+    while True:
+        try:
+            await work()
+        except Exception as error:  # whatever it is: the port is to be there
+            if repr(error) != said:
+                log.exception("the secure port is not served; trying again every %.0f s", AGAIN)
+            said = repr(error)
+        await asyncio.sleep(AGAIN)
+
+
 @contextlib.asynccontextmanager
 async def in_thread(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
     """Run a coroutine in a thread and a loop of its own; it is cancelled at the end."""
@@ -141,11 +156,9 @@ async def in_thread(name: str, work: Callable[[], Coroutine[Any, Any, None]]) ->
     started = own.create_future()
 
     async def run() -> None:
-        task = asyncio.create_task(work())
+        task = asyncio.create_task(_again_and_again(work))
         own.call_soon_threadsafe(started.set_result, (asyncio.get_running_loop(), task))
         await asyncio.wait((task,))
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the secure port is served no more", exc_info=error)
 
     thread = threading.Thread(target=lambda: asyncio.run(run()), name=name, daemon=True)
     thread.start()

@@ -49,7 +49,7 @@ async def test_published_authorities_are_followed(
 
     await asked_again()
     assert certificate.context.verify_mode is ssl.CERT_NONE
-    publisher.published = self_signed("authority", NOW)[0].decode()
+    publisher.published = "# Zertifikat für alle\n" + self_signed("authority", NOW)[0].decode()
     await asked_again()
     assert certificate.context.verify_mode is ssl.CERT_OPTIONAL
     publisher.published = ""

@@ -8,7 +8,7 @@ import pytest
 
 from policysched.framework import ApiError
 from policysched.kube.election.lease import MOST, LeaseLock, LeaseRecord
-from policysched.kube.transport import Body, Transport
+from policysched.kube.transport import Transport
 from tests.kube.fake_server import Kube, answer
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
@@ -53,7 +53,7 @@ class Echo(Transport):
     def __init__(self, lease: bytes) -> None:
         self.lease = lease
 
-    async def request(self, method: str, path: str, body: Body = None, **_: Any) -> bytes:
+    async def request(self, *_: Any, **__: Any) -> bytes:
         return self.lease
 
 
