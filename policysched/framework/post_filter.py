@@ -79,6 +79,9 @@ class Protection:
 class VictimGuard(Plugin, Protocol):
     """A plugin that keeps placed pods from being victims of preemption."""
 
+    units: int
+    """What it takes to ask about a pod. Units: as what policies take together."""
+
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
         """Say which pods must stay.
 

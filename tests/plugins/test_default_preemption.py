@@ -31,9 +31,9 @@ from policysched.model.objects.cluster import PodDisruptionBudgetSpec, PodDisrup
 from policysched.model.selection.selectors import LabelMatcher, compile_selector
 from policysched.plugins.default_preemption import budgets as budgets_module
 from policysched.plugins.default_preemption.budgets import Budgets, LabelSets
-from policysched.plugins.default_preemption.node_by_node import SLICE
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments, PreemptionDetails
 from policysched.plugins.default_preemption.search import Search, search_victims
+from policysched.plugins.default_preemption.slices import SLICE
 from policysched.plugins.registry import plugin_named
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine

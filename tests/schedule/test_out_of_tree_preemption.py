@@ -13,7 +13,7 @@ from policysched.framework import Code, Status, unresolvable, unschedulable
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.objects import Pod
-from policysched.plugins.default_preemption import node_by_node
+from policysched.plugins.default_preemption import slices
 from tests.build import node, pod
 from tests.schedule.out_of_tree import SKIPPED, Scripted
 from tests.schedule.stand import ME, running
@@ -125,7 +125,7 @@ async def test_plugin_that_skipped_a_pod_at_pre_filter_is_not_asked_which_victim
 
 
 async def test_long_search_for_victims_gives_the_loop_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_by_node, "SLICE", 4)
+    monkeypatch.setattr(slices, "SLICE", 4)
     placed = [pod(f"low-{number}", on=f"n{number}", requests={"cpu": 3}, priority=0) for number in range(200)]
     turns = 0
 

@@ -13,11 +13,13 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.shadow_victims import ShadowVictims
-from policysched.framework import Cluster, PostFilterResult, plugin_name
+from policysched.framework import Cluster, PostFilterResult, RowNumbers, plugin_name
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.model.objects import Metadata, Namespace, OwnerReference, Pod
+from policysched.plugins.default_preemption import slices
 from policysched.rules.compile.compiler import compile_policy
+from policysched.rules.plugin.guard import PolicyGuard
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
@@ -389,3 +391,32 @@ def test_guard_is_heard_where_nodes_are_searched_one_by_one() -> None:
     assert status is not None
     said = "9 policy keep/preemption: victim.age < 1h (default/p0: victim.age is 6h)"
     assert status.message.endswith(f"preemption: 0/9 nodes are available: {said}.")
+
+
+def test_guards_that_ask_much_are_asked_in_slices_and_say_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pods = [born(low(f"p{number}", f"n{number % 10}", number % 3, cpu=0), number / 7) for number in range(400)]
+    full = [pod(f"full{number}", on=f"n{number}", requests={"cpu": 4}, priority=20) for number in range(10)]
+    around = world(*(node(f"n{number}") for number in range(10)), *pods, *full)
+    keeping = policy_set(
+        a={"preemption": {"require": 'concat(victim.name, pod.name) != "p1" and victim.age < 1h'}},
+        b=guarded('victim.name == "p7" or victim.priority > 1'),
+    )
+    asked: list[int] = []
+    protected = PolicyGuard.protected
+
+    def noting(self: PolicyGuard, of: Pod, among: Cluster, slots: RowNumbers) -> Any:
+        asked.append(slots.size)
+        return protected(self, of, among, slots)
+
+    monkeypatch.setattr(PolicyGuard, "protected", noting)
+    together = preempt(around, wanted(), keeping)
+    of_record = 2  # the guards are asked once more for it, about all pods
+    assert asked.count(len(pods)) == 2 + of_record
+    monkeypatch.setattr(slices, "ASKED", 40 * sum(one.units for one in keeping.join(default_profile()).victim_guards))
+    asked.clear()
+    in_slices = preempt(around, wanted(), keeping)
+    assert sorted(asked)[-of_record:] == [len(pods)] * of_record
+    assert sorted(asked)[:-of_record][-1] <= 80
+    assert (in_slices[0].status, in_slices[1]) == (together[0].status, together[1])

@@ -22,6 +22,8 @@ MOST_TOLD: Final = 1000
 """Of how many pods a record tells why they have to stay."""
 _CODE_BITS: Final = 32
 _CODES: Final = (1 << _CODE_BITS) - 1
+Rank = tuple[int, float, str]
+"""By which the pods of a node would go: the priority, less the time of the start, and the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +37,21 @@ class _Answer:
     """Those that have to stay."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, repr=False)
 class Guarded:
-    """The pods that have to stay, for a pod that would take their place. Read it before the cluster changes."""
+    """The pods that have to stay, for a pod that would take their place.
+
+    Read it before the cluster changes; `names` and `examples` of what was added before hold on.
+    """
 
     cluster: Cluster
     slots: RowNumbers
     """The pods that the guards were asked about."""
-    answers: Sequence[_Answer] = field(default=())
+    answers: list[_Answer] = field(default_factory=list)
+    _examples: dict[str, tuple[Rank, str]] = field(default_factory=dict)
+    """The example of each reason that the first answers give, and how soon that pod would go."""
+    _told: int = 0
+    """How many answers these are."""
 
     @property
     def may_go(self) -> Mask:
@@ -71,15 +80,20 @@ class Guarded:
                 found.setdefault(both >> _CODE_BITS, {})[texts[both & _CODES]] = None
         return found
 
+    def add(self, other: Guarded) -> None:
+        """Take what guards say of other pods; reasons are told with the cluster as it is now."""
+        self.answers += other.answers
+        self.examples()
+
     def examples(self) -> dict[str, str]:
-        """Give each reason with one of the pods that it keeps, and what was read of that."""
-        found: dict[str, str] = {}
-        for one in self.answers:
+        """Give each reason with the one of the pods that it keeps that would go first, and what was read of that."""
+        for one in self.answers[self._told :]:
             places = np.flatnonzero(one.kept)
             codes = one.protection.codes[places]
             for code in np.unique(codes).tolist():
-                found.setdefault(one.protection.reason_of(code), self._reason(one, places[codes == code]))
-        return found
+                self._take_example(one, places[codes == code])
+        self._told = len(self.answers)
+        return {reason: text for reason, (_, text) in self._examples.items()}
 
     def describe(self) -> dict[str, Any]:
         """Say which pods have to stay on which node, and why: the first ones by name, and how many there are beside."""
@@ -101,20 +115,22 @@ class Guarded:
         values = answer.protection.values_of(place)
         return f"{reason} ({values})" if values not in reason else reason
 
-    def _reason(self, answer: _Answer, places: RowNumbers) -> str:
-        """Say why some pods have to stay, with the values of the one that would go first: the least important."""
+    def _take_example(self, answer: _Answer, places: RowNumbers) -> None:
+        """Tell of the least important of pods that have to stay for one reason, if nobody less important is told of."""
         reason = answer.protection.reason_of(int(answer.protection.codes[places[0]]))
         pods = self.cluster.pods
         priorities = self.cluster.signatures.priorities()[pods.signatures[answer.slots[places]]]
         least = places[priorities == priorities.min()]
         starts = pods.starts(answer.slots[least])
-        last = least[starts == starts.max()].tolist()
-        shown = min(last, key=lambda place: self._placed(answer, place).pod.key)
+        pod, shown = min(
+            (self._placed(answer, place).pod.key, place) for place in least[starts == starts.max()].tolist()
+        )
+        rank = int(priorities.min()), -float(starts.max()), pod
+        if reason in self._examples and self._examples[reason][0] <= rank:
+            return
         values = answer.protection.values_of(shown)
-        if not values:
-            return reason
-        pod = self._placed(answer, shown).pod.key
-        return f"{reason} ({pod}: {values})" if values not in reason else f"{reason} ({pod})"
+        told = f" ({pod}: {values})" if values not in reason else f" ({pod})"
+        self._examples[reason] = rank, reason + told if values else reason
 
     def _placed(self, answer: _Answer, place: int) -> PlacedPod:
         placed = self.cluster.pods.by_slot[int(answer.slots[place])]

@@ -48,8 +48,8 @@ from policysched.plugins.default_preemption.eviction import (
 )
 from policysched.plugins.default_preemption.extending import NONE_LEFT, ask_extenders, least_costly, without_guarded
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
-from policysched.plugins.default_preemption.node_by_node import NodeByNode
-from policysched.plugins.default_preemption.search import Places, Search, answers_together, search_victims
+from policysched.plugins.default_preemption.search import Places, Search, search_victims
+from policysched.plugins.default_preemption.slices import SearchInSlices, pods_at_once
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -163,8 +163,8 @@ class DefaultPreemption:
             return _said(Code.UNSCHEDULABLE, why_not)
         cluster = failed.cluster
         rows = failed.rows_with(Code.UNSCHEDULABLE)
-        if not answers_together(failed):
-            return PostFilterResult(ask=partial(self._search_on, pod, failed))
+        if at_once := pods_at_once(failed):
+            return PostFilterResult(ask=partial(self._search_on, pod, failed, at_once))
         budgets = self._renewed_budgets(cluster)
         found = search_victims(failed, pod_priority(pod), rows, budgets, cluster.time.seconds)
         candidates = self._bounded(found, failed, rows.size)
@@ -181,9 +181,9 @@ class DefaultPreemption:
         self._budgets = Budgets(cluster, self._budgets)
         return self._budgets
 
-    async def _search_on(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Look at one node after the other, with pauses."""
-        search, cluster = NodeByNode(failed, self._renewed_budgets), failed.cluster
+    async def _search_on(self, pod: Pod, failed: FailedDecision, pods: int) -> PostFilterResult:
+        """Look at some nodes after others, with pauses."""
+        search, cluster = SearchInSlices(failed, self._renewed_budgets, pods), failed.cluster
         rows = failed.rows_with(Code.UNSCHEDULABLE).tolist()
         most = self._given.most_candidates(len(rows), extended=bool(failed.extenders))
         if most < len(rows):
@@ -191,7 +191,7 @@ class DefaultPreemption:
             rows = rows[begin:] + rows[:begin]
         if not await search.run(rows, most):
             return _said(Code.UNSCHEDULABLE, CHANGED)
-        chosen, guarded = search.choose(), search.guarded(rows)
+        chosen, guarded = search.choose(), search.guarded
         if chosen is None:
             return _no_candidate(search.failures, guarded, cluster.nodes.count)
         node, choice = chosen

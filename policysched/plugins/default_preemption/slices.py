@@ -1,8 +1,9 @@
-"""The search for victims where a filter answers for one node at a time: in slices, so that others get their turn.
+"""The search for victims in slices, so that others get their turn: where asking about all nodes takes long.
 
-Host ports, volumes, policies that read pods and out-of-tree filters answer so. The cluster goes on between two slices:
-each answer holds for a node as it was when it was asked about, and the node that is chosen in the end is asked about
-once more if anything has changed since. A node that came into question meanwhile is left out.
+Volumes, some policies that read pods and out-of-tree filters answer for one node at a time, and guards may ask much of
+each pod. The cluster goes on between two slices: each answer holds for a node as it was when it was asked about, and
+the node that is chosen in the end is asked about once more if anything has changed since. A node that came into
+question meanwhile is left out.
 """
 
 from __future__ import annotations
@@ -14,16 +15,28 @@ from typing import Final
 
 import numpy as np
 
-from policysched.framework import Cluster, Code, FailedDecision, Status
+from policysched.framework import NO_ROWS, Cluster, Code, FailedDecision, Status
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.candidates import Choice, costs_of
-from policysched.plugins.default_preemption.guards import Guarded, ask_guards
-from policysched.plugins.default_preemption.search import FEW, lower_on, search_victims
+from policysched.plugins.default_preemption.guards import Guarded
+from policysched.plugins.default_preemption.search import answers_together, search_victims
 
 SLICE: Final = 64
-"""About how many pods are taken away and brought back between two turns."""
+"""About how many pods are taken away and brought back between two turns where filters answer for one node at a time."""
+LARGEST: Final = 1024
+"""Of how many pods, and nodes, a slice is at most where filters answer for many nodes at once."""
+ASKED: Final = 1 << 20
+"""How much guards may be asked at once. Units: pods times the units of the guards."""
+
+
+def pods_at_once(failed: FailedDecision) -> int:
+    """Return of how many pods a slice is; 0 where all nodes may be asked about together."""
+    units = sum(one.units for one in failed.victim_guards)
+    if not answers_together(failed):
+        return SLICE
+    return 0 if len(failed.cluster.pods) * units <= ASKED else max(1, min(LARGEST, ASKED // units))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +51,22 @@ class Found:
     """How often the cluster had changed since the search began."""
 
 
-class NodeByNode:
-    """A search on one node after another.
+class SearchInSlices:
+    """A search on some nodes after others.
 
     Args:
         failed: The decision.
         budgets_of: Gives the disruption budgets of a cluster as it is.
+        pods: About how many pods are looked at between two turns.
     """
 
-    def __init__(self, failed: FailedDecision, budgets_of: Callable[[Cluster], Budgets]) -> None:
-        self._failed, self._budgets_of = failed, budgets_of
+    def __init__(self, failed: FailedDecision, budgets_of: Callable[[Cluster], Budgets], pods: int = SLICE) -> None:
+        self._failed, self._budgets_of, self._pods = failed, budgets_of, pods
         self.budgets = budgets_of(failed.cluster)
         self.failures: Counter[Status] = Counter()
         """The nodes that are no candidates, counted by their statuses."""
+        self.guarded: Guarded | None = None
+        """What guards said of the pods of lower priority; None where there are no guards."""
         self._found: dict[str, Found] = {}
         self._generation = 0
 
@@ -86,21 +102,14 @@ class NodeByNode:
                 self._look_at([row])
         return None
 
-    def guarded(self, rows: Sequence[int]) -> Guarded | None:
-        """Return what guards say of the pods of lower priority on some rows; None where there are no guards."""
-        failed = self._failed
-        if not failed.victim_guards:
-            return None
-        return ask_guards(failed, lower_on(failed.cluster, pod_priority(failed.pod), np.array(rows, np.intp)))
-
     def _is_enough(self, most: int) -> bool:
         return len(self._found) >= most and any(not one.violating for one in self._found.values())
 
     def _slice(self, rows: Sequence[int], most: int) -> int:
         """Return how many rows come before the next turn."""
         number, pods, on_row = 0, 0, self._failed.cluster.pods.on_row
-        limit = min(len(rows), FEW, max(1, most - len(self._found)))
-        while number < limit and pods < SLICE:
+        limit = min(len(rows), self._pods, max(1, most - len(self._found)))
+        while number < limit and pods < self._pods:
             pods += len(on_row(rows[number]))
             number += 1
         return number
@@ -111,6 +120,9 @@ class NodeByNode:
         wanted = np.array(sorted(rows), np.intp)
         found = search_victims(failed, priority, wanted, self.budgets, cluster.time.seconds)
         self.failures.update(found.failures())
+        if found.guarded is not None:
+            self.guarded = self.guarded or Guarded(cluster, NO_ROWS)
+            self.guarded.add(found.guarded)
         places = found.candidates
         if not places.size:
             return
