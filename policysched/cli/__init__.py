@@ -10,14 +10,12 @@ from __future__ import annotations
 import errno
 import io
 import os
-import platform
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 import typer
 
-import policysched
 from policysched.cli.commands.check import check
 from policysched.cli.commands.config import config
 from policysched.cli.commands.demo import demo
@@ -28,14 +26,15 @@ from policysched.cli.commands.plugin import new_plugin
 from policysched.cli.commands.plugins import plugins
 from policysched.cli.commands.run import run
 from policysched.cli.commands.sandbox import sandbox
+from policysched.cli.flags.sections import RunCommand
 from policysched.cli.options import OnceCommand
-from policysched.cli.output import say, say_error, show_every_record
+from policysched.cli.output import say_error, say_version, show_every_record
 from policysched.errors import ConnectionProblemError, PolicyschedError, UsageError
 
 
 def version() -> None:
     """Print the version."""
-    say(f"policysched {policysched.__version__} (Python {platform.python_version()})")
+    say_version()
 
 
 app = typer.Typer(
@@ -46,7 +45,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, dry_run, check, fmt, plugins, explain, sandbox, demo, version):
+app.command("run", cls=RunCommand)(run)
+for command in (dry_run, check, fmt, plugins, explain, sandbox, demo, version):
     app.command(command.__name__.replace("_", "-"), cls=OnceCommand)(command)
 app.add_typer(config)
 app.add_typer(new_plugin, name="plugin")

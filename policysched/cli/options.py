@@ -8,15 +8,12 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 from typer.core import TyperCommand
 
 from policysched.errors import UsageError
-
-SWITCHES: Final = frozenset(("--leader-elect",))
-"""Options that are true where they are named without a value, as Go's are: `--leader-elect`, `--leader-elect=false`."""
 
 
 class OnceCommand(TyperCommand):
@@ -28,8 +25,6 @@ class OnceCommand(TyperCommand):
         Raises:
             UsageError: there is one.
         """
-        own = {name for one in self.params for name in one.opts}
-        args = [f"{one}=true" if one in SWITCHES & own else one for one in args]
         _, _, order = self.make_parser(ctx).parse_args(args=[*args])
         for parameter, count in Counter(order).items():
             many = any(getattr(parameter, name, False) for name in ("multiple", "is_flag", "count"))
@@ -38,29 +33,12 @@ class OnceCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def read_switch(flag: str, text: str | None) -> bool | None:
-    """Read the value of a switch as Go reads it, None where it is not given.
-
-    Raises:
-        UsageError: it is no value of a switch.
-    """
-    if text is None:
-        return None
-    for value, written in ((True, "1 t T TRUE true True"), (False, "0 f F FALSE false False")):
-        if text in written.split():
-            return value
-    raise UsageError(f'{flag} "{text}" is neither true nor false')
-
-
 class TableFormat(enum.StrEnum):
     """How a decision is printed."""
 
     TABLE = "table"
     JSON = "json"
 
-
-ELECTION: Final = "Leader election flags"
-"""The headings of `run --help`, as in kube-scheduler's."""
 
 Kubeconfig: TypeAlias = Annotated[
     Path | None,
@@ -98,103 +76,4 @@ Plugin: TypeAlias = Annotated[
 MetricsFile: TypeAlias = Annotated[
     Path | None,
     typer.Option("--metrics-file", metavar="FILE", help="Metrics from a file instead: NAME: {NODE: NUMBER}."),
-]
-SecurePort: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--secure-port",
-        metavar="PORT",
-        min=0,
-        max=65535,
-        help="Serves health checks, metrics and dry-runs over HTTPS; 0 is off. Absent, 10259 where that is free.",
-    ),
-]
-BindAddress: TypeAlias = Annotated[
-    str, typer.Option("--bind-address", metavar="IP", help="The address of that port; 0.0.0.0 or :: is all of them.")
-]
-CertDir: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--cert-dir", metavar="DIR", help="Keeps the self-signed certificate, which else lives in memory."),
-]
-TlsCertFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--tls-cert-file", metavar="FILE", help="The certificate with its chain, PEM; it may rotate."),
-]
-TlsKeyFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--tls-private-key-file", metavar="FILE", help="The certificate's private key, PEM.")
-]
-ClientCaFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--client-ca-file", metavar="FILE", help="The authorities of clients' certificates, PEM."),
-]
-AlwaysAllowPaths: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--authorization-always-allow-paths",
-        metavar="PATH[,PATH...]",
-        help="What anybody may read; absent, /healthz,/readyz,/livez. May be repeated.",
-    ),
-]
-LeaderElect: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect",
-        metavar="BOOL",
-        rich_help_panel=ELECTION,
-        help="Gain leadership before pods are scheduled; others stand by. (default true)",
-    ),
-]
-LeaseDuration: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect-lease-duration",
-        metavar="DURATION",
-        rich_help_panel=ELECTION,
-        help="How long others wait for a renewal before they take over. (default 15s)",
-    ),
-]
-RenewDeadline: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect-renew-deadline",
-        metavar="DURATION",
-        rich_help_panel=ELECTION,
-        help="How long a leader tries to renew before it ends. (default 10s)",
-    ),
-]
-RetryPeriod: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect-retry-period",
-        metavar="DURATION",
-        rich_help_panel=ELECTION,
-        help="How long is waited between attempts. (default 2s)",
-    ),
-]
-ResourceLock: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect-resource-lock",
-        metavar="KIND",
-        rich_help_panel=ELECTION,
-        help="What is held: leases, nothing else. (default leases)",
-    ),
-]
-ResourceName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect-resource-name",
-        metavar="NAME",
-        rich_help_panel=ELECTION,
-        help="The name of the lease. (default policysched, with --config kube-scheduler)",
-    ),
-]
-ResourceNamespace: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect-resource-namespace",
-        metavar="NAMESPACE",
-        rich_help_panel=ELECTION,
-        help="The namespace of the lease. (default kube-system)",
-    ),
 ]

@@ -7,6 +7,7 @@ as it is. Log records are lines on stderr, in the order time, level, place, text
 from __future__ import annotations
 
 import logging
+import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+import policysched
 from policysched.visible import visible, visible_json, visible_lines
 
 WIDTH: Final = 200
@@ -64,6 +66,11 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
 def say(text: str, *, stderr: bool = False) -> None:
     """Print a line; whatever it holds, it stays one line."""
     typer.echo(visible(text, None), err=stderr)
+
+
+def say_version() -> None:
+    """Print the version."""
+    say(f"policysched {policysched.__version__} (Python {platform.python_version()})")
 
 
 def say_lines(text: str) -> None:

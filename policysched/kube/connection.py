@@ -58,7 +58,13 @@ class Connection:
 
     @classmethod
     async def open(
-        cls, clock: Clock, *, kubeconfig: str | None = None, context: str | None = None, named_by: str = "--kubeconfig"
+        cls,
+        clock: Clock,
+        *,
+        kubeconfig: str | None = None,
+        context: str | None = None,
+        named_by: str = "--kubeconfig",
+        master: str | None = None,
     ) -> Connection:
         """Find the server and the credentials; no request is made yet.
 
@@ -67,13 +73,17 @@ class Connection:
             kubeconfig: The file; absent, KUBECONFIG, then ~/.kube/config, then the pod's service account.
             context: The context to use instead of the file's current one.
             named_by: Where the user names a kubeconfig, for messages.
+            master: The server's address; absent, the kubeconfig's.
 
         Raises:
             ConnectionProblemError: the kubeconfig cannot be used.
         """
-        credentials = await find_credentials(kubeconfig, context, named_by)
+        credentials = await find_credentials(kubeconfig, context, named_by, master)
         configuration = credentials.configuration
-        connection = cls(_checked(configuration.host), clock, tls=_tls(configuration), routing=_routing(configuration))
+        if master:
+            configuration.host = master if "://" in master else f"http://{master}"
+        url = _checked(configuration.host, "--master:" if master else "the kubeconfig's")
+        connection = cls(url, clock, tls=_tls(configuration), routing=_routing(configuration))
         connection._credentials = credentials
         await connection._look_again()
         return connection
@@ -133,7 +143,7 @@ class Connection:
         self._headers = {"Authorization": value} if value else {}
 
 
-def _checked(host: object) -> str:
+def _checked(host: object, whose: str) -> str:
     """Read the server's address.
 
     Raises:
@@ -143,11 +153,11 @@ def _checked(host: object) -> str:
         url = URL(str(host))
         (url.host or "").encode("idna")
     except ValueError as error:
-        raise KubeconfigError(f"the kubeconfig's server is no URL: {error}") from error
+        raise KubeconfigError(f"{whose} server is no URL: {error}") from error
     if url.user is not None or url.password is not None:
-        raise KubeconfigError("the kubeconfig's server has a name or password in its URL: write them under users")
+        raise KubeconfigError(f"{whose} server has a name or password in its URL: write them under users")
     if url.scheme not in ("http", "https") or not url.host:
-        raise KubeconfigError(f'the kubeconfig\'s server "{host}" is no http or https URL')
+        raise KubeconfigError(f'{whose} server "{host}" is no http or https URL')
     return str(host)
 
 
@@ -233,7 +243,10 @@ class Credentials:
 
 
 async def find_credentials(
-    path: str | None = None, context: str | None = None, named_by: str = "--kubeconfig"
+    path: str | None = None,
+    context: str | None = None,
+    named_by: str = "--kubeconfig",
+    master: str | None = None,
 ) -> Credentials:
     """Load what a kubeconfig says, or a pod's service account where there is none.
 
@@ -241,13 +254,17 @@ async def find_credentials(
         path: the kubeconfig; absent, KUBECONFIG, then ~/.kube/config, then the pod's service account.
         context: the context to use instead of the file's current one.
         named_by: where the user names a kubeconfig, for messages.
+        master: a server that is asked without credentials where there is no kubeconfig, as kube-scheduler does.
 
     Raises:
         ConnectionProblemError: there is nothing usable.
     """
     chosen = path or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-    if path is None and not _existing(chosen) and SERVICE_HOST in os.environ:
-        return _in_cluster()
+    if path is None and not _existing(chosen):
+        if master:
+            return Credentials(Configuration(), None)
+        if SERVICE_HOST in os.environ:
+            return _in_cluster()
     if not _existing(chosen):
         raise KubeconfigError(f"no kubeconfig at {chosen}: name one with {named_by} or the variable KUBECONFIG")
     return await _from_files(chosen, context)

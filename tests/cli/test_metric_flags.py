@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from pathlib import Path
 
 import pytest
 
-from policysched.app.running.node_metrics import read_interval
-from policysched.cli.commands.run import run
+from policysched.app.running.node_metrics import NO_METRICS, read_interval
+from policysched.cli.flags.sections import FLAGS
 from policysched.metric_sources.prometheus import INTERVAL
 from tests.cli.conftest import Command, Write
 from tests.cli.test_usage import DRY_RUN, NODE, POD
@@ -89,7 +88,8 @@ def test_an_interval_that_is_none_ends_the_command(command: Command) -> None:
 
 
 def test_the_interval_is_the_sources_own_where_none_is_given() -> None:
-    assert read_interval(inspect.signature(run).parameters["metrics_interval"].default) == INTERVAL
+    told = next(one.default for one in FLAGS if one.name == "metrics-interval")
+    assert read_interval(told) == INTERVAL == NO_METRICS.interval
 
 
 def test_a_dry_run_reads_a_metrics_file(command: Command, write: Write) -> None:

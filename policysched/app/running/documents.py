@@ -6,26 +6,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from policysched.app.configuration.model import (
-    ClientConnection,
-    Configuration,
-    LeaderElection,
-    ProfileConfig,
-    completed,
-)
+from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.printing import to_dict
 from policysched.app.running.configuration_file import without_secrets
 from policysched.framework.profile import Profile
 from policysched.rules.policy_set.store import MAX_UNITS, PolicyStore, StoredPolicy
-
-UNLIMITED = ClientConnection(qps=-1)
-"""Without a configuration file nothing bounds how many requests are made."""
-
-
-def configuration_of(scheduler_names: tuple[str, ...], election: LeaderElection) -> Configuration:
-    """Return the configuration of a process that was given none."""
-    profiles = tuple(ProfileConfig(scheduler_name=name) for name in scheduler_names)
-    return completed(Configuration(profiles=profiles, client_connection=UNLIMITED, leader_election=election))
 
 
 def configuration_document(configuration: Configuration) -> dict[str, Any]:

@@ -20,11 +20,13 @@ from typing import Any, TypeVar
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from policysched.app.clock import SystemClock
-from policysched.app.configuration.election import ElectionFlags, election_without_file, lease_of
+from policysched.app.configuration.command_line import ConfigurationFlags, configuration_without_file, ignored_flags
+from policysched.app.configuration.election import ElectionFlags, lease_of
 from policysched.app.configuration.model import Configuration, LeaderElection
+from policysched.app.configuration.printing import to_yaml
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS, default_profile
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded
-from policysched.app.running.documents import configuration_document, configuration_of, policies_document
+from policysched.app.running.documents import configuration_document, policies_document
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import GarbageCollection, MemoryPerObject, short_collections
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
@@ -37,7 +39,7 @@ from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import HEALTHZ, READYZ, Health
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.thread import Served, secure_port
-from policysched.errors import ConnectionProblemError
+from policysched.errors import ConnectionProblemError, UsageError
 from policysched.framework import ApiError, MetricSource
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
@@ -47,7 +49,7 @@ from policysched.kube.election.presence import LeasePlaces, Place, PresenceWatch
 from policysched.kube.events.writer import EventWriter
 from policysched.kube.object_cache import LeftOutObjects
 from policysched.kube.object_texts import KeptTexts
-from policysched.kube.rate_limit import UNLIMITED, RateLimit
+from policysched.kube.rate_limit import RateLimit
 from policysched.kube.reflector import Reflector
 from policysched.kube.transport import Pacing, Retry, Transport
 from policysched.language import load_grammar
@@ -76,6 +78,8 @@ class RunOptions:
 
     kubeconfig: Path | None = None
     context: str | None = None
+    master: str | None = None
+    """The server's address where it is not the kubeconfig's."""
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
     """The names of default profiles, where there is no configuration."""
     config: Path | None = None
@@ -84,6 +88,10 @@ class RunOptions:
     """What it may enable beside the default plugins."""
     leader_election: ElectionFlags = field(default_factory=dict)
     """What flags say of leader election; the rest is the configuration's."""
+    configuration_flags: ConfigurationFlags = field(default_factory=dict)
+    """What flags say of the rest of the configuration, where there is no file."""
+    max_unschedulable: float | None = None
+    """After how long a pod that nothing woke is tried again. Units: seconds."""
     metrics: MetricOptions = NO_METRICS
     serving: ServingOptions = NOT_SERVED
 
@@ -106,11 +114,12 @@ class Process:
         self.left_out = LeftOutObjects(clock.monotonic, registry)
         self._pacing = pacing = Pacing(random.random)
         self._configuration = configuration
-        self._election = _election(options, configuration)
+        self._at_start = completed = _completed(options, configuration)
+        self._election = completed.leader_election
         self.leadership: Leadership | None = None
         """Its part in an election; without one it acts as soon as everything is listed."""
-        self._transport = transport = Transport(connection, limit=_limit(configuration))
-        self.events = EventWriter(Transport(connection, limit=_limit(configuration)), pacing, socket.gethostname())
+        self._transport = transport = Transport(connection, limit=_limit(completed))
+        self.events = EventWriter(Transport(connection, limit=_limit(completed)), pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
         self._extenders = RunningExtenders(None if configuration is None else configuration.completed)
         self._profiles = profiles = with_extenders(_profiles(options, configuration), self._extenders.present)
@@ -119,6 +128,8 @@ class Process:
         self.scheduler = Scheduler(profiles, client, clock, rng, (*LOG_LINES, metrics))
         if configuration is not None:
             self.scheduler.queue.use_backoff(configuration.backoff)
+        if options.max_unschedulable is not None:
+            self.scheduler.queue.max_unschedulable = options.max_unschedulable
         self.watchdog = Watchdog(self.scheduler.plugin_watches)
         registry.register(PluginTimes(self.scheduler.plugin_watches))
         registry.register(ShadowVictims(self.scheduler.shadows))
@@ -181,11 +192,7 @@ class Process:
         }
 
     def _completed(self) -> Configuration:
-        return (
-            configuration_of(tuple(self._profiles), self._election)
-            if self._configuration is None
-            else self._configuration.completed
-        )
+        return self._at_start if self._configuration is None else self._configuration.completed
 
     async def run(self) -> None:
         """Work until cancelled, then write the events that still wait."""
@@ -295,17 +302,20 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         UsageError: the configuration or the source of metrics cannot be used.
     """
     registry = CollectorRegistry()
-    configuration = (
-        ConfigurationFile(options.config, options.plugins, registry, options.leader_election)
-        if options.config
-        else None
-    )
-    election = _election(options, configuration)
+    configuration = _file(options, registry)
+    election = _completed(options, configuration).leader_election
     reading = asyncio.to_thread(make_source, options.metrics, SystemClock(), SourceCounters(registry))
     source = await _unless(stop, reading)
     kubeconfig = _kubeconfig(options, configuration)
     named_by = f"clientConnection.kubeconfig of {options.config}" if options.config else "--kubeconfig"
-    connect = partial(Connection.open, SystemClock(), kubeconfig=kubeconfig, context=options.context, named_by=named_by)
+    connect = partial(
+        Connection.open,
+        SystemClock(),
+        kubeconfig=kubeconfig,
+        context=options.context,
+        named_by=named_by,
+        master=options.master,
+    )
     connection = await _unless(stop, connect())
     if source is None or connection is None:
         return
@@ -370,18 +380,24 @@ def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> d
     return {name: default_profile(name) for name in options.scheduler_names}
 
 
-def _limit(configuration: ConfigurationFile | None) -> RateLimit:
-    if configuration is None:
-        return UNLIMITED
-    connection = configuration.completed.client_connection
-    return RateLimit(connection.qps, connection.burst)
+def _limit(completed: Configuration) -> RateLimit:
+    return RateLimit(completed.client_connection.qps, completed.client_connection.burst)
 
 
-def _election(options: RunOptions, configuration: ConfigurationFile | None) -> LeaderElection:
-    """Return how leaders are elected; the lease's name is also the installation's."""
-    if configuration is None:
-        return election_without_file(options.leader_election)
-    return configuration.completed.leader_election
+def _file(options: RunOptions, registry: CollectorRegistry) -> ConfigurationFile | None:
+    if options.config is None:
+        return None
+    return ConfigurationFile(options.config, options.plugins, registry, options.leader_election)
+
+
+def _completed(options: RunOptions, configuration: ConfigurationFile | None) -> Configuration:
+    """Return the configuration at the start: the file's, or what flags say."""
+    if configuration is not None:
+        return configuration.completed
+    given = {} if options.kubeconfig is None else {"kubeconfig": str(options.kubeconfig)}
+    return configuration_without_file(
+        options.scheduler_names, options.leader_election, given | dict(options.configuration_flags)
+    )
 
 
 def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) -> str | None:
@@ -389,6 +405,21 @@ def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) ->
     if configuration is None:
         return str(options.kubeconfig) if options.kubeconfig else None
     configuration.tell()
-    if options.kubeconfig is not None:
-        log.warning("--kubeconfig is ignored: with --config, clientConnection.kubeconfig of the file counts")
+    given = {} if options.kubeconfig is None else {"kubeconfig": str(options.kubeconfig)}
+    for said in ignored_flags(given | dict(options.configuration_flags)):
+        log.warning("%s", said)
     return configuration.completed.client_connection.kubeconfig or None
+
+
+def write_configuration(options: RunOptions, path: Path) -> None:
+    """Write the completed configuration to a file, which reads as the same configuration.
+
+    Raises:
+        UsageError: the configuration cannot be used, or the file not be written.
+    """
+    text = to_yaml(_completed(options, _file(options, CollectorRegistry())))
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"--write-config-to {path} cannot be written: {error.strerror}") from error
+    log.info("wrote the configuration to %s", path)

@@ -3,125 +3,123 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from policysched.cli.options import (
-    AlwaysAllowPaths,
-    BindAddress,
-    CertDir,
-    ClientCaFile,
-    Context,
-    Kubeconfig,
-    LeaderElect,
-    LeaseDuration,
-    MetricsFile,
-    Plugin,
-    PrometheusCa,
-    PrometheusToken,
-    PrometheusUrl,
-    RenewDeadline,
-    ResourceLock,
-    ResourceName,
-    ResourceNamespace,
-    RetryPeriod,
-    SecurePort,
-    TlsCertFile,
-    TlsKeyFile,
-    read_switch,
-)
-from policysched.cli.output import log_to_stderr
+from policysched.cli.flags.declaring import given_flags, takes
+from policysched.cli.flags.feature_gates import check_gates
+from policysched.cli.flags.sections import FLAGS, LeaderElectionFlags, RunFlags, read_run_flags, without_effect
+from policysched.cli.output import log_to_stderr, say_version
 from policysched.errors import UsageError
 
+if TYPE_CHECKING:
+    from policysched.app.configuration.election import ElectionFlags
+    from policysched.app.running.node_metrics import MetricOptions
+    from policysched.app.running.run import RunOptions
+    from policysched.app.serving.options import ServingOptions
 
-def run(  # noqa: PLR0913, PLR0917 - one parameter a flag
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    scheduler_name: Annotated[
-        list[str] | None,
-        typer.Option("--scheduler-name", metavar="NAME", help="Pods of this schedulerName are ours; may be repeated."),
-    ] = None,
-    prometheus_url: PrometheusUrl = None,
-    prometheus_token_file: PrometheusToken = None,
-    prometheus_ca_file: PrometheusCa = None,
-    metrics_file: MetricsFile = None,
-    metrics_interval: Annotated[
-        str, typer.Option("--metrics-interval", metavar="DURATION", help="How often metrics are asked for.")
-    ] = "15s",
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration; read again when it changes."),
-    ] = None,
-    plugin: Plugin = None,
-    secure_port: SecurePort = None,
-    bind_address: BindAddress = "0.0.0.0",  # noqa: S104 - as kube-scheduler
-    cert_dir: CertDir = None,
-    tls_cert_file: TlsCertFile = None,
-    tls_private_key_file: TlsKeyFile = None,
-    client_ca_file: ClientCaFile = None,
-    authorization_always_allow_paths: AlwaysAllowPaths = None,
-    leader_elect: LeaderElect = None,
-    leader_elect_lease_duration: LeaseDuration = None,
-    leader_elect_renew_deadline: RenewDeadline = None,
-    leader_elect_retry_period: RetryPeriod = None,
-    leader_elect_resource_lock: ResourceLock = None,
-    leader_elect_resource_name: ResourceName = None,
-    leader_elect_resource_namespace: ResourceNamespace = None,
-    verbosity: Annotated[int, typer.Option("--v", metavar="LEVEL", min=0, max=10, help="How much is logged.")] = 0,
-) -> int:
+log = logging.getLogger(__name__)
+
+
+@takes(FLAGS)
+def run(**given: Any) -> int:
     """Run the scheduler until SIGTERM or SIGINT, with a kubeconfig or a pod's own credentials."""
-    from policysched.app.configuration.election import read_flags  # noqa: PLC0415
-    from policysched.app.configuration.profiles import DEFAULT_NAME  # noqa: PLC0415
-    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
-    from policysched.app.running.node_metrics import MetricOptions, read_interval  # noqa: PLC0415 - the engine is not needed for --help
-    from policysched.app.running.run import RunOptions, run_scheduler  # noqa: PLC0415
-    from policysched.app.serving.options import ALWAYS_ALLOWED, PORT, ServingOptions, read_paths  # noqa: PLC0415
-    from policysched.cli.event_loop import serve  # noqa: PLC0415
+    flags = read_run_flags(given)
+    if flags.everywhere.version not in {None, "false"}:
+        say_version()
+        return 0
+    check_gates(flags.features.feature_gates, flags.features.emulated_version, flags.features.min_compatibility_version)
+    log_to_stderr(flags.logs.v or 0)
+    for one in without_effect(given):
+        log.warning("%s has no effect here: %s", one.option, one.no_effect)
+    options = _options(flags)
+    from policysched.app.running.run import run_scheduler, write_configuration  # noqa: PLC0415 - the engine is not needed for --help
+    from policysched.cli.event_loop import serve  # noqa: PLC0415 - as above
 
-    log_to_stderr(verbosity)
-    election = read_flags(
-        {
-            "leader_elect": read_switch("--leader-elect", leader_elect),
-            "lease_duration": leader_elect_lease_duration,
-            "renew_deadline": leader_elect_renew_deadline,
-            "retry_period": leader_elect_retry_period,
-            "resource_lock": leader_elect_resource_lock,
-            "resource_name": leader_elect_resource_name,
-            "resource_namespace": leader_elect_resource_namespace,
-        }
-    )
-    known = configurable_plugins(plugin, config)
-    for problem in known.problems:
-        logging.getLogger(__name__).warning("%s", problem)
-    if config is not None and scheduler_name:
-        raise UsageError("--scheduler-name: with --config its profiles have the names")
-    names = tuple(dict.fromkeys(scheduler_name or [DEFAULT_NAME]))
-    if not all(name.strip() for name in names):
-        raise UsageError("--scheduler-name: a name is needed")
-    interval = read_interval(metrics_interval)
-    metrics = MetricOptions(prometheus_url, prometheus_token_file, prometheus_ca_file, metrics_file, interval)
-    serving = ServingOptions(
-        port=PORT if secure_port is None else secure_port,
-        bind_address=bind_address,
-        certificate_folder=cert_dir,
-        certificate=tls_cert_file,
-        key=tls_private_key_file,
-        client_ca=client_ca_file,
-        always_allowed=read_paths(authorization_always_allow_paths or ALWAYS_ALLOWED),
-        is_optional=secure_port is None,
-    )
-    serving.check()
-    options = RunOptions(
-        kubeconfig=kubeconfig,
-        context=context,
-        scheduler_names=names,
-        config=config,
-        plugins=known.registry,
-        metrics=metrics,
-        serving=serving,
-        leader_election=election,
-    )
+    if flags.misc.write_config_to is not None:
+        write_configuration(options, flags.misc.write_config_to)
+        return 0
     serve(lambda stop: run_scheduler(options, stop))
     return 0
+
+
+def _options(flags: RunFlags) -> RunOptions:
+    """Say what the process is asked to do.
+
+    Raises:
+        UsageError: the flags do not go together.
+    """
+    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as above
+    from policysched.app.running.run import RunOptions  # noqa: PLC0415
+
+    known = configurable_plugins(flags.own.plugin, flags.misc.config)
+    for problem in known.problems:
+        log.warning("%s", problem)
+    deprecated = given_flags(flags.deprecated)
+    late = deprecated.pop("pod_max_in_unschedulable_pods_duration", None)
+    return RunOptions(
+        kubeconfig=deprecated.pop("kubeconfig", None),
+        context=flags.own.context,
+        master=flags.misc.master,
+        scheduler_names=_scheduler_names(flags),
+        config=flags.misc.config,
+        plugins=known.registry,
+        metrics=_metrics(flags),
+        serving=_serving(flags),
+        leader_election=_election(flags.election),
+        configuration_flags=deprecated,
+        max_unschedulable=None if late is None else _seconds(late),
+    )
+
+
+def _scheduler_names(flags: RunFlags) -> tuple[str, ...]:
+    from policysched.app.configuration.profiles import DEFAULT_NAME  # noqa: PLC0415
+
+    if flags.misc.config is not None and flags.own.scheduler_name:
+        raise UsageError("--scheduler-name: with --config its profiles have the names")
+    names = tuple(dict.fromkeys(flags.own.scheduler_name or [DEFAULT_NAME]))
+    if not all(name.strip() for name in names):
+        raise UsageError("--scheduler-name: a name is needed")
+    return names
+
+
+def _election(flags: LeaderElectionFlags) -> ElectionFlags:
+    from policysched.app.configuration.election import read_flags  # noqa: PLC0415
+
+    given = given_flags(flags)
+    return read_flags(
+        {name if name == "leader_elect" else name.removeprefix("leader_elect_"): value for name, value in given.items()}
+    )
+
+
+def _metrics(flags: RunFlags) -> MetricOptions:
+    from policysched.app.running.node_metrics import NO_METRICS, MetricOptions, read_interval  # noqa: PLC0415
+
+    own = flags.own
+    interval = NO_METRICS.interval if own.metrics_interval is None else read_interval(own.metrics_interval)
+    return MetricOptions(
+        own.prometheus_url, own.prometheus_token_file, own.prometheus_ca_file, own.metrics_file, interval
+    )
+
+
+def _serving(flags: RunFlags) -> ServingOptions:
+    from policysched.app.serving.options import ALWAYS_ALLOWED, ANYWHERE, PORT, ServingOptions  # noqa: PLC0415
+
+    given = flags.serving
+    made = ServingOptions(
+        port=PORT if given.secure_port is None else given.secure_port,
+        bind_address=given.bind_address or ANYWHERE,
+        certificate_folder=given.cert_dir,
+        certificate=given.tls_cert_file,
+        key=given.tls_private_key_file,
+        client_ca=flags.authentication.client_ca_file,
+        always_allowed=flags.authorization.authorization_always_allow_paths or ALWAYS_ALLOWED,
+        is_optional=given.secure_port is None,
+    )
+    made.check()
+    return made
+
+
+def _seconds(duration: str) -> float:
+    from policysched.plugins.arguments import nanoseconds  # noqa: PLC0415
+
+    return (nanoseconds(duration) or 0) / 1e9

@@ -58,7 +58,7 @@ class Queue:
         max_unschedulable: float = 300.0,
     ) -> None:
         self._clock, self._cluster = clock, cluster
-        self._max_unschedulable = max_unschedulable
+        self.max_unschedulable = max_unschedulable
         self._pods: dict[str, QueuedPod] = {}
         self._queues = PodQueues(clock, sort, profiles, backoff or Backoff())
         self._in_flight = InFlight()
@@ -193,7 +193,7 @@ class Queue:
             return
         self._next_sweep += SWEEP * (1 + (now - self._next_sweep) // SWEEP)
         waiting = (queued for queued in self._queues.waiting if not queued.gated_by)
-        late = [queued for queued in waiting if now - queued.queued_at > self._max_unschedulable]
+        late = [queued for queued in waiting if now - queued.queued_at > self.max_unschedulable]
         if late:
             # as in kube-scheduler, where it is an event that is meant for every pod
             self._in_flight.record(Occurrence(pushes_all=True))

@@ -1,0 +1,142 @@
+"""`flag`: a flag declared as a field of a dataclass; from such fields come options, `--help` and the values read.
+
+A section of flags is a frozen dataclass with a `TITLE`; a field's name is the flag's, with `_` for `-`. A flag that was
+not given is None, one that may be repeated an empty tuple, so that whoever reads it can tell.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Final, TypeVar
+
+import typer
+
+from policysched.cli.flags.values import Form
+from policysched.cli.options import OnceCommand
+from policysched.errors import UsageError
+
+T = TypeVar("T")
+_KEY: Final = "flag"
+_SHORT: Final = {"-v": "--v"}
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag."""
+
+    form: Form
+    help: str
+    default: str = ""
+    """What counts where it is not given, as pflag writes it."""
+    no_effect: str = ""
+    """Why it is accepted and has no effect here; empty where it has."""
+    name: str = ""
+    section: str = ""
+
+    @property
+    def option(self) -> str:
+        """What is typed."""
+        return f"--{self.name}"
+
+    @property
+    def described(self) -> str:
+        """What `--help` says."""
+        default = f" (default {self.default})" if self.default and self.default != "[]" else ""
+        return f"Has no effect here: {self.no_effect}." if self.no_effect else f"{self.help}{default}"
+
+    def read(self, given: str | list[str] | None) -> Any:
+        """Read what was given.
+
+        Raises:
+            UsageError: it cannot be used.
+        """
+        if isinstance(given, list):
+            return tuple(value for text in given for value in self._read(text))
+        if given is None:
+            return () if self.form.is_list else None
+        return self._read(given)
+
+    def _read(self, text: str) -> Any:
+        try:
+            return self.form.read(text)
+        except ValueError as error:
+            raise UsageError(f'{self.option} "{text}" {error}') from error
+
+
+def flag(form: Form, help: str = "", *, default: str = "", no_effect: str = "") -> Any:  # noqa: A002 - as Typer has it
+    """Declare a flag as the field of a section."""
+    declared = Flag(form, help, default, no_effect)
+    return field(default=() if form.is_list else None, metadata={_KEY: declared})
+
+
+def flags_of(section: type[Any]) -> Iterator[Flag]:
+    """List the flags of a section."""
+    for one in fields(section):
+        made = one.metadata[_KEY]
+        name = one.name.replace("_", "-")
+        yield Flag(made.form, made.help, made.default, made.no_effect, name, section.TITLE)
+
+
+def read_section(section: type[T], given: Mapping[str, Any]) -> T:
+    """Read the flags of a section.
+
+    Args:
+        section: The section.
+        given: What was given, by the names of fields.
+
+    Raises:
+        UsageError: a value cannot be used.
+    """
+    found = {one.name.replace("-", "_"): one for one in flags_of(section)}
+    return section(**{name: one.read(given.get(name)) for name, one in found.items()})
+
+
+def given_flags(section: Any) -> dict[str, Any]:
+    """Return the flags of a section that were given, by the names of fields."""
+    values = ((one.name, getattr(section, one.name)) for one in fields(section))
+    return {name: value for name, value in values if value is not None and value != ()}
+
+
+def takes(flags: Iterable[Flag]) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Make a function a command with these flags, each a keyword argument with the texts that were given."""
+    listed = inspect.Signature(list(map(_parameter, flags)))
+
+    def with_flags(function: Callable[..., T]) -> Callable[..., T]:
+        function.__signature__ = listed  # type: ignore[attr-defined]
+        return function
+
+    return with_flags
+
+
+def _parameter(one: Flag) -> inspect.Parameter:
+    short = [letter for letter, long in _SHORT.items() if long == one.option]
+    option = typer.Option(*short, one.option, metavar=one.form.metavar, help=one.described, rich_help_panel=one.section)
+    kind = list[str] | None if one.form.is_list else str | None
+    name = one.name.replace("-", "_")
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=None, annotation=Annotated[kind, option])
+
+
+class FlagCommand(OnceCommand):
+    """A command whose flags are written as Go's: `--a_b` is `--a-b`, `--leader-elect` is true, `-v=2` is `--v=2`."""
+
+    bare: Mapping[str, str] = {}
+    """The values of flags that are named without one, by what is typed."""
+
+    def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
+        """Write what is given as Click has it."""
+        return super().parse_args(ctx, [*_as_click(args, self.bare)])  # type: ignore[no-untyped-call]
+
+
+def _as_click(arguments: Iterable[str], bare: Mapping[str, str]) -> Iterator[str]:
+    for one in (rest := iter(arguments)):
+        if one == "--":
+            yield from (one, *rest)
+            return
+        name, equals, value = one.partition("=")
+        name = _SHORT.get(name, name) if equals else name
+        if name.startswith("--"):
+            name = name.replace("_", "-")
+        yield f"{name}={bare[name]}" if not equals and name in bare else f"{name}{equals}{value}"

@@ -1,0 +1,135 @@
+"""`check_gates`: what `--feature-gates` and `--emulated-version` ask for, against what this scheduler does.
+
+A gate that is unknown, locked, or malformed is refused in component-base's own words. One that decides how pods are
+scheduled is accepted where it asks for what is done here anyway, and refused otherwise; all others change nothing here.
+
+Source: k8s.io/component-base/{featuregate,compatibility}, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from policysched.cli.flags.values import read_switch
+from policysched.errors import UsageError
+
+COMPONENT: Final = "kube"
+VERSION: Final = "1.36"
+_LISTED: Final = Path(__file__).with_name("feature_gates.txt")
+_ALL: Final = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
+_ONE_BY_ONE: Final = "pods are scheduled one by one"
+_NO_CLAIMS: Final = "resource claims are not allocated here"
+FIXED: Final[Mapping[str, tuple[bool, str]]] = {
+    "CoordinatedLeaderElection": (False, "the process that gets the lease leads"),
+    "DRAListTypeAttributes": (False, _NO_CLAIMS),
+    "DRANodeAllocatableResources": (False, _NO_CLAIMS),
+    "DRAWorkloadResourceClaims": (False, _NO_CLAIMS),
+    "GangScheduling": (False, _ONE_BY_ONE),
+    "GenericWorkload": (False, _ONE_BY_ONE),
+    "InPlacePodLevelResourcesVerticalScaling": (True, "what a resized pod has counts, for the whole pod too"),
+    "MatchLabelKeysInPodTopologySpread": (True, "matchLabelKeys of spread constraints always count"),
+    "NodeDeclaredFeatures": (True, "disable the plugin NodeDeclaredFeatures in the profiles instead"),
+    "PodLevelResources": (True, "requests of whole pods always count"),
+    "SchedulerPopFromBackoffQ": (True, "pods in backoff are tried where no other is ready"),
+    "StorageCapacityScoring": (False, "VolumeBinding scores no node by its storage capacity"),
+    "TaintTolerationComparisonOperators": (False, "tolerations compare no numbers"),
+    "TopologyAwareWorkloadScheduling": (False, _ONE_BY_ONE),
+    "VolumeLimitScaling": (False, "limits of volumes are those of CSINodes"),
+    "WorkloadAwarePreemption": (False, "victims are chosen for one pod"),
+}
+"""The gates that decide how pods are scheduled: what is done here, and a word about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A feature gate of kube-scheduler."""
+
+    default: bool
+    stage: str
+    is_locked: bool
+
+
+@cache
+def known_gates() -> Mapping[str, Gate]:
+    """Return kube-scheduler's gates by name."""
+    lines = (line.split() for line in _LISTED.read_text("ascii").splitlines() if not line.startswith("#"))
+    return {name: Gate(default == "true", stage, bool(locked)) for name, default, stage, *locked in lines}
+
+
+def check_gates(given: Iterable[str], emulated: Iterable[str] = (), minimum: Iterable[str] = ()) -> None:
+    """Make sure that all that is asked for can be had.
+
+    Args:
+        given: `GATE=BOOL`, each perhaps with a component before it.
+        emulated: Versions to act as, each perhaps with a component.
+        minimum: The oldest versions that other components may have.
+
+    Raises:
+        UsageError: something cannot.
+    """
+    for flag, versions, lowest in (("emulated", emulated, 36), ("min-compatibility", minimum, 33)):
+        for text in versions:
+            _check_version(f"--{flag}-version", text, lowest)
+    stated = dict(_stated(given))
+    for name, value in _with_groups(stated).items():
+        fixed, why = FIXED.get(name, (value, ""))
+        if value is not fixed:
+            asked = name if name in stated else f"{next(one for one in _ALL if one in stated)} ({name})"
+            raise UsageError(
+                f"--feature-gates: {asked}={_text(value)} cannot be had: {why}; leave it {_text(fixed)}, as it is here"
+            )
+
+
+def _stated(given: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    known = known_gates()
+    for text in given:
+        component, colon, rest = text.strip().rpartition(":")
+        if colon and component != COMPONENT:
+            raise UsageError(f"--feature-gates: component not registered: {component}")
+        name, equals, value = rest.partition("=")
+        name = name.strip()
+        if not equals:
+            raise UsageError(f"--feature-gates: missing bool value for {name}")
+        if name not in known:
+            raise UsageError(f"--feature-gates: unrecognized feature gate: {name}")
+        try:
+            stated = read_switch(value.strip())
+        except ValueError as error:
+            raise UsageError(f'--feature-gates: {name} "{value}" {error}') from error
+        gate = known[name]
+        if gate.is_locked and stated is not gate.default:
+            asked, locked = _text(stated), _text(gate.default)
+            raise UsageError(
+                f"--feature-gates: cannot set feature gate {name} to {asked}, feature is locked to {locked}"
+            )
+        yield name, stated
+
+
+def _with_groups(stated: Mapping[str, bool]) -> dict[str, bool]:
+    """Add the gates that AllAlpha and AllBeta set, where they are not stated themselves."""
+    made = dict(stated)
+    for group, stage in _ALL.items():
+        if group in stated:
+            named = (name for name, gate in known_gates().items() if gate.stage == stage and name not in _ALL)
+            made = dict.fromkeys(named, stated[group]) | made
+    return made
+
+
+def _check_version(flag: str, text: str, lowest: int) -> None:
+    component, equals, version = text.strip().rpartition("=")
+    if equals and component != COMPONENT:
+        raise UsageError(f"{flag}: component not registered: {component}")
+    major, _, minor = version.removeprefix("v").partition(".")
+    if major != "1" or not minor.isdecimal() or not lowest <= int(minor) <= 36:
+        allowed = VERSION if lowest == 36 else f"1.{lowest} to {VERSION}"
+        raise UsageError(
+            f'{flag} "{text}" cannot be had: this scheduler acts as kube-scheduler {VERSION}, say {allowed}'
+        )
+
+
+def _text(value: bool) -> str:
+    return str(value).lower()

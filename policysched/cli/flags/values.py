@@ -1,0 +1,163 @@
+"""The forms of flags' values, as Go's pflag reads them.
+
+A reader raises ValueError with what is wrong, to stand behind the flag and the value: `--v "x" is no whole number`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - as kube-scheduler
+_TRUE: Final = frozenset(["1", "t", "T", "TRUE", "true", "True"])
+_FALSE: Final = frozenset(["0", "f", "F", "FALSE", "false", "False"])
+_QUANTITY: Final = re.compile(r"\+?(\d+\.?\d*|\.\d+)([EPTGMk]|[EPTGMK]i|[eE][+-]?\d+)?")
+_PATTERN: Final = re.compile(r"([^=,]+)=(\d+)")
+_PAIR: Final = re.compile(r"([^,:]+),([^,:]+)(?::(.+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How values of a flag are written, and what is made of them."""
+
+    metavar: str
+    read: Callable[[str], Any]
+    """Makes a value of a text; of a list, the part that one text gives."""
+    is_list: bool = False
+    """Whether the flag may be repeated, and has a tuple of values."""
+    bare: str = ""
+    """The value of a flag that is named without one."""
+
+
+def read_switch(text: str) -> bool:
+    """Read a truth value as Go does."""
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise ValueError("is neither true nor false")
+
+
+def whole(lowest: int, highest: int) -> Callable[[str], int]:
+    """Make a reader of whole numbers within bounds."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ValueError("is no whole number") from None
+        if not lowest <= number <= highest:
+            raise ValueError(f"is not between {lowest} and {highest}")
+        return number
+
+    return read
+
+
+def read_number(text: str) -> float:
+    """Read a number, which is finite."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError("is no number") from None
+    if not abs(number) < 2.0**128:
+        raise ValueError("is no number of 32 bits")
+    return number
+
+
+def read_duration(text: str) -> str:
+    """Read a duration; it stays as it is written."""
+    from policysched.plugins.arguments import nanoseconds  # noqa: PLC0415 - the engine is not needed for --help
+
+    if nanoseconds(text) is None:
+        raise ValueError("is no duration: write it as 15s or 1m30s")
+    return text
+
+
+def read_address(text: str) -> str:
+    """Read an IP address; none is any."""
+    if not text:
+        return ANY_ADDRESS
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        raise ValueError("is no IP address") from None
+
+
+def read_list(text: str) -> tuple[str, ...]:
+    """Read a list with commas; what has a comma itself stands in quotes."""
+    try:
+        return tuple(next(csv.reader([text], strict=True), ()))
+    except csv.Error as error:
+        raise ValueError(f"is no list with commas: {error}") from None
+
+
+def read_map(text: str) -> tuple[tuple[str, str], ...]:
+    """Read pairs of a key and a value: one pair, or a list of quoted ones."""
+    parts = (text.strip("\"'"),) if text.count("=") == 1 else read_list(text)
+    pairs = [part.partition("=") for part in parts]
+    if not all(equals for _, equals, _ in pairs):
+        raise ValueError("is no list of KEY=VALUE")
+    return tuple((key, value) for key, _, value in pairs)
+
+
+def read_levels(text: str) -> tuple[tuple[str, int], ...]:
+    """Read `pattern=N,…`."""
+    found = [_PATTERN.fullmatch(part) for part in text.split(",") if part]
+    if not all(found):
+        raise ValueError("is no list of PATTERN=LEVEL")
+    return tuple((one[1], int(one[2])) for one in found if one is not None)
+
+
+def read_certificates(text: str) -> tuple[tuple[Path, Path, tuple[str, ...]], ...]:
+    """Read `CERTIFICATE,KEY[:NAME,…]`."""
+    found = _PAIR.fullmatch(text)
+    if found is None:
+        raise ValueError("is not CERTIFICATE,KEY[:NAME,...]")
+    names = tuple(name.strip() for name in (found[3] or "").split(",") if name.strip())
+    return ((Path(found[1]), Path(found[2]), names),)
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """Make a reader of words."""
+
+    def read(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"is none of {', '.join(allowed)}")
+        return text
+
+    return read
+
+
+def _read_quantity(text: str) -> str:
+    if _QUANTITY.fullmatch(text) is None:
+        raise ValueError("is no size: write it as 512, 1K or 2Ki")
+    return text
+
+
+def _read_numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(whole(-(2**31), 2**31 - 1), read_list(text)))
+
+
+INT32: Final = 2**31 - 1
+SWITCH: Final = Form("BOOL", read_switch, bare="true")
+TEXT: Final = Form("TEXT", str)
+NAME: Final = Form("NAME", str)
+FILE: Final = Form("FILE", Path)
+FOLDER: Final = Form("DIR", Path)
+DURATION: Final = Form("DURATION", read_duration)
+NUMBER: Final = Form("NUMBER", read_number)
+COUNT: Final = Form("NUMBER", whole(0, INT32))
+PORT: Final = Form("PORT", whole(0, 65535))
+ADDRESS: Final = Form("IP", read_address)
+SIZE: Final = Form("SIZE", _read_quantity)
+LIST: Final = Form("NAME,...", read_list, is_list=True)
+NUMBERS: Final = Form("NUMBER,...", _read_numbers, is_list=True)
+REPEATED: Final = Form("NAME", lambda text: (text,), is_list=True)
+MAP: Final = Form("KEY=VALUE,...", read_map, is_list=True)
+LEVELS: Final = Form("PATTERN=LEVEL,...", read_levels, is_list=True)
+CERTIFICATES: Final = Form("CERTIFICATE,KEY[:NAME,...]", read_certificates, is_list=True)

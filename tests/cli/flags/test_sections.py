@@ -1,0 +1,76 @@
+"""The flags beside those of the real kube-scheduler: none is forgotten, none is said to be what it is not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from policysched.cli.flags.feature_gates import FIXED, known_gates
+from policysched.cli.flags.sections import FLAGS, SECTIONS, OwnFlags, RunFlags, read_run_flags
+from tests.controlplane.build import binary
+from tests.meta.markdown import ROOT
+
+SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def its_help() -> str:
+    return ran("--help").stdout
+
+
+def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run kube-scheduler."""
+    command = [binary("kube-scheduler"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+def test_flags_are_kube_schedulers_section_by_section(its_help: str) -> None:
+    found: dict[str, list[str]] = {}
+    for line in its_help.splitlines():
+        if re.fullmatch(r"[A-Z].* flags:", line):
+            names = found.setdefault(line[:-1], [])
+        elif told := re.match(r"      --([\w-]+)|  -\w, --([\w-]+)", line):
+            names.append(told[1] or told[2])
+    found["Global flags"].remove("help")
+    own = {
+        section.TITLE: sorted(one.name for one in FLAGS if one.section == section.TITLE)
+        for section in SECTIONS.values()
+        if section is not OwnFlags
+    }
+    assert own == {title: sorted(names) for title, names in found.items()}
+    assert sum(map(len, found.values())) > 60
+
+
+def test_our_own_flags_are_none_of_kube_schedulers(its_help: str) -> None:
+    assert not [one.name for one in FLAGS if one.section == OwnFlags.TITLE and f"--{one.name} " in its_help]
+
+
+def test_gates_are_kube_schedulers_with_their_stages_and_defaults(its_help: str) -> None:
+    listed = re.findall(r"kube:(\w+)=true\|false \((\w+) - default=(\w+)\)", its_help)
+    gates = known_gates()
+    shown = {name for name, gate in gates.items() if gate.stage in {"ALPHA", "BETA"}}
+    assert {(name, gates[name].stage, str(gates[name].default).lower()) for name in shown} == set(listed)
+
+
+def test_gates_that_its_help_hides_are_known_to_it_with_the_same_locks() -> None:
+    every = ",".join(f"{name}={str(gate.default).lower()}" for name, gate in known_gates().items())
+    done = ran(f"--feature-gates={every}", "--version")
+    assert (done.returncode, done.stdout) == (0, "Kubernetes v1.36.2\n")
+    locked = next(name for name, gate in known_gates().items() if gate.is_locked and gate.default)
+    assert f"cannot set feature gate {locked} to false" in ran(f"--feature-gates={locked}=false", "--version").stderr
+
+
+def test_gates_with_a_meaning_here_are_real_and_by_default_as_here() -> None:
+    assert {name: fixed for name, (fixed, _) in FIXED.items()} == {name: known_gates()[name].default for name in FIXED}
+
+
+def test_no_flag_is_given_by_default() -> None:
+    assert read_run_flags({}) == RunFlags()
+
+
+def test_the_page_names_every_flag_without_effect_and_why() -> None:
+    page = (ROOT / "docs" / "operation.md").read_text("utf-8")
+    rows = re.findall(r"^\| `--([\w-]+)` \| (.*) \|$", page, re.MULTILINE)
+    assert rows == [(one.name, one.no_effect) for one in FLAGS if one.no_effect]
