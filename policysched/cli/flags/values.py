@@ -16,7 +16,7 @@ from typing import Any, Final
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - as kube-scheduler
 _TRUE: Final = frozenset(["1", "t", "T", "TRUE", "true", "True"])
 _FALSE: Final = frozenset(["0", "f", "F", "FALSE", "false", "False"])
-_QUANTITY: Final = re.compile(r"\+?(\d+\.?\d*|\.\d+)([EPTGMk]|[EPTGMK]i|[eE][+-]?\d+)?")
+_QUANTITY: Final = re.compile(r"\+?(\d++(\.\d*+)?+|\.\d++)([EPTGMk]|[EPTGMK]i|[eE][+-]?\d+)?")
 _PATTERN: Final = re.compile(r"([^=,]+)=(\d+)")
 _PAIR: Final = re.compile(r"([^,:]+),([^,:]+)(?::(.+))?")
 
