@@ -5,9 +5,10 @@ Policies come after the configured plugins of a point. A profile is immutable; a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
 from policysched.framework.extender import EXTENDER, Extender
@@ -29,6 +30,15 @@ from policysched.framework.post_filter import PostFilterPlugin, VictimGuard
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.journal import ABOUT_PODS
+
+
+class PerPodPlugins(NamedTuple):
+    """The plugins that have answers of one pod's own."""
+
+    filters: tuple[tuple[int, FilterPlugin], ...]
+    """Each with its place where they are prepared."""
+    scores: tuple[tuple[ScorePlugin, int | None], ...]
+    """With their weights, None for those at PreScore alone; in the order of PreScore."""
 
 
 @dataclass(frozen=True)
@@ -128,17 +138,6 @@ class Profile:
         """The filters whose answers hold for a whole pod class, each with its place where they are prepared."""
         return tuple((place, plugin) for place, plugin in enumerate(self.prepared) if per_pod(plugin) is None)
 
-    @cached_property
-    def _pod_filters(self) -> tuple[tuple[int, FilterPlugin, Callable[[Pod], bool]], ...]:
-        """The filters with answers of a pod's own, each with its place where they are prepared, and for which pods."""
-        found = ((place, plugin, per_pod(plugin)) for place, plugin in enumerate(self.prepared))
-        return tuple((place, plugin, asked) for place, plugin, asked in found if asked is not None)
-
-    def pod_filters(self, pod: Pod) -> tuple[tuple[int, FilterPlugin], ...]:
-        """Return the filters that have answers of the pod's own, each with its place where they are prepared."""
-        meant = {asked for asked in self._per_pod_checks if asked(pod)}
-        return tuple([(place, plugin) for place, plugin, asked in self._pod_filters if asked in meant])
-
     def take_over(self, before: Profile) -> None:
         """Let plugins go on with what those of the same names have under way in a profile that this one replaces."""
         old = {plugin.name: plugin for plugin in (*before.pre_enqueue, *before.post_filters)}
@@ -176,33 +175,41 @@ class Profile:
         """Those whose answers hold for a whole pod class."""
         return tuple((plugin, weight) for plugin, weight in self._prepared_scores if per_pod(plugin) is None)
 
+    def per_pod_plugins(self, pod: Pod) -> PerPodPlugins | None:
+        """Return the plugins that have answers of the pod's own, None where there is none."""
+        asked = tuple([check(pod) for check in self._per_pod_checks])
+        if asked not in self._per_pod:
+            self._per_pod[asked] = self._chosen(dict(zip(self._per_pod_checks, asked, strict=True)))
+        return self._per_pod[asked]
+
     @cached_property
-    def _pod_scores(self) -> tuple[tuple[ScorePlugin, int | None, Callable[[Pod], bool]], ...]:
-        """Those with answers of a pod's own, in the order of PreScore, and for which pods."""
+    def _per_pod_checks(self) -> tuple[Callable[[Pod], bool], ...]:
+        """What plugins with answers of a pod's own ask of it, each question once."""
+        plugins = (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))
+        return tuple(dict.fromkeys(asked for asked in map(per_pod, plugins) if asked is not None))
+
+    @cached_property
+    def _per_pod(self) -> dict[tuple[bool, ...], PerPodPlugins | None]:
+        """Those plugins, by what the questions were answered."""
+        return {}
+
+    def _chosen(self, answers: Mapping[Callable[[Pod], bool], bool]) -> PerPodPlugins | None:
         order = {name: place for place, name in enumerate(self.pre_score_order)}
         ordered = sorted(self._prepared_scores, key=lambda one: order.get(one[0].name, len(order)))
-        found = ((plugin, weight, per_pod(plugin)) for plugin, weight in ordered)
-        return tuple((plugin, weight, asked) for plugin, weight, asked in found if asked is not None)
 
-    def pod_scores(self, pod: Pod) -> tuple[tuple[ScorePlugin, int | None], ...]:
-        """Return those that have answers of the pod's own."""
-        return tuple((plugin, weight) for plugin, weight, asked in self._pod_scores if asked(pod))
+        def has(plugin: FilterPlugin | ScorePlugin) -> bool:
+            asked = per_pod(plugin)
+            return asked is not None and answers[asked]
+
+        filters = tuple((place, plugin) for place, plugin in enumerate(self.prepared) if has(plugin))
+        scores = tuple((plugin, weight) for plugin, weight in ordered if has(plugin))
+        return PerPodPlugins(filters, scores) if filters or scores else None
 
     @cached_property
     def has_out_of_tree_cycle(self) -> bool:
         """Whether an out-of-tree plugin acts before a node is chosen."""
         plugins = (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))
         return any(isinstance(plugin, OutOfTreePlugin) for plugin in plugins)
-
-    @cached_property
-    def _per_pod_checks(self) -> tuple[Callable[[Pod], bool], ...]:
-        """What all of those ask of a pod, each question once."""
-        asked = (*(one[-1] for one in self._pod_filters), *(one[-1] for one in self._pod_scores))
-        return tuple(dict.fromkeys(asked))
-
-    def has_per_pod_results(self, pod: Pod) -> bool:
-        """Whether some plugin has answers of the pod's own."""
-        return any(asked(pod) for asked in self._per_pod_checks)
 
     def extending(self, pod: Pod) -> list[Extender]:
         """Return the extenders that are interested in a pod."""

@@ -96,7 +96,7 @@ class Cluster:
         self.images.replace(row, _images(old), images)
         if old is None:
             self.images.generation += 1
-            self.attachments.touch(row)
+            self.attachments.touch_node(row)
             self.metrics.store(row, name)
         self.journal.note(row, Aspect.PRESENCE if old is None else aspects_of(action))
         return Change(Resource.NODE, action, old, node, row)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
@@ -54,7 +54,7 @@ HIGHEST_POINT: Final = 10
 """The best score that a point of the curve can have."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ScoredAmounts:
     """What the pod adds of the scored resources that matter to it.
 
@@ -91,11 +91,17 @@ class ScoredAmounts:
         """Whether all amounts are ordinary, whichever rows are looked at."""
         return self.ordinary and not self.tables.odd
 
-    @property
+    @cached_property
     def plain_amounts(self) -> list[int]:
         """The amounts as plain numbers."""
         amounts: list[int] = self.amounts[:, 0].tolist()
         return amounts
+
+    @cached_property
+    def plain_weights(self) -> list[int]:
+        """The weights as plain numbers."""
+        weights: list[int] = self.weights.tolist()
+        return weights
 
     def weight_of(self, counted: Amounts) -> Amounts | int:
         """Return each row's sum of the weights of the resources whose amount there is not 0, at least 1."""
@@ -181,10 +187,8 @@ def _score_rows(wanted: ScoredAmounts, of_rows: Strategy, rows: Rows) -> NDArray
 
 def _score_row(wanted: ScoredAmounts, of_row: OnRow, row: int) -> int | None:
     tables, places = wanted.tables, wanted.tables.places(wanted.resources)
-    have, taken = (
-        table[places, row].tolist()
-        for table in (tables.allocatable, tables.counted if wanted.nonzero else tables.requested)
-    )
+    have = tables.allocatable[places, row].tolist()
+    taken = (tables.counted if wanted.nonzero else tables.requested)[places, row].tolist()
     if tables.odd and not are_ordinary((*have, *taken)):
         return None
     return of_row(wanted, have, taken)
@@ -217,7 +221,7 @@ def _left(used: Amounts, capacity: Amounts) -> Amounts:
 def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
     """Return the same for one row of ordinary amounts."""
     total = weight = 0
-    for capacity, used, amount, factor in zip(have, taken, wanted.plain_amounts, wanted.weights.tolist(), strict=True):
+    for capacity, used, amount, factor in zip(have, taken, wanted.plain_amounts, wanted.plain_weights, strict=True):
         if capacity:
             total += factor * (max(capacity - used - amount, 0) * MAX_NODE_SCORE // capacity)
             weight += factor

@@ -183,7 +183,7 @@ class Matcher:
         for _, name, volume, affinity in found.usable(self._used_up, reached):
             taken = self._taken.get(name)
             rows = undecided if taken is None else undecided & ~taken
-            undecided &= ~self._take(made, volume, rows, self._reach.holds(volume.spec.node_affinity, affinity))
+            undecided ^= self._take(made, volume, rows, self._reach.holds(volume.spec.node_affinity, affinity))
             if not np.count_nonzero(undecided):
                 break
             if taken is None:

@@ -79,15 +79,16 @@ def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows
     for driver, volumes in by_driver.items():
         new = _new(volumes, state.cluster, rows)
         limits = attachments.limits(driver)[rows]
-        exceeds |= (attachments.counts(driver)[rows] + new > limits) & (new > 0)
+        too_many = attachments.counts(driver)[rows] + new > limits
+        exceeds |= too_many if isinstance(new, int) else too_many & (new > 0)
     return exceeds
 
 
-def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | np.int64:
-    """Count volumes that a row does not have yet; one number where that is the same everywhere."""
+def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | int:
+    """Count volumes that a row does not have yet; one number above 0 where that is the same everywhere."""
     there = [held for held in map(cluster.attachments.rows_with, volumes) if held]
     if not there:
-        return np.int64(len(volumes))
+        return len(volumes)
     counts = np.zeros(cluster.nodes.columns.capacity, np.int64)
     for held in there:
         counts[list(held)] += 1
@@ -151,7 +152,8 @@ class NodeVolumeLimits(OwnRowOnly, HintTable):
             return SKIP
         cluster.attachments.refresh()
         errors = tuple(sorted(cluster.attachments.errors.items()))
-        everywhere = cluster.attachments.has_csi_node[: cluster.nodes.size].all()
+        size = cluster.nodes.size
+        everywhere = np.count_nonzero(cluster.attachments.has_csi_node[:size]) == size
         without_node = frozenset() if everywhere else _brought(pod, cluster, False)
         return AddedVolumes(cluster, _brought(pod, cluster, True), without_node, errors)
 

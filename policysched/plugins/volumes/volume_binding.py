@@ -115,18 +115,19 @@ class VolumeRows:
             asked = asked & reached
 
     def _check_waiting(self, claims: Claims) -> None:
-        asked: Mask = self.codes < FAILED
-        names = self._cluster.nodes.name.data[: self.codes.size]
+        asked = self.codes < FAILED if self.errors else self._everywhere
         open_claims = [claim for claim in claims.waiting if SELECTED_NODE not in claim.metadata.annotations]
         selected = []
-        for claim in {claim.key: claim for claim in claims.waiting}.values():
-            node = claim.metadata.annotations.get(SELECTED_NODE)
-            if node is None:
-                continue
-            here = names == self._cluster.strings.find(node)
-            self._object(asked & ~here, UNBINDABLE)
-            asked = asked & here
-            selected.append(claim)
+        if len(open_claims) < len(claims.waiting):
+            names = self._cluster.nodes.name.data[: self.codes.size]
+            for claim in {claim.key: claim for claim in claims.waiting}.values():
+                node = claim.metadata.annotations.get(SELECTED_NODE)
+                if node is None:
+                    continue
+                here = names == self._cluster.strings.find(node)
+                self._object(asked & ~here, UNBINDABLE)
+                asked = asked & here
+                selected.append(claim)
         unmatched = self._match(smallest_first(open_claims), asked)
         if unmatched is None:
             return

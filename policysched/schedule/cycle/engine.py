@@ -90,8 +90,8 @@ class Engine:
         Before one is chosen, others may lay answers of theirs over it: see `laid_over` in `per_pod_results`.
         """
         evaluation = self.evaluate(pod, key)
-        if self.profile.has_per_pod_results(pod):
-            evaluation = with_per_pod_results(evaluation, self.profile, pod)
+        if (plugins := self.profile.per_pod_plugins(pod)) is not None:
+            evaluation = with_per_pod_results(evaluation, self.profile, pod, plugins)
         if evaluation.rejection is not None:
             return evaluation
         nominations = self.cluster.nominations

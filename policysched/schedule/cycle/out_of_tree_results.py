@@ -202,12 +202,9 @@ def _scored(
 
 
 def _results(cluster: Cluster, plugin: OutOfTreePlugin, weight: int, rows: RowNumbers, final: Scores) -> ScoreResults:
-    nodes = cluster.nodes
-    scores = np.zeros(nodes.size, np.int64)
+    scores = np.zeros(cluster.nodes.size, np.int64)
     scores[rows] = final
-    results = ScoreResults(cast("ScorePlugin", GivenScores(plugin.name, scores)), weight, None)
-    results.recompute(nodes.columns.capacity, nodes.size)
-    return results
+    return ScoreResults(cast("ScorePlugin", GivenScores(plugin.name, scores)), weight, None)
 
 
 def _failure(text: str, plugin: OutOfTreePlugin, status: Status) -> Status:

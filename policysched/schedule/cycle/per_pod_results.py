@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import SKIP, FilterPlugin, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
-from policysched.framework.profile import Profile
+from policysched.framework.profile import PerPodPlugins, Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.evaluation import FEASIBLE, Evaluation, PreFilter, prepare_scores
 from policysched.schedule.cycle.out_of_tree_results import (
@@ -31,7 +31,7 @@ from policysched.schedule.cycle.out_of_tree_results import (
 from policysched.schedule.cycle.plugin_results import FilterResults, NarrowedNodes, ScoreResults
 
 
-def with_per_pod_results(evaluation: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
+def with_per_pod_results(evaluation: Evaluation, profile: Profile, pod: Pod, plugins: PerPodPlugins) -> Evaluation:
     """Return a pod's evaluation, made of its class's and of what the plugins say that have answers of the pod's own.
 
     Out-of-tree plugins have run PreFilter then; `with_out_of_tree_filters` asks them about nodes.
@@ -42,9 +42,9 @@ def with_per_pod_results(evaluation: Evaluation, profile: Profile, pod: Pod) -> 
         return evaluation
     cycle = PodCycle(pod, evaluation.cluster) if profile.has_out_of_tree_cycle else None
     prepared = _PodPreFilter(evaluation, profile, cycle)
-    prepared.run(pod)
+    prepared.run(pod, plugins.filters)
     if cycle is None and prepared.changes_nothing:
-        return evaluation if evaluation.rejection is not None else _with_scores(evaluation, profile, pod)
+        return evaluation if evaluation.rejection is not None else _with_scores(evaluation, plugins, pod)
     made = evaluation.copy()
     if cycle is not None:
         made.out_of_tree = OutOfTreePart(cycle)
@@ -52,7 +52,8 @@ def with_per_pod_results(evaluation: Evaluation, profile: Profile, pod: Pod) -> 
     if made.rejection is not None:
         made.filters = sorted([*evaluation.filters, *prepared.filters], key=lambda one: one.place)
         return made
-    return _with_scores(_with_filters(made, prepared), profile, pod)
+    _lay_prepared(made, prepared)
+    return _with_scores(made, plugins, pod)
 
 
 class _PodPreFilter(PreFilter):
@@ -60,14 +61,15 @@ class _PodPreFilter(PreFilter):
 
     def __init__(self, evaluation: Evaluation, profile: Profile, cycle: PodCycle | None) -> None:
         super().__init__(profile.places)
-        self._class, self._profile, self._cycle = evaluation, profile, cycle
+        self._class, self._cycle = evaluation, cycle
 
-    def run(self, pod: Pod) -> None:
+    def run(self, pod: Pod, asked: Sequence[tuple[int, FilterPlugin | None]]) -> None:
         """Walk through all of them in their order, until one ends it."""
         known = {place: (name, outcome) for place, name, outcome in self._class.outcomes}
-        asked = dict(self._profile.pod_filters(pod))
-        for place in sorted(known.keys() | asked.keys()):
-            if self.ends_with(place, *known[place]) if place in known else self._ask(place, asked[place], pod):
+        if known:
+            asked = sorted([*asked, *((place, None) for place in known)])
+        for place, plugin in asked:
+            if self.ends_with(place, *known[place]) if plugin is None else self._ask(place, plugin, pod):
                 break
 
     @property
@@ -105,30 +107,32 @@ class _PodPreFilter(PreFilter):
         return OutOfTreeResults(plugin, self._places[plugin.name], known)
 
 
-def _with_filters(made: Evaluation, prepared: _PodPreFilter) -> Evaluation:
+def _lay_prepared(made: Evaluation, prepared: _PodPreFilter) -> None:
+    """Lay over what filters say to one pod."""
     narrowed = prepared.narrowed()
     if narrowed is None:
-        return laid_over(made, prepared.filters)
-    if made.filters and made.filters[0].place < 0:
+        _lay_filters(made, prepared.filters)
+    elif made.filters and made.filters[0].place < 0:
         # it keeps off all nodes that the class's own one did
         made.filters = [narrowed, *made.filters[1:]]
         narrowed.recompute(made.cluster.nodes.columns.capacity, made.cluster.nodes.size)
-        return laid_over(made, [*prepared.filters], again=(narrowed,))
-    return laid_over(made, [narrowed, *prepared.filters])
+        _lay_filters(made, prepared.filters, again=(narrowed,))
+    else:
+        _lay_filters(made, [narrowed, *prepared.filters])
 
 
-def _with_scores(made: Evaluation, profile: Profile, pod: Pod) -> Evaluation:
-    plugins = profile.pod_scores(pod)
-    if not plugins:
+def _with_scores(made: Evaluation, plugins: PerPodPlugins, pod: Pod) -> Evaluation:
+    if not plugins.scores:
         return made
-    found = [(plugin, weight) for plugin, weight in plugins if not isinstance(plugin, OutOfTreePlugin)]
+    found = [(plugin, weight) for plugin, weight in plugins.scores if not isinstance(plugin, OutOfTreePlugin)]
     scores, failure = prepare_scores(found, pod, made.cluster)
     made = laid_over(made, scores=scores)
     if failure is not None and made.score_failure is None:
         made = made.copy()
         made.score_failure = failure
     if made.out_of_tree is not None:
-        made.out_of_tree.scores = tuple((one, weight) for one, weight in plugins if isinstance(one, OutOfTreePlugin))
+        weighed = ((one, weight) for one, weight in plugins.scores if isinstance(one, OutOfTreePlugin))
+        made.out_of_tree.scores = tuple(weighed)
     return made
 
 
@@ -171,17 +175,12 @@ def with_out_of_tree_scores(evaluation: Evaluation, part: OutOfTreePart) -> Eval
         return made
     made.out_of_tree = replace(part, scores=())
     if found:
-        made.scores = [*made.scores, *found]
-        _lay_scores(made, found, made.cluster.nodes.size)
+        _lay_scores(made, found)
     return made
 
 
 def laid_over(
-    evaluation: Evaluation,
-    filters: Sequence[FilterResults] = (),
-    scores: Sequence[ScoreResults] = (),
-    *,
-    again: Sequence[FilterResults] = (),
+    evaluation: Evaluation, filters: Sequence[FilterResults] = (), scores: Sequence[ScoreResults] = ()
 ) -> Evaluation:
     """Return an evaluation with more answers; without any it is the same one.
 
@@ -189,25 +188,22 @@ def laid_over(
         evaluation: One that PreFilter did not end.
         filters: What else keeps the pod off nodes; those behind the profile's filters have a higher place.
         scores: What else is added to the totals.
-        again: Those of the evaluation's filters that keep off more nodes than it has noted.
     """
-    if not filters and not scores and not again:
+    if not filters and not scores:
         return evaluation
     made = evaluation.copy()
-    capacity, size = made.cluster.nodes.columns.capacity, made.cluster.nodes.size
-    for one in filters:
-        one.recompute(capacity, size)
-    for other in scores:
-        other.recompute(capacity, size)
-    if filters or again:
-        _lay_filters(made, filters, again, size)
+    if filters:
+        _lay_filters(made, filters)
     if scores:
-        made.scores = [*made.scores, *scores]
-        _lay_scores(made, scores, size)
+        _lay_scores(made, scores)
     return made
 
 
-def _lay_filters(made: Evaluation, filters: Sequence[FilterResults], again: Sequence[FilterResults], size: int) -> None:
+def _lay_filters(made: Evaluation, filters: Sequence[FilterResults], again: Sequence[FilterResults] = ()) -> None:
+    """Lay filters over; `again` are those of the evaluation that keep off more nodes than it has noted."""
+    capacity, size = made.cluster.nodes.columns.capacity, made.cluster.nodes.size
+    for one in filters:
+        one.recompute(capacity, size)
     known = made.filters
     made.filters = sorted([*known, *filters], key=lambda one: one.place)
     first = _moved(made.first[:size], known, made.filters)
@@ -226,11 +222,16 @@ def _lay_filters(made: Evaluation, filters: Sequence[FilterResults], again: Sequ
 def _count(made: Evaluation, size: int) -> None:
     """Bring the number of nodes that are left, and their sums of scores, up to the verdicts."""
     made.feasible_count = size - int(np.count_nonzero(made.first))
-    made.ranked = np.where(made.first == FEASIBLE, made.ranked[:size], made.ranked.dtype.type(made.infeasible))
+    made.ranked = made.ranked[:size].copy()
+    np.putmask(made.ranked, made.first != FEASIBLE, made.infeasible)
 
 
-def _lay_scores(made: Evaluation, scores: Sequence[ScoreResults], size: int) -> None:
+def _lay_scores(made: Evaluation, scores: Sequence[ScoreResults]) -> None:
     """Add scores that need no normalising to the sums; the others are added when nodes are ranked."""
+    capacity, size = made.cluster.nodes.columns.capacity, made.cluster.nodes.size
+    for one in scores:
+        one.recompute(capacity, size)
+    made.scores = [*made.scores, *scores]
     ranked = made.ranked[:size].astype(np.int64)
     for one in scores:
         if not one.normalizes and not one.flat:

@@ -13,7 +13,6 @@ filterAttachableVolumes, getCSIDriverInfo), utils.go, v1.36.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -66,9 +65,20 @@ class Attachments:
         self._rows_of: dict[CSIVolumeName, set[int]] = {}
         self._errors: dict[int, str] = {}
         self._stale: set[int] = set()
+        """The rows with other volumes."""
+        self._renewed: set[int] = set()
+        """The rows with another node, or another CSINode object."""
 
     def touch(self, row: int) -> None:
-        """Count a row anew before the next answer."""
+        """Count a row anew before the next answer: a pod with volumes came or went."""
+        self._stale.add(row)
+        if self._nodes.nodes[row] is None:
+            # the row may have been another node's, and a CSINode object may be there before its node
+            self._renewed.add(row)
+
+    def touch_node(self, row: int) -> None:
+        """Look at a row's node anew before the next answer, and count the row anew."""
+        self._renewed.add(row)
         self._stale.add(row)
 
     def refresh(self) -> None:
@@ -76,6 +86,9 @@ class Attachments:
 
         Cost: O(pods with volumes on the rows that changed).
         """
+        for row in self._renewed:
+            self._renew(row)
+        self._renewed.clear()
         for row in self._stale:
             self._count(row)
         self._stale.clear()
@@ -148,7 +161,7 @@ class Attachments:
     def _touch_node(self, name: str) -> None:
         row = self._nodes.row_of.get(name)
         if row is not None:
-            self._stale.add(row)
+            self.touch_node(row)
 
     def used_by(self, pods: Iterable[PlacedPod], *, has_csi_node: bool) -> tuple[set[CSIVolumeName], str]:
         """Return the volumes that pods on one node use, and what is wrong with them, empty where nothing is."""
@@ -172,24 +185,28 @@ class Attachments:
         return found
 
     def _count(self, row: int) -> None:
-        name = self._nodes.names[row]
-        node = self._storage.csi_nodes.get(name)
-        self._has_csi_node.data[row] = node is not None
-        moved = _moved(node)
-        for in_tree, column in self._migrated.items():
-            column.data[row] = in_tree in moved
-        used, error = self.used_by(self._pods.on_row(row), has_csi_node=node is not None)
+        used, error = self.used_by(self._pods.on_row(row), has_csi_node=bool(self._has_csi_node.data[row]))
         self._errors.pop(row, None)
         if error:
             self._errors[row] = error
         self._note_used(row, used)
+        counts: dict[str, int] = {}
+        for one in self.attached(row, used):
+            counts[one.driver] = counts.get(one.driver, 0) + 1
+        self._store(self._counts, row, counts, 0)
+
+    def _renew(self, row: int) -> None:
+        node = self._storage.csi_nodes.get(self._nodes.names[row])
+        self._has_csi_node.data[row] = node is not None
+        moved = _moved(node)
+        for in_tree, column in self._migrated.items():
+            column.data[row] = in_tree in moved
         limits = {
             one.name: one.allocatable.count
             for one in (node.spec.drivers if node is not None else ())
             if one.allocatable is not None and one.allocatable.count is not None
         }
         self._limited.data[row] = bool(limits)
-        self._store(self._counts, row, Counter(one.driver for one in self.attached(row, used)), 0)
         self._store(self._limits, row, limits, NO_LIMIT)
 
     def _note_used(self, row: int, used: set[CSIVolumeName]) -> None:
