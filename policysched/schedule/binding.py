@@ -48,6 +48,7 @@ from policysched.schedule.conditions import ConditionWrites
 from policysched.schedule.observer import Attempt, AttemptResult, Observers, tell
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
+from policysched.state.changes import departure
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 from policysched.visible import cut_bytes, visible
@@ -161,7 +162,7 @@ class Binder:
             failure = Failure.of(status, node) if status is not None else None
         if failure is not None:
             unreserve(assumed, profile)
-            await self._binding_failed(queued, failure)
+            await self._binding_failed(queued, assumed, failure)
             return
         self._queue.done(queued)
         self._record(pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
@@ -243,13 +244,16 @@ class Binder:
         finally:
             del self._in_pre_bind[identity]
 
-    async def _binding_failed(self, queued: QueuedPod, failure: Failure) -> None:
+    async def _binding_failed(self, queued: QueuedPod, assumed: AssumedPod, failure: Failure) -> None:
         """Free the node, and have the pod tried again.
 
-        A pod that a plugin rejected hears nothing of what its own going frees.
+        A pod that a plugin rejected hears nothing of what its own going frees. Of one that was deleted meanwhile the
+        node was freed then, but what plugins held for it at Reserve only now.
         """
         pod, rejected = queued.pod, failure.result is AttemptResult.UNSCHEDULABLE
         change = self._cluster.forget(queued.identity)
+        if change.action is Action.NONE and queued.identity not in self._cluster.pods.by_id:
+            change = departure(assumed.pod, assumed.node, self._cluster.nodes.row_of.get(assumed.node, -1))
         if not rejected and change.action is not Action.NONE:
             self._on_change(change, "")
         if queued.identity in self._cluster.pods.by_id:

@@ -16,10 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from policysched.framework import (
-    Action,
     AssumedPod,
     Change,
     Client,
@@ -27,7 +24,6 @@ from policysched.framework import (
     Event,
     MetricAnswer,
     RejectionListener,
-    Resource,
 )
 from policysched.framework.out_of_tree.watch import PluginWatch
 from policysched.framework.profile import Profile
@@ -46,6 +42,7 @@ from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue, Waiter
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.shadow_guards import ShadowGuards
+from policysched.state.changes import departure
 from policysched.state.cluster import Cluster
 from policysched.state.nominations import Nomination
 from policysched.state.placed.pods import pod_id
@@ -244,11 +241,9 @@ class Scheduler:
     def _nomination_ended(self, freed: Nomination | None) -> None:
         """Have pods tried again for which a place may be free that is not kept any more, that pod's own attempt too."""
         if freed is not None:
-            row = self.cluster.nodes.row_of.get(freed.node, -1)
-            old = replace(freed.pod, spec=replace(freed.pod.spec, node_name=freed.node))
-            change = Change(Resource.ASSIGNED_POD, Action.DELETE, old, None, row)
+            change = departure(freed.pod, freed.node, self.cluster.nodes.row_of.get(freed.node, -1))
             self._tell_time()
-            self.queue.move(change, at_most=pod_priority(old))
+            self.queue.move(change, at_most=pod_priority(freed.pod))
 
     def remove_pod(self, identity: str) -> None:
         """Record that a pod is gone."""

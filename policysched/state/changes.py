@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any
 
+from msgspec.structs import replace
+
 from policysched.model.kinds import CustomResource, Resource
 from policysched.model.objects import Node, Pod, PodCondition
 from policysched.model.policy import MetricKey
@@ -81,6 +83,13 @@ def change_of(resource: Resource | CustomResource, old: Any, new: Any) -> Change
     if new is None:
         return Change(resource, Action.NONE if old is None else Action.DELETE, old)
     return Change(resource, Action.ADD if old is None else Action.NONE if old == new else Action.UPDATE_OTHER, old, new)
+
+
+def departure(pod: Pod, node: str, row: int) -> Change:
+    """Return the change of a pod that leaves a node, or gives up one that was only meant for it."""
+    if pod.spec.node_name != node:
+        pod = replace(pod, spec=replace(pod.spec, node_name=node))
+    return Change(Resource.ASSIGNED_POD, Action.DELETE, pod, None, row)
 
 
 def node_difference(old: Node, new: Node) -> Action:

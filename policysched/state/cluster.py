@@ -20,6 +20,7 @@ from policysched.state.changes import (
     Action,
     Change,
     change_of,
+    departure,
     node_difference,
     pod_difference,
     weighs_differently,
@@ -140,10 +141,7 @@ class Cluster:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
         name = self.nodes.names[placed.row]
         self._displace(identity)
-        old = placed.pod
-        if placed.assumed:
-            old = replace(old, spec=replace(old.spec, node_name=name))
-        return Change(Resource.ASSIGNED_POD, Action.DELETE, old, None, placed.row)
+        return departure(placed.pod, name, placed.row)
 
     def assume(self, pod: Pod, row: int, measured: PodResources | None = None) -> None:
         """Count a pod on a row before its binding is known to the API server.

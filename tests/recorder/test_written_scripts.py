@@ -20,6 +20,8 @@ REJECT = {"act": "reject", "pod": "p1", "plugin": "a", "message": "go away"}
 PARALLEL = {"allowParallel": True}
 PREEMPTING = (written_pod("p1", "3"), written_pod("p2", "3"), written_pod("p3", "3", 10))
 """Two that fill the nodes, and one that takes the place of either."""
+CROWDED = (*PREEMPTING, written_pod("p4", "3"))
+"""The same, and one for which there is no place."""
 Answers = dict[str, dict[str, list[Any]]]
 
 
@@ -59,7 +61,7 @@ def written(
             {
                 "name": "order",
                 "plainScore": True,
-                "answers": {"score": {pod: [order] * 9 for pod in ("p1", "p2", "p3")}},
+                "answers": {"score": {pod: [order] * 9 for pod in ("p1", "p2", "p3", "p4")}},
             },
         ],
         "steps": [
@@ -196,6 +198,9 @@ SCRIPTS = {
     ),
     "a pod that waits at Permit is preempted in memory": written(
         {"permit": {"p1": [WAIT], "p2": [{"code": "Wait", "timeout": 75.0}]}}, points={"permit": ["a"]}, pods=PREEMPTING
+    ),
+    "a victim whose binding fails later wakes pods a second time": written(
+        {"bind": {"p1": [{"pause": 6.1}], "p2": [{"pause": 6.2}]}}, points={"bind": ["a"]}, pods=CROWDED
     ),
     "who binds itself leaves nothing to the next": written(
         {"bind": {"p1": [{"code": "Success"}]}}, points={"bind": ["a", "b"]}

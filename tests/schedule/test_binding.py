@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import ApiError, AssumedPod, Change
+from policysched.framework import Action, ApiError, AssumedPod, Change
 from policysched.model.objects import Metadata, Pod, PodCondition, PodSpec, PodStatus
 from policysched.schedule.binding import NOTE_LIMIT, Binder, Failure
 from policysched.schedule.observer import Attempt, AttemptResult, Observer
@@ -204,6 +204,9 @@ async def test_of_a_pod_deleted_while_it_is_bound_nothing_is_left(error: Any) ->
     assert (len(stand.cluster.pods), stand.queue.get("u"), stand.queue.in_flight) == (0, None, (0, 0))
     assert stand.client.conditions == []
     assert stand.client.told == ([ASSIGNED] if error is None else [])
+    # what plugins held for it at Reserve is free once the binding has failed: pods that wait for that hear of it then
+    told = [(change.action, change.old.spec.node_name, change.row) for change in stand.changes]
+    assert told == ([] if error is None else [(Action.DELETE, "n1", stand.cluster.nodes.row_of["n1"])])
 
 
 # Failures
