@@ -1,7 +1,8 @@
 """Kubernetes programs for the tests, built from Go modules at the versions in go.mod.
 
 A program is built at its first use and kept in the user's cache folder, so that it costs minutes once and nothing
-afterwards. `python -m tests.controlplane.build` builds all that the tests need, the oracle too, and says how far it is.
+afterwards. `python -m tests.controlplane.build` builds all that the tests need, the oracle and helm too, and says how
+far it is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.controlplane.golang import VERSION, BuildError, find_go, go_build, program_folder
+from tests.deploy import build as deploy
 from tests.oracle import build as oracle
 
 __all__ = ["VERSION", "BuildError", "binary", "build_all"]
@@ -47,6 +49,7 @@ def build_all(say: Callable[[str], None]) -> None:
     """
     steps: dict[str, Callable[[], Path]] = {name: lambda name=name: binary(name) for name in PACKAGES}  # type: ignore[misc]
     steps |= {name: lambda name=name: oracle.binary(name) for name in oracle.PACKAGES}  # type: ignore[misc]
+    steps["helm"] = deploy.helm
     say(f"Kubernetes {VERSION} for the tests, kept in {program_folder()}")
     for number, (name, build) in enumerate(steps.items(), 1):
         say(f"[{number}/{len(steps)}] {name} ...")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane import build, golang
+from tests.deploy import build as deploy
 from tests.oracle import build as oracle
 
 
@@ -22,6 +23,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Path, s
 
     monkeypatch.setattr(build, "go_build", pretend)
     monkeypatch.setattr(oracle, "go_build", pretend)
+    monkeypatch.setattr(deploy, "go_build", pretend)
     return made
 
 
@@ -45,17 +47,18 @@ def test_everything_is_built_with_a_line_for_each(
 ) -> None:
     monkeypatch.setattr(build, "find_go", lambda: Path("/opt/go"))
     assert build.main() == 0
-    assert [package for _, package in built] == [*build.PACKAGES.values(), ".", "./recorder"]
+    assert [package for _, package in built] == [*build.PACKAGES.values(), ".", "./recorder", deploy.PACKAGE]
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Go: /opt/go"
     assert [line.rpartition(": ")[0] for line in lines[3::2]] == [
-        "[1/7] etcd",
-        "[2/7] kube-apiserver",
-        "[3/7] kube-controller-manager",
-        "[4/7] kube-scheduler",
-        "[5/7] kubectl",
-        "[6/7] oracle",
-        "[7/7] recorder",
+        "[1/8] etcd",
+        "[2/8] kube-apiserver",
+        "[3/8] kube-controller-manager",
+        "[4/8] kube-scheduler",
+        "[5/8] kubectl",
+        "[6/8] oracle",
+        "[7/8] recorder",
+        "[8/8] helm",
     ]
 
 

@@ -1,0 +1,49 @@
+{{/* The configuration file: the one that is given, else that of the overlay. */}}
+{{- define "policysched.configuration" -}}
+{{- if .Values.config -}}
+{{ .Values.config }}
+{{- else -}}
+{{ .Files.Get (ternary "in-place/scheduler.yaml" "base/scheduler.yaml" .Values.inPlace) }}
+{{- end -}}
+{{- end -}}
+
+{{/* The files whose objects the release has. */}}
+{{- define "policysched.files" -}}
+{{- if .Values.definition }}
+- definition/schedulingpolicies.yaml
+{{- end }}
+- base/rights.yaml
+- base/deployment.yaml
+- base/service.yaml
+{{- if gt (int .Values.replicas) 1 }}
+- base/disruption.yaml
+{{- end }}
+{{- if .Values.networkPolicy }}
+- components/network-policy/network-policy.yaml
+{{- end }}
+{{- if .Values.serviceMonitor }}
+- components/service-monitor/service-monitor.yaml
+{{- end }}
+{{- end -}}
+
+{{/* Change the Deployment `object` as the values of `root` say. */}}
+{{- define "policysched.deployment" -}}
+{{- $values := .root.Values -}}
+{{- $_ := set .object.spec "replicas" $values.replicas -}}
+{{- $pod := .object.spec.template.spec -}}
+{{- with $values.imagePullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}
+{{- with $values.nodeSelector }}{{ $_ := set $pod "nodeSelector" . }}{{ end -}}
+{{- $container := first $pod.containers -}}
+{{- $tag := default .root.Chart.AppVersion $values.image.tag -}}
+{{- $_ := set $container "image" (printf "%s:%s" $values.image.repository $tag) -}}
+{{- if ne $values.image.pullPolicy "IfNotPresent" }}{{ $_ := set $container "imagePullPolicy" $values.image.pullPolicy }}{{ end -}}
+{{- with $values.resources }}{{ $_ := set $container "resources" . }}{{ end -}}
+{{- $_ := set $container "args" (concat $container.args $values.extraArgs) -}}
+{{- end -}}
+
+{{/* Have the Role `object` be for the lease that the configuration of `root` names. */}}
+{{- define "policysched.lease" -}}
+{{- $configuration := fromYaml (include "policysched.configuration" .root) -}}
+{{- $lease := dig "leaderElection" "resourceName" "kube-scheduler" $configuration -}}
+{{- $_ := set (first .object.rules) "resourceNames" (list $lease) -}}
+{{- end -}}
