@@ -1,13 +1,21 @@
-FROM python:3.13-slim AS build
+FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b AS build
+# For amd64 and arm64: the base is an index of both, and every locked wheel is there for both.
 WORKDIR /src
+COPY requirements.lock requirements-build.lock ./
+RUN python -m venv /opt/build \
+    && /opt/build/bin/pip install --no-cache-dir --require-hashes --only-binary=:all: -r requirements-build.lock \
+    && python -m venv --without-pip /opt/policysched \
+    && /opt/build/bin/pip --python /opt/policysched install --no-cache-dir --require-hashes --only-binary=:all: -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY policysched policysched
 COPY crds crds
-RUN pip wheel --no-cache-dir --wheel-dir /wheels .
+RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /opt/wheels . \
+    && /opt/build/bin/pip --python /opt/policysched install --no-cache-dir --no-deps --no-index /opt/wheels/*.whl
 
-FROM python:3.13-slim
-COPY --from=build /wheels /wheels
-RUN pip install --no-cache-dir --no-index --find-links=/wheels policysched && rm -rf /wheels
+FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
+COPY --from=build /opt/policysched /opt/policysched
+ENV PATH=/opt/policysched/bin:$PATH PYTHONUNBUFFERED=1
 USER 65534:65534
+WORKDIR /tmp
 ENTRYPOINT ["policysched"]
 CMD ["run"]

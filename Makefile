@@ -4,8 +4,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+LOCK := pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
+    --custom-compile-command "make lock"
 
-.PHONY: demo test test-fast e2e faults check bench pages grammar clean
+.PHONY: demo test test-fast e2e faults check bench pages grammar lock clean
 demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
@@ -45,6 +47,13 @@ pages: $(VENV)/.dev
 grammar: $(VENV)/.dev
 	$(BIN)/python -c "from policysched.language.syntax.grammar import make_tables; print(make_tables(), end='')" > grammar.json
 	mv grammar.json policysched/language/syntax/grammar.json
+
+# Writes down which versions the image has, with the hashes of all their files.
+lock: $(VENV)/.dev
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/uv $(LOCK) pyproject.toml -o requirements.lock
+	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], sep='\n')" \
+	    | $(BIN)/uv $(LOCK) - -o requirements-build.lock
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench.engine
