@@ -188,7 +188,7 @@ class Aggregate:
     """One aggregate, for the pods that agree in what it reads of them."""
 
     __slots__ = ("__weakref__", "_adds", "_context", "_domains", "_found", "_held", "_local_rows", "_node",
-                 "_of", "_pod", "_seen", "_sums", "_version")  # fmt: skip
+                 "_of", "_others", "_pod", "_seen", "_sums", "_version")  # fmt: skip
 
     def __init__(self, node: Typed, pod: PodInputs, context: EvaluationContext, held: Sequence[object]) -> None:
         self._node = node
@@ -203,13 +203,15 @@ class Aggregate:
         self._seen = -1
         self._found: Floats = np.full(1, math.nan)
         self._sums: WholeSums | None = None
+        self._others: Floats | None = None
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes, with what it holds. Units: bytes."""
         sums = self._sums.nbytes if self._sums is not None else 0
         domains = part_of(self._domains) if self._domains is not None else 0
-        return BYTES_PER_AGGREGATE + self._found.nbytes + sums + domains + sum(map(part_of, self._held))
+        others = self._others.nbytes if self._others is not None else 0
+        return BYTES_PER_AGGREGATE + self._found.nbytes + sums + domains + others + sum(map(part_of, self._held))
 
     def at(self, rows: Rows) -> Floats | float:
         """Return its value on rows.
@@ -240,15 +242,38 @@ class Aggregate:
         return values
 
     def changed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
-        """Return what it would be on each row if that one alone were another, None where that takes all rows."""
+        """Return what it would be on each row if that one alone were another, None where that takes all rows.
+
+        Shapes: (R,).
+        """
         self._refresh()
-        if self._sums is None or self._domains is None or self._keys_may_move():
+        if not self._local_rows or self._keys_may_move():
             return None
-        domains = self._domains.of_row[rows]
-        values = self._sums.changed_each(rows, domains, changed)
-        if values is not None:
+        domains = np.zeros(rows.size, np.intp) if self._domains is None else self._domains.of_row[rows]
+        values: Floats | None = None
+        if self._sums is not None:
+            values = self._sums.changed_each(rows, domains, changed)
+        elif self._node.op in _EXTREMES:
+            now = spread(np.asarray(evaluate_columns(self._node.inner[0], changed), np.float64), rows.size)
+            values = (np.fmin if self._node.op == Op.MIN_NODES else np.fmax)(self._extremes_of_others()[rows], now)
+        if values is not None and self._domains is not None:
             values[self._domains.none[domains]] = math.nan
         return values
+
+    def _extremes_of_others(self) -> Floats:
+        """Return the extreme of each row's domain without that row, kept until anything that it reads changes.
+
+        Shapes: (C,). Missing: NaN.
+        """
+        if self._others is None:
+            capacity, rows = self._context.cluster.nodes.columns.capacity, self._context.everything()
+            frame = self._context.frame(self._pod, rows)
+            values = spread(np.asarray(evaluate_columns(self._node.inner[0], frame), np.float64), frame.rows)
+            of = np.zeros(frame.rows, np.intp) if self._domains is None else self._domains.of_row[rows]
+            sign = -1.0 if self._node.op == Op.MIN_NODES else 1.0
+            self._others = np.full(capacity, math.nan)
+            self._others[rows] = sign * _largest_of_others(sign * values, of)
+        return self._others
 
     def _keys_may_move(self) -> bool:
         return any(ABOUT_PODS & aspects_read(key.inputs) for key in self._node.args)
@@ -291,6 +316,7 @@ class Aggregate:
         return True
 
     def _compute(self) -> None:
+        self._others = None
         rows = self._rows()
         frame = self._context.frame(self._pod, rows)
         self._sums = self._begin(rows, frame)
@@ -397,6 +423,20 @@ class WholeSums:
         there = ~np.isnan(values)
         summed: Floats = np.where(there, values, 0.0)
         return np.concatenate((summed, there)) if self._node.op is Op.AVG_NODES else summed
+
+
+def _largest_of_others(values: Floats, domains: NDArray[np.intp]) -> Floats:
+    """Return the largest value in each row's domain beside the row's own, NaN where there is none. Shapes: (R,)."""
+    present = np.where(np.isnan(values), -math.inf, values)
+    order = np.lexsort((present, domains))
+    two = np.full((2, int(domains.max(initial=-1)) + 1), -math.inf)
+    """The second largest and the largest value of each domain."""
+    ends = np.flatnonzero(np.diff(domains[order], append=-1))
+    two[1][domains[order[ends]]] = present[order[ends]]
+    seconds = ends[np.diff(ends, prepend=-1) > 1]
+    two[0][domains[order[seconds]]] = present[order[seconds - 1]]
+    found = np.where(present == two[1][domains], two[0][domains], two[1][domains])
+    return np.where(np.isinf(found), math.nan, found)
 
 
 def _counts_by_itself(node: Typed) -> bool:

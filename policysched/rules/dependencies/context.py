@@ -175,7 +175,7 @@ class RuleFrame:
         """Return a node's or a metric's values on the rows."""
         return node_column(self._context.cluster, self._pod.given, item, self.selected)
 
-    def scalar(self, item: Input, /) -> Scalar:
+    def scalar(self, item: Input, /) -> Scalar | Floats:
         """Return a pod or cluster input's value."""
         return self._pod.value(item)
 

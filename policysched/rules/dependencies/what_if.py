@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from policysched.framework import ABOUT_PODS, Aspect, ChangedRow, ChangedRows, Mask, Rows
 from policysched.language.evaluation.columns import pod_aggregate_over
-from policysched.language.ir.graph import POD_AGGREGATES, Input, Typed, per_graph
+from policysched.language.ir.graph import POD_AGGREGATES, Input, Op, Typed, per_graph
+from policysched.language.ir.types import Kind
 from policysched.rules.compile.graphs import parts, walk
 from policysched.rules.dependencies.aggregates import changed_aggregate_at, changed_aggregates_at
 from policysched.rules.dependencies.context import EvaluationContext, Floats, RuleFrame
@@ -28,6 +29,16 @@ def reads_pods(root: Typed) -> bool:
     if aspects_read(root.inputs) & ABOUT_PODS:
         return True
     return any(node.op in POD_AGGREGATES for node in walk([root], parts))
+
+
+@per_graph
+def is_row_by_row(root: Typed) -> bool:
+    """Whether pods may change a key or a list: such a value is one for all rows that are evaluated together."""
+    return any(
+        reads_pods(part)
+        for node in walk([root], parts)
+        for part in ((node,) if node.type.kind is Kind.LIST else node.args if node.op == Op.KEYED else ())
+    )
 
 
 class ChangedFrame(RuleFrame):
@@ -59,10 +70,9 @@ class ChangedFrame(RuleFrame):
 
     def scalar(self, item: Input, /) -> Scalar:
         """Return a pod or cluster input's value."""
-        value = super().scalar(item)
         if item.root == "cluster" and item.path[0] == "pods":
             return float(len(self._context.cluster.pods) + self._changed.more_pods)
-        return value
+        return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
         """Return what would be made of all nodes."""
@@ -104,15 +114,11 @@ class ChangedRowsFrame(RuleFrame):
             return changed_amounts(self._changed, item)
         return super().column(item)
 
-    def scalar(self, item: Input, /) -> Scalar:
-        """Return a pod or cluster input's value.
-
-        Raises:
-            RowByRowError: each row sees another one.
-        """
+    def scalar(self, item: Input, /) -> Scalar | Floats:
+        """Return a pod or cluster input's value; how many pods there would be differs between rows."""
         if item.root == "cluster" and item.path[0] == "pods":
-            raise RowByRowError
-        return super().scalar(item)
+            return np.asarray(len(self._context.cluster.pods) + self._changed.more_pods(), np.float64)
+        return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
         """Return what would be made of all nodes.

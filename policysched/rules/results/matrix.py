@@ -22,7 +22,13 @@ from policysched.language.evaluation.columns import Batch
 from policysched.rules.dependencies.aggregates import hold
 from policysched.rules.dependencies.context import RuleFrame
 from policysched.rules.dependencies.derived import AffectedRows, Dependency, dependencies_of
-from policysched.rules.dependencies.what_if import ChangedFrame, ChangedRowsFrame, RowByRowError, reads_pods
+from policysched.rules.dependencies.what_if import (
+    ChangedFrame,
+    ChangedRowsFrame,
+    RowByRowError,
+    is_row_by_row,
+    reads_pods,
+)
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.rule_results import FINE, FilterRow, PodIndependentResults, ScoreRow, plugin_codes
 from policysched.state.tables.columns import part_of
@@ -149,6 +155,8 @@ class PolicyMatrix(ABC, Generic[RowT]):
         Shapes: (R,).
         """
         rules = self._speaking[policy]
+        if any(is_row_by_row(rule.root) for rule in rules):
+            return None
 
         def unmoved() -> NDArray[np.int64]:
             frame = RuleFrame(self._context, self.pod, changed.rows)

@@ -32,13 +32,25 @@ TOGETHER = (
     'sum(node.pods.count(peer.labels["app"] == "a")) by node.zone < 3',
     "avg(node.requested.pods) by node.zone < 2",
     "count(node.free.cpu > 1) by node.zone > 1",
+    "cluster.pods < 6",
+    "cluster.pods / cluster.nodes > 1 and node.free.cpu >= 2",
+    'if(cluster.pods > 5, node.name, node.zone) != "n1"',
+    'if(cluster.pods > 5, "n1", "n2") != node.name',
+    "sum(node.requested.cpu) < 5",
+    "avg(node.requested.pods) > 1.5",
+    "count(node.free.cpu > 1) > 1",
+    "max(node.requested.cpu) < 3",
+    "max(node.requested.cpu) by node.zone < 2",
+    "min(node.free.cpu) by node.zone > 1",
+    "min(4 / node.requested.pods) by node.zone < 3",
+    "max(node.requested.cpu) - min(node.requested.cpu) < 2",
     'node.zone == "x"',
     'node.zone != "y" or node.requested.cpu < 1',
 )
 ONE_BY_ONE = (
-    "cluster.pods < 6",
-    "sum(node.requested.cpu) < 5",
-    "max(node.requested.cpu) by node.zone < 2",
+    "sum(node.requested.cpu / 3) < 5",
+    "sum(node.requested.cpu * cluster.pods) < 5",
+    '(node.labels[if(cluster.pods > 4, "a", "b")] ?? "x") == "x"',
     'node.pods.any(peer.name == "p1" and peer.labels["app"] == "a")',
 )
 
